@@ -1,0 +1,61 @@
+//! The port through which the core evaluates expressions. The language itself lives outside.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// What an expression may see. `ctx.order.total` asks `variable("order")` and walks on from there.
+pub trait Lookup {
+    /// A variable of the context as seen from here: the iteration's own ones first, then outer ones.
+    /// `input` is the run's input, `__node_x` is `{output, status, outputVariable}` of node `x`.
+    fn variable(&self, name: &str) -> Option<Cow<'_, Value>>;
+    /// The names of all variables, without those that begin with `__`.
+    fn names(&self) -> Vec<String>;
+    /// The run's input.
+    fn payload(&self) -> &Value;
+    /// A name that only exists inside an iteration: its item or index variable, else `None`.
+    fn local(&self, name: &str) -> Option<Cow<'_, Value>>;
+    /// Facts about the run: `{runId, workflow, version, startedAt}`.
+    fn meta(&self) -> Value;
+}
+
+/// A fault in an expression, found when a workflow is saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where in the checked value, as a JSON pointer; empty for a plain expression.
+    pub pointer: String,
+    pub message: String,
+}
+
+/// Evaluates expressions and templates.
+pub trait Evaluate: Send + Sync {
+    /// Resolves every `{{ … }}` and `{"$expr": …}` inside `template`, at any depth.
+    /// A string that is exactly one `{{ … }}` keeps the type of its value; mixed text is a string.
+    /// An undefined name is an error that names the path.
+    fn resolve(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure>;
+
+    /// As `resolve`, but an undefined name is null.
+    fn resolve_lenient(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure>;
+
+    /// Evaluates one expression, written with or without braces. An undefined name is null.
+    fn expression(&self, source: &str, lookup: &dyn Lookup) -> Result<Value, Failure>;
+
+    /// Finds what is wrong with the templates inside a value, without running them.
+    fn check(&self, template: &Value) -> Vec<Fault>;
+
+    /// Finds what is wrong with one expression, without running it.
+    fn check_expression(&self, source: &str) -> Option<Fault>;
+}
+
+/// Whether a value counts as true: everything but null, false, 0, NaN and the empty string.
+pub fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number != 0.0 && !number.is_nan()),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}

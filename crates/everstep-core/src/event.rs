@@ -1,0 +1,220 @@
+//! The facts of a run. A journal is a list of them; everything else is derived.
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::ids::StepKey;
+use crate::payload::Payload;
+use crate::time::Timestamp;
+
+/// The highest event format this build writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// One fact, in the past tense.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    RunStarted {
+        input: Payload,
+    },
+    /// The durable record that a step is under way. "Dispatched and not settled" is what a new owner redoes.
+    StepDispatched {
+        step: StepKey,
+        attempt: u32,
+        dispatch: Dispatch,
+    },
+    StepCompleted {
+        step: StepKey,
+        attempt: u32,
+        outcome: Outcome,
+    },
+    StepFailed {
+        step: StepKey,
+        attempt: u32,
+        failure: Failure,
+        logs: Vec<String>,
+    },
+    /// Every edge into the step is settled and none is live.
+    StepSkipped {
+        step: StepKey,
+    },
+    TimerSet {
+        step: StepKey,
+        attempt: u32,
+        due: Timestamp,
+    },
+    TimerFired {
+        step: StepKey,
+        attempt: u32,
+    },
+    /// Values merged into the context, later ones winning.
+    ContextSet {
+        values: Payload,
+    },
+    RunPaused {
+        reason: Option<Failure>,
+    },
+    RunResumed,
+    /// The failed steps of a failed run are to be tried again.
+    RunRetried,
+    RunCompleted {
+        output: Payload,
+    },
+    RunFailed {
+        failure: Failure,
+    },
+    RunCancelled {
+        reason: Option<String>,
+    },
+}
+
+/// What a dispatched step is doing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Dispatch {
+    /// A handler performs it.
+    Task,
+    /// The core decides it; its completion stands in the same item.
+    Instant,
+    /// It completes by itself at a time.
+    Delay { due: Timestamp },
+    /// It completes by a matching signal, or by its timeout.
+    Wait {
+        event: String,
+        #[serde(rename = "match")]
+        pattern: Payload,
+        due: Option<Timestamp>,
+    },
+    /// Its body runs once per item.
+    Body { items: Vec<Payload> },
+}
+
+/// What a completed step leaves behind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    #[serde(default)]
+    pub output: Payload,
+    /// The handle whose edges are live. `None` is the usual one of the step's kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<String>,
+}
+
+impl Outcome {
+    pub fn of(output: impl Into<Payload>) -> Self {
+        Self { output: output.into(), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn by(self, handle: impl Into<String>) -> Self {
+        Self { handle: Some(handle.into()), ..self }
+    }
+}
+
+impl Event {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::RunStarted { .. } => Kind::RunStarted,
+            Self::StepDispatched { .. } => Kind::StepDispatched,
+            Self::StepCompleted { .. } => Kind::StepCompleted,
+            Self::StepFailed { .. } => Kind::StepFailed,
+            Self::StepSkipped { .. } => Kind::StepSkipped,
+            Self::TimerSet { .. } => Kind::TimerSet,
+            Self::TimerFired { .. } => Kind::TimerFired,
+            Self::ContextSet { .. } => Kind::ContextSet,
+            Self::RunPaused { .. } => Kind::RunPaused,
+            Self::RunResumed => Kind::RunResumed,
+            Self::RunRetried => Kind::RunRetried,
+            Self::RunCompleted { .. } => Kind::RunCompleted,
+            Self::RunFailed { .. } => Kind::RunFailed,
+            Self::RunCancelled { .. } => Kind::RunCancelled,
+        }
+    }
+
+    /// The step that the event is about, with its attempt (0 where the event has none).
+    pub fn step(&self) -> Option<(&StepKey, u32)> {
+        match self {
+            Self::StepDispatched { step, attempt, .. }
+            | Self::StepCompleted { step, attempt, .. }
+            | Self::StepFailed { step, attempt, .. }
+            | Self::TimerSet { step, attempt, .. }
+            | Self::TimerFired { step, attempt } => Some((step, *attempt)),
+            Self::StepSkipped { step } => Some((step, 0)),
+            Self::RunStarted { .. }
+            | Self::ContextSet { .. }
+            | Self::RunPaused { .. }
+            | Self::RunResumed
+            | Self::RunRetried
+            | Self::RunCompleted { .. }
+            | Self::RunFailed { .. }
+            | Self::RunCancelled { .. } => None,
+        }
+    }
+}
+
+/// A fact with its place in the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub event: Event,
+}
+
+macro_rules! kinds {
+    ($($name:ident = $number:literal, $word:literal;)*) => {
+        /// The number of an event's kind in the database, and its word in the reference vocabulary.
+        /// Numbers are never reused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($name = $number,)*
+        }
+
+        impl Kind {
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            pub fn from_number(number: u8) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
+            pub fn number(self) -> u8 {
+                self as u8
+            }
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)*
+                }
+            }
+
+            /// The same fact in the words of the graph engines we replace.
+            pub fn legacy_name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+        }
+    };
+}
+
+// 9 and 10 are kept for waits of code workflows, 12 and 13 for machines, 14 and 15 for turns.
+kinds! {
+    RunStarted = 1, "INPUT_SET";
+    StepDispatched = 2, "NODE_DISPATCHED";
+    StepCompleted = 3, "NODE_COMPLETED";
+    StepFailed = 4, "NODE_FAILED";
+    StepSkipped = 5, "NODE_SKIPPED";
+    TimerSet = 6, "TIMER_SET";
+    TimerFired = 7, "TIMER_FIRED";
+    ContextSet = 8, "SYSTEM_SET";
+    RunPaused = 20, "RUN_PAUSED";
+    RunResumed = 21, "RUN_RESUMED";
+    RunRetried = 22, "RUN_RETRIED";
+    RunCompleted = 30, "RUN_COMPLETED";
+    RunFailed = 31, "RUN_FAILED";
+    RunCancelled = 32, "RUN_CANCELLED";
+}

@@ -1,0 +1,47 @@
+//! What went wrong in a user's workflow, as the journal tells it.
+
+use serde::{Deserialize, Serialize};
+
+/// Codes that the engine itself gives. Handlers and users add their own.
+pub mod code {
+    pub const CANCELLED: &str = "CANCELLED";
+    pub const CONTEXT_TOO_LARGE: &str = "CONTEXT_TOO_LARGE";
+    pub const CRASH_LOOP: &str = "CRASH_LOOP";
+    pub const END_ERROR: &str = "END_ERROR";
+    pub const END_NOT_REACHED: &str = "END_NOT_REACHED";
+    pub const EXPRESSION_ERROR: &str = "EXPRESSION_ERROR";
+    pub const INVALID_CONFIG: &str = "INVALID_CONFIG";
+    pub const ITEM_FAILED: &str = "ITEM_FAILED";
+    pub const JOURNAL_CONFLICT: &str = "JOURNAL_CONFLICT";
+    pub const JOURNAL_TOO_LONG: &str = "JOURNAL_TOO_LONG";
+    pub const JOURNAL_UNREADABLE: &str = "JOURNAL_UNREADABLE";
+    pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
+    pub const STEP_TIMEOUT: &str = "STEP_TIMEOUT";
+    pub const STORE_REFUSED: &str = "STORE_REFUSED";
+    pub const TOO_MANY_ITEMS: &str = "TOO_MANY_ITEMS";
+    pub const UNKNOWN_KIND: &str = "UNKNOWN_KIND";
+}
+
+/// Why a step or a run failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+#[error("{code}: {message}")]
+pub struct Failure {
+    pub code: String,
+    pub message: String,
+    /// Whether another attempt may help. The retry policy decides whether there is one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retryable: bool,
+}
+
+impl Failure {
+    /// A failure that another attempt cannot mend.
+    pub fn fatal(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), retryable: false }
+    }
+
+    /// A failure that may go away by itself.
+    pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), retryable: true }
+    }
+}

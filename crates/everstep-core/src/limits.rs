@@ -1,0 +1,20 @@
+//! Bounds that hold for every run. Each is refused or failed loudly, never cut.
+
+/// Bytes of JSON in one input, output or signal.
+pub const PAYLOAD_BYTES: usize = 1024 * 1024;
+/// Bytes of JSON that a run's context may hold.
+pub const CONTEXT_BYTES: usize = 16 * 1024 * 1024;
+/// Entries in one run's journal.
+pub const JOURNAL_ENTRIES: u64 = 500_000;
+/// Bytes of log lines kept for one attempt.
+pub const LOG_BYTES: usize = 64 * 1024;
+/// Events that one decision writes before it stops and goes on in the next item.
+pub const EVENTS_PER_DECISION: usize = 256;
+/// Dispatches in a row that end without any result before the step fails.
+pub const CRASHES: u32 = 10;
+/// Characters of an idempotency key.
+pub const KEY_CHARS: usize = 255;
+/// Nodes of one graph.
+pub const GRAPH_NODES: usize = 10_000;
+/// How deep JSON may be nested.
+pub const JSON_DEPTH: usize = 100;

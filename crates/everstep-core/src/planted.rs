@@ -1,0 +1,59 @@
+//! Known bugs that the simulator must catch. They exist only with the feature `planted-bugs`,
+//! and only on the thread that plants them.
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Bug {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Bug {
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A task is handed to its handler before its entry is durable.
+    DispatchBeforeCommit = "dispatch-before-commit",
+    /// The rest of an item is written although its first entry was refused.
+    ItemWithoutHeadGate = "item-without-head-gate",
+    /// A task that was lost in a crash is dispatched again under its old attempt.
+    AttemptReused = "attempt-reused",
+    /// A run parks although inputs wait for it.
+    ParkIgnoresInbox = "park-ignores-inbox",
+    /// Timers of a loaded run are not set again.
+    TimerLostOnReload = "timer-lost-on-reload",
+    /// A result that comes after the cancellation is journaled.
+    LateResultAfterCancel = "late-result-after-cancel",
+}
+
+#[cfg(feature = "planted-bugs")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants a bug on this thread, or removes it.
+#[cfg(feature = "planted-bugs")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+/// Whether a bug is planted on this thread. Always false in a build without the feature.
+#[inline]
+pub fn is_planted(bug: Bug) -> bool {
+    #[cfg(feature = "planted-bugs")]
+    return PLANTED.get() == Some(bug);
+    #[cfg(not(feature = "planted-bugs"))]
+    {
+        let _ = bug;
+        false
+    }
+}

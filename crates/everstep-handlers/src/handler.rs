@@ -1,0 +1,75 @@
+//! What a handler is told and what it answers.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::evaluate::Fault;
+use everstep_core::event::Outcome;
+use everstep_core::failure::Failure;
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
+use everstep_core::kinds::KindInfo;
+use everstep_core::payload::Payload;
+use serde_json::Value;
+
+/// One attempt of one step, ready to be performed.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub workspace: WorkspaceId,
+    pub run: RunId,
+    pub step: StepKey,
+    pub attempt: u32,
+    /// The node's type.
+    pub kind: String,
+    /// The node's config with every template resolved, but for the kind's raw fields.
+    pub config: Value,
+    /// The context, for kinds that ask for it; else null.
+    pub context: Payload,
+    /// How long this attempt may take, counted from the start of performing.
+    pub timeout: Duration,
+}
+
+impl Task {
+    /// The same for every attempt of this step: what an outside system may use to tell a repetition.
+    pub fn idempotency_key(&self) -> String {
+        format!("{}:{}", self.run, self.step)
+    }
+}
+
+/// What became of a task. On success the log lines go into the outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    pub result: Result<Outcome, Failure>,
+    pub logs: Vec<String>,
+}
+
+impl From<Result<Outcome, Failure>> for Report {
+    fn from(result: Result<Outcome, Failure>) -> Self {
+        Self { result, logs: Vec::new() }
+    }
+}
+
+/// A kind's entry in the catalogue.
+#[derive(Clone, Debug)]
+pub struct Description {
+    pub info: KindInfo,
+    /// For people: "JavaScript".
+    pub title: &'static str,
+    pub group: &'static str,
+    pub summary: &'static str,
+    /// The JSON Schema of the config.
+    pub schema: Value,
+    /// How many tasks of this kind one node performs at once.
+    pub concurrency: usize,
+}
+
+/// Performs tasks of one kind. It touches the world; it leaves the database to the engine.
+#[async_trait]
+pub trait Handler: Send + Sync {
+    fn describe(&self) -> &Description;
+
+    /// What is wrong with a config; pointers are relative to it. Templates may stand in any field but raw ones.
+    fn check(&self, config: &Value) -> Vec<Fault>;
+
+    /// Performs one task. Dropping the future stops the work.
+    async fn perform(&self, task: Task) -> Report;
+}

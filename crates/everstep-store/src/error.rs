@@ -1,0 +1,36 @@
+//! What may go wrong between us and the database.
+
+use everstep_core::ids::NodeId;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// This node was fenced: others may own its runs by now. It must stop and join anew.
+    #[error("node {0} was fenced")]
+    Fenced(NodeId),
+    /// The database refused the data itself. The batch wrote nothing; resending it would fail again.
+    #[error("the database refused the data: {0}")]
+    Refused(String),
+    /// There is no room. Nothing was written; the same call succeeds once there is.
+    #[error("the database is full: {0}; free some disk space, the engine goes on by itself")]
+    Full(String),
+    /// The outcome is unknown, or nothing was done. The same call may be sent again.
+    #[error("the database is unavailable: {0}")]
+    Unavailable(String),
+    /// Another process holds the data folder.
+    #[error("{0}")]
+    Locked(String),
+    /// What is stored cannot be read by this build.
+    #[error("the database holds something unreadable: {0}")]
+    Corrupt(String),
+    #[error("{0} was not found")]
+    NotFound(String),
+}
+
+impl Error {
+    /// Whether sending the same call again may help.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full(_))
+    }
+}

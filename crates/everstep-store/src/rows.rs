@@ -1,0 +1,147 @@
+//! What the store gives back.
+
+use everstep_core::codec::Row;
+use everstep_core::failure::Failure;
+use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+
+use crate::item::InboxId;
+
+/// A run's row, whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRow {
+    pub id: RunId,
+    pub workspace: WorkspaceId,
+    pub workflow: String,
+    pub version: u32,
+    pub lane: String,
+    pub status: Status,
+    pub owner: Option<NodeId>,
+    pub wake_at: Timestamp,
+    /// The highest event format in its journal.
+    pub format: u32,
+    pub key: Option<(String, String)>,
+    pub input: Payload,
+    pub output: Option<Payload>,
+    pub error: Option<Failure>,
+    pub parent: Option<RunId>,
+    pub tags: Payload,
+    pub retention_days: u32,
+    pub is_test: bool,
+    pub created_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A run's row as lists show it: without input and output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSummary {
+    pub id: RunId,
+    pub workflow: String,
+    pub version: u32,
+    pub status: Status,
+    pub wake_at: Timestamp,
+    pub error: Option<Failure>,
+    pub tags: Payload,
+    pub created_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredEntry {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub writer: NodeId,
+    /// Stands on the first entry of an item.
+    pub commit: Option<CommitId>,
+    pub row: Row,
+}
+
+/// A folded state, so that a long journal need not be read from its beginning.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    pub seq: u64,
+    pub format: u32,
+    pub state: Vec<u8>,
+}
+
+/// All that is needed to own a run. Read at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    pub run: RunRow,
+    pub snapshot: Option<Snapshot>,
+    /// The entries after the snapshot, or all of them.
+    pub entries: Vec<StoredEntry>,
+    /// The inputs that wait in the inbox for this run, oldest first.
+    pub inbox: Vec<Arrival>,
+}
+
+/// An input that arrived in the inbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrival {
+    pub id: InboxId,
+    pub run: RunId,
+    pub input: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewWorkflow {
+    pub workspace: WorkspaceId,
+    pub name: String,
+    pub style: String,
+    /// The normalised definition.
+    pub definition: Payload,
+    /// SHA-256 of the definition, hexadecimal.
+    pub digest: String,
+    pub retention_days: u32,
+    pub created_at: Timestamp,
+}
+
+/// One immutable version of a workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkflowRow {
+    pub workspace: WorkspaceId,
+    pub name: String,
+    pub version: u32,
+    pub style: String,
+    pub definition: Payload,
+    pub digest: String,
+    pub retention_days: u32,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeRow {
+    pub id: NodeId,
+    pub lease_until: Timestamp,
+    pub fenced: bool,
+    pub address: Option<String>,
+}
+
+/// Which runs a list shows. Test runs are never listed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunFilter {
+    pub workflow: Option<String>,
+    pub status: Option<Status>,
+    /// Created at this time or later.
+    pub since: Option<Timestamp>,
+    /// Created before this time.
+    pub until: Option<Timestamp>,
+}
+
+/// One page of a list, newest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunPage {
+    pub runs: Vec<RunSummary>,
+    /// Where the next page begins; `None` on the last one.
+    pub next: Option<(Timestamp, RunId)>,
+}
+
+/// How many runs of a workflow have each status.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counts {
+    pub workflow: String,
+    pub status: Status,
+    pub n: i64,
+}

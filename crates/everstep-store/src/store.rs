@@ -1,0 +1,105 @@
+//! The contract. Every promise here is proved by `everstep_testkit::contract`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+
+use crate::error::Result;
+use crate::item::{Item, Outcome};
+use crate::rows::{
+    Arrival, Counts, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, WorkflowRow,
+};
+
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Registers a node under an id that was never used before. Its lease runs from the database's clock.
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<()>;
+
+    /// Renews a lease, also an expired one, unless the node is fenced ([`crate::Error::Fenced`]).
+    /// Returns the database's clock.
+    async fn renew(&self, node: NodeId, lease: Duration) -> Result<Timestamp>;
+
+    /// All nodes that have joined and not been forgotten.
+    async fn nodes(&self) -> Result<Vec<NodeRow>>;
+
+    /// Fences a node if its lease still ends at `seen` and has expired by the database's clock.
+    /// From then on it commits nothing; what it had in flight is visible to whoever claims its runs.
+    async fn fence(&self, node: NodeId, seen: Timestamp) -> Result<bool>;
+
+    /// Gives a node's own runs back (`wake_at` = `now`) and fences it. For a node that leaves in order.
+    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()>;
+
+    /// Makes at most `limit` runs of fenced owners claimable at `now`. Returns how many.
+    async fn release_runs(&self, now: Timestamp, limit: usize) -> Result<usize>;
+
+    /// Writes the items of many runs in one durable transaction.
+    ///
+    /// * Nothing is written when `node` is not a live member ([`crate::Error::Fenced`]).
+    /// * Each item is all or nothing, and independent of its neighbours. Its outcome stands at its place.
+    /// * An item with entries is gated by its first entry, one without by its run's row.
+    /// * On an error nothing was written or the outcome is unknown; the same items may be sent again
+    ///   and are then answered `Duplicate` if they had been written.
+    ///   `Refused` and `Full` are certain: nothing was written.
+    /// * No two items of one call are of the same run.
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>>;
+
+    /// Makes `node` the owner of at most `limit` runs of `lane` that nobody owns and that are due, oldest first.
+    /// Two nodes never claim the same run.
+    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>>;
+
+    /// The earliest `wake_at` of an unowned run of `lane` that has not ended; `None` when there is none
+    /// or all of them wait without a timeout.
+    async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>>;
+
+    /// The oldest inbox rows, after `after`, of runs that `node` owns or nobody owns, and that have not ended.
+    /// Reading deletes nothing: the item that answers a row does.
+    async fn inbox(&self, node: NodeId, after: Option<crate::InboxId>, limit: usize) -> Result<Vec<Arrival>>;
+
+    /// Saves an immutable version and makes it the active one when `activate`.
+    /// The same digest as the newest version returns that version and `false`.
+    async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)>;
+
+    /// Replaces a run's snapshot, unless a later one is there.
+    async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()>;
+
+    /// Adds to the counts of runs per workflow and status.
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()>;
+
+    /// Deletes at most `limit` ended runs whose retention is over (test runs: an hour after their end), with all
+    /// that belongs to them, and hour-old inbox rows of ended or missing runs. Returns how many runs.
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
+
+    /// A run with what is needed to own it, read at one moment.
+    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>>;
+
+    async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>>;
+
+    /// The run that holds an idempotency key.
+    async fn find_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunRow>>;
+
+    /// A page of runs, newest first, by keyset: what is added meanwhile moves nothing.
+    async fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage>;
+
+    /// Entries with a seq above `after`, in order.
+    async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>>;
+
+    /// One version of a workflow; `None` as version means the active one.
+    async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>>;
+
+    /// Open waits for an event, oldest run first: `(run, wait)`.
+    async fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, crate::Wait)>>;
+
+    /// How many runs each workflow has in each status.
+    async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>>;
+
+    /// How many calls this store has sent to the database since it was opened.
+    fn calls(&self) -> u64;
+}
