@@ -43,6 +43,19 @@ struct FailedRef<'a> {
     logs: &'a [String],
 }
 
+#[derive(Deserialize)]
+struct RunFailed {
+    failure: Failure,
+    step: Option<StepKey>,
+}
+
+#[derive(Serialize)]
+struct RunFailedRef<'a> {
+    failure: &'a Failure,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<&'a StepKey>,
+}
+
 /// Writes an event as a row.
 pub fn encode(event: &Event) -> Row {
     let payload = match event {
@@ -55,7 +68,7 @@ pub fn encode(event: &Event) -> Row {
         Event::ContextSet { values } => values.json().as_bytes().to_vec(),
         Event::RunPaused { reason } => json(reason),
         Event::RunCompleted { output } => output.json().as_bytes().to_vec(),
-        Event::RunFailed { failure } => json(failure),
+        Event::RunFailed { failure, step } => json(&RunFailedRef { failure, step: step.as_ref() }),
         Event::RunCancelled { reason } => json(reason),
         Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => Vec::new(),
     };
@@ -93,7 +106,10 @@ pub fn decode(seq: u64, row: Row) -> Result<Event, Unreadable> {
         Kind::RunResumed => Event::RunResumed,
         Kind::RunRetried => Event::RunRetried,
         Kind::RunCompleted => Event::RunCompleted { output: read(bytes).map_err(unreadable)? },
-        Kind::RunFailed => Event::RunFailed { failure: read(bytes).map_err(unreadable)? },
+        Kind::RunFailed => {
+            let RunFailed { failure, step } = read(bytes).map_err(unreadable)?;
+            Event::RunFailed { failure, step }
+        }
         Kind::RunCancelled => Event::RunCancelled { reason: read(bytes).map_err(unreadable)? },
     };
     Ok(event)

@@ -61,6 +61,7 @@ pub enum Event {
     },
     RunFailed {
         failure: Failure,
+        step: Option<StepKey>,
     },
     RunCancelled {
         reason: Option<String>,

@@ -1,0 +1,36 @@
+//! Whether one JSON document is a superset of another.
+
+use serde_json::Value;
+
+/// Whether `value` contains `pattern`: every field of the pattern, at any depth; of an array every element,
+/// in any order. The rule of PostgreSQL's `@>`.
+pub fn contains(value: &Value, pattern: &Value) -> bool {
+    match (value, pattern) {
+        (Value::Object(value), Value::Object(pattern)) => {
+            pattern.iter().all(|(key, wanted)| value.get(key).is_some_and(|found| contains(found, wanted)))
+        }
+        (Value::Array(value), Value::Array(pattern)) => {
+            pattern.iter().all(|wanted| value.iter().any(|found| contains(found, wanted)))
+        }
+        (Value::Number(value), Value::Number(pattern)) => value == pattern || value.as_f64() == pattern.as_f64(),
+        _ => value == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_superset_contains_its_parts() {
+        let value = json!({"order": {"id": 7, "tags": ["a", "b"]}, "ok": true});
+        assert!(contains(&value, &json!({})));
+        assert!(contains(&value, &json!({"order": {"id": 7.0}})));
+        assert!(contains(&value, &json!({"order": {"tags": ["b"]}, "ok": true})));
+        assert!(!contains(&value, &json!({"order": {"id": 8}})));
+        assert!(!contains(&value, &json!({"missing": null})));
+        assert!(!contains(&json!([1]), &json!({})));
+    }
+}

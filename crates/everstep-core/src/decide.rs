@@ -1,0 +1,323 @@
+//! Decides what follows from an input. The rules here are common to all styles.
+//!
+//! The core is level-triggered: an input is recorded as events, then [`settle`] derives from the state alone
+//! everything that is ready, until nothing changes. So resume, reload, adoption and "conflict, decide again" are all
+//! one call with [`Input::Settle`].
+//!
+//! 1. A result counts only for the open attempt of its step; any other is late and changes nothing.
+//! 2. A failed attempt is retried as its policy says; a timer stands between.
+//! 3. A crash is not a failure: a lost task is dispatched again under the next attempt, ten times at most.
+//! 4. Paused: results and signals are recorded, due timers stay due, nothing is dispatched.
+//! 5. An ended run changes no more, but for the retry of a failed one.
+
+use crate::contains::contains;
+use crate::evaluate::Evaluate;
+use crate::event::{Dispatch, Entry, Event, Outcome};
+use crate::failure::{Failure, code};
+use crate::graph::{self, Place};
+use crate::ids::StepKey;
+use crate::input::{Input, Reply};
+use crate::limits;
+use crate::payload::Payload;
+use crate::planted::{self, Bug};
+use crate::retry;
+use crate::state::{Doing, Phase, State};
+use crate::time::Timestamp;
+use crate::workflow::Workflow;
+
+/// What was decided. The state has already taken it in.
+#[derive(Debug)]
+pub struct Decision {
+    pub entries: Vec<Entry>,
+    pub reply: Reply,
+    /// More is ready than one item takes: decide again with [`Input::Settle`].
+    pub has_more: bool,
+}
+
+/// Records an input, then settles. Total: it returns for any state and any input.
+pub fn decide(
+    workflow: &Workflow,
+    state: &mut State,
+    input: Input,
+    now: Timestamp,
+    evaluate: &dyn Evaluate,
+) -> Decision {
+    let mut draft = Draft { workflow, state, now, evaluate, entries: Vec::new() };
+    let reply = draft.record(input);
+    let has_more = draft.settle();
+    Decision { entries: draft.entries, reply, has_more }
+}
+
+/// Derives what is ready from the state alone. Empty for every state that was settled before.
+pub fn settle(workflow: &Workflow, state: &mut State, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Entry> {
+    decide(workflow, state, Input::Settle, now, evaluate).entries
+}
+
+struct Draft<'a> {
+    workflow: &'a Workflow,
+    state: &'a mut State,
+    now: Timestamp,
+    evaluate: &'a dyn Evaluate,
+    entries: Vec<Entry>,
+}
+
+impl Draft<'_> {
+    fn write(&mut self, event: Event) {
+        // Time does not go back within a journal.
+        let at = self.now.max(self.state.updated_at);
+        let entry = Entry { seq: self.state.seq + 1, at, event };
+        self.state.apply(self.workflow, &entry).expect("what is decided from a state fits it");
+        self.entries.push(entry);
+    }
+
+    fn record(&mut self, input: Input) -> Reply {
+        match input {
+            Input::Settle => Reply::Accepted,
+            Input::Start { input } => self.start(input),
+            Input::Result { step, attempt, result, logs } => self.result(step, attempt, result, logs),
+            Input::TaskLost { step, attempt } => self.task_lost(step, attempt),
+            Input::Timer { step, attempt } => self.timer(&step, attempt),
+            Input::Signal { event, payload } => self.signal(&event, payload),
+            Input::SetContext { values } => self.set_context(values),
+            Input::Pause { reason } => self.pause(reason),
+            Input::Resume => self.resume(),
+            Input::Cancel { reason } => self.cancel(reason),
+            Input::Retry => self.retry(),
+            Input::Fail { failure } => self.fail(failure),
+        }
+    }
+
+    fn start(&mut self, input: Payload) -> Reply {
+        if self.state.phase != Phase::Pending {
+            return Reply::Ignored("the run was started before");
+        }
+        self.write(Event::RunStarted { input });
+        Reply::Accepted
+    }
+
+    fn result(&mut self, step: StepKey, attempt: u32, result: Result<Outcome, Failure>, logs: Vec<String>) -> Reply {
+        let is_over = self.state.has_ended()
+            && !(self.state.phase == Phase::Cancelled && planted::is_planted(Bug::LateResultAfterCancel));
+        if is_over || !self.state.has_open_task(&step, attempt) {
+            return Reply::Ignored("the result is late");
+        }
+        let result = result.and_then(|outcome| self.fit(&step, outcome));
+        let event = match result {
+            Ok(outcome) => Event::StepCompleted { step, attempt, outcome: Outcome { logs, ..outcome } },
+            Err(failure) => Event::StepFailed { step, attempt, failure, logs },
+        };
+        self.write(event);
+        Reply::Accepted
+    }
+
+    /// Refuses an output that is over a limit or leaves by a handle that its node does not have.
+    fn fit(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
+        let size = outcome.output.size();
+        if size > limits::PAYLOAD_BYTES {
+            return Err(Failure::fatal(
+                code::PAYLOAD_TOO_LARGE,
+                format!("the output of {step} is {size} bytes, more than {}", limits::PAYLOAD_BYTES),
+            ));
+        }
+        if self.state.context_bytes + size > limits::CONTEXT_BYTES {
+            return Err(Failure::fatal(
+                code::CONTEXT_TOO_LARGE,
+                format!("with the output of {step} the context exceeds {} bytes", limits::CONTEXT_BYTES),
+            ));
+        }
+        Ok(outcome)
+    }
+
+    fn task_lost(&mut self, step: StepKey, attempt: u32) -> Reply {
+        if self.state.phase != Phase::Live || !self.state.has_open_task(&step, attempt) {
+            return Reply::Ignored("the task is not open");
+        }
+        let crashes = self.state.open.get(&step).map_or(0, |open| open.crashes);
+        if crashes + 1 >= limits::CRASHES {
+            let failure = Failure::fatal(
+                code::CRASH_LOOP,
+                format!("{step} was dispatched {} times in a row without any result", limits::CRASHES),
+            );
+            self.write(Event::StepFailed { step, attempt, failure, logs: Vec::new() });
+            return Reply::Accepted;
+        }
+        let attempt = if planted::is_planted(Bug::AttemptReused) { attempt } else { attempt + 1 };
+        self.write(Event::StepDispatched { step, attempt, dispatch: Dispatch::Task });
+        Reply::Accepted
+    }
+
+    fn timer(&mut self, step: &StepKey, attempt: u32) -> Reply {
+        if self.state.phase != Phase::Live {
+            return Reply::Ignored("the run is not running");
+        }
+        let Some(open) = self.state.open.get(step) else { return Reply::Ignored("the timer is gone") };
+        if open.attempt != attempt || open.timer.is_none_or(|due| due > self.now) {
+            return Reply::Ignored("the timer is not due");
+        }
+        let step = step.clone();
+        let event = match &open.doing {
+            Doing::Delay => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
+            Doing::Wait { .. } => {
+                let outcome = Outcome::of(serde_json::json!({"timeout": true})).by("timeout");
+                Event::StepCompleted { step, attempt, outcome }
+            }
+            Doing::Body | Doing::Backoff => Event::TimerFired { step, attempt },
+            Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => {
+                return Reply::Ignored("the step has no timer");
+            }
+        };
+        self.write(event);
+        Reply::Accepted
+    }
+
+    fn signal(&mut self, event: &str, payload: Payload) -> Reply {
+        if self.state.has_ended() {
+            return self.refuse("RUN_ENDED", "takes no signals");
+        }
+        if payload.size() > limits::PAYLOAD_BYTES {
+            return Reply::Refused {
+                code: "PAYLOAD_TOO_LARGE",
+                message: format!("a signal carries at most {} bytes", limits::PAYLOAD_BYTES),
+            };
+        }
+        // A timeout that is due came first.
+        for (step, attempt) in self.state.due(self.now) {
+            self.timer(&step, attempt);
+        }
+        let waiter = self.state.open.iter().find_map(|(step, open)| match &open.doing {
+            Doing::Wait { event: awaited, pattern }
+                if awaited == event && contains(payload.value(), pattern.value()) =>
+            {
+                Some((step.clone(), open.attempt))
+            }
+            _ => None,
+        });
+        let Some((step, attempt)) = waiter else { return Reply::Ignored("nothing waits for this signal") };
+        match self.fit(&step, Outcome::of(payload)) {
+            Ok(outcome) => self.write(Event::StepCompleted { step, attempt, outcome }),
+            Err(failure) => self.write(Event::StepFailed { step, attempt, failure, logs: Vec::new() }),
+        }
+        Reply::Accepted
+    }
+
+    fn set_context(&mut self, values: Payload) -> Reply {
+        if self.state.has_ended() {
+            return self.refuse("RUN_ENDED", "changes no more");
+        }
+        if !values.value().is_object() {
+            return Reply::Refused { code: "VALIDATION_ERROR", message: "expected an object of variables".into() };
+        }
+        if self.state.context_bytes + values.size() > limits::CONTEXT_BYTES || values.size() > limits::PAYLOAD_BYTES {
+            return Reply::Refused { code: "CONTEXT_TOO_LARGE", message: "the context would exceed its limit".into() };
+        }
+        self.write(Event::ContextSet { values });
+        Reply::Accepted
+    }
+
+    fn pause(&mut self, reason: Option<Failure>) -> Reply {
+        match self.state.phase {
+            Phase::Live => {
+                self.write(Event::RunPaused { reason });
+                Reply::Accepted
+            }
+            Phase::Paused => Reply::Ignored("the run is paused"),
+            Phase::Pending | Phase::Completed | Phase::Failed | Phase::Cancelled => {
+                self.refuse("INVALID_TRANSITION", "cannot be paused")
+            }
+        }
+    }
+
+    fn resume(&mut self) -> Reply {
+        if self.state.phase != Phase::Paused {
+            return self.refuse("INVALID_TRANSITION", "is not paused");
+        }
+        self.write(Event::RunResumed);
+        Reply::Accepted
+    }
+
+    fn cancel(&mut self, reason: Option<String>) -> Reply {
+        match self.state.phase {
+            Phase::Live | Phase::Paused => {
+                self.write(Event::RunCancelled { reason });
+                Reply::Accepted
+            }
+            Phase::Cancelled => Reply::Ignored("the run is cancelled"),
+            Phase::Pending | Phase::Completed | Phase::Failed => {
+                self.refuse("INVALID_TRANSITION", "cannot be cancelled")
+            }
+        }
+    }
+
+    fn retry(&mut self) -> Reply {
+        if self.state.phase != Phase::Failed {
+            return self.refuse("INVALID_TRANSITION", "has not failed");
+        }
+        if self.state.failed.is_empty() {
+            return self.refuse("NOTHING_TO_RETRY", "has no failed step: start a new run");
+        }
+        self.write(Event::RunRetried);
+        Reply::Accepted
+    }
+
+    fn fail(&mut self, failure: Failure) -> Reply {
+        if !matches!(self.state.phase, Phase::Live | Phase::Paused) {
+            return self.refuse("INVALID_TRANSITION", "is not running");
+        }
+        self.write(Event::RunFailed { failure, step: None });
+        Reply::Accepted
+    }
+
+    fn refuse(&self, code: &'static str, what: &str) -> Reply {
+        Reply::Refused { code, message: format!("run {} is {} and {what}", self.state.run, self.state.status()) }
+    }
+
+    /// Writes what is ready until nothing is, or the item is full. Says whether more is ready.
+    fn settle(&mut self) -> bool {
+        while self.state.phase == Phase::Live {
+            if self.entries.len() >= limits::EVENTS_PER_DECISION {
+                return true;
+            }
+            if self.state.seq + limits::EVENTS_PER_DECISION as u64 >= limits::JOURNAL_ENTRIES {
+                let message = format!("the journal reached {} entries", limits::JOURNAL_ENTRIES);
+                self.write(Event::RunFailed { failure: Failure::fatal(code::JOURNAL_TOO_LONG, message), step: None });
+                break;
+            }
+            let events = match self.state.todo.first().cloned() {
+                Some(step) if self.state.graph.doom.is_none() => self.again(step),
+                _ => graph::next::next(self.workflow, self.state, self.now, self.evaluate),
+            };
+            if events.is_empty() {
+                break;
+            }
+            for event in events {
+                let event = self.limit(event);
+                self.write(event);
+            }
+        }
+        false
+    }
+
+    /// Sets the timer of a failed attempt, or dispatches a step again.
+    fn again(&self, step: StepKey) -> Vec<Event> {
+        let open = &self.state.open[&step];
+        let attempt = open.attempt;
+        if open.doing != Doing::Failed {
+            return vec![Event::StepDispatched { step, attempt: attempt + 1, dispatch: Dispatch::Task }];
+        }
+        let place = Place::find(self.workflow.graph(), &step).expect("open steps are part of the workflow");
+        let seed = retry::seed(self.state.run.uuid().as_u128(), step.as_str(), attempt);
+        let delay = self.state.policy(self.workflow, &place).delay(open.failures, seed);
+        vec![Event::TimerSet { step, attempt, due: self.now.plus(delay) }]
+    }
+
+    /// What the core itself makes is bounded as results are.
+    fn limit(&self, event: Event) -> Event {
+        match event {
+            Event::StepCompleted { step, attempt, outcome } => match self.fit(&step, outcome) {
+                Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
+                Err(failure) => Event::StepFailed { step, attempt, failure, logs: Vec::new() },
+            },
+            event => event,
+        }
+    }
+}

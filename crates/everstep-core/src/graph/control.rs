@@ -1,0 +1,368 @@
+//! The kinds that the core performs by itself: what their configs mean.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::condition;
+use super::fields::Fields;
+use super::model::{Branch, Condition, Delay, Kind, Loop, OnItemError, Test};
+use super::problem::Problem;
+use super::read::{Ports, is_variable};
+use crate::kinds::KindInfo;
+
+pub(crate) const NAMES: &[&str] = &["start", "end", "condition", "transform", "delay", "wait", "loop", "scope"];
+
+/// The longest delay of one node.
+pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(crate) struct Read {
+    /// `None` where the config is wrong; the problems are noted.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) handles: Vec<String>,
+    pub(crate) info: Option<KindInfo>,
+}
+
+/// Reads a node's config as its type asks; `None` for an unknown type.
+pub(crate) fn read(
+    name: &str,
+    config: &Value,
+    timeout: Option<u64>,
+    path: &str,
+    node: &str,
+    ports: Ports<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Read> {
+    let before = problems.len();
+    let mut reader = Reader { config, path, node, ports, problems };
+    let (kind, handles): (Option<Kind>, Vec<String>) = match name {
+        "start" => (reader.empty().map(|()| Kind::Start), words(&["output"])),
+        "scope" => (reader.empty().map(|()| Kind::Scope), words(&["body", "success", "error"])),
+        "end" => (reader.end(), Vec::new()),
+        "condition" => {
+            let kind = reader.condition();
+            let mut handles = words(&["error"]);
+            if let Some(Kind::Condition { branches, default }) = &kind {
+                handles.extend(branches.iter().map(|branch| branch.id.clone()));
+                handles.push(default.clone());
+            }
+            (kind, handles)
+        }
+        "transform" => (reader.transform(), words(&["success", "error"])),
+        "delay" => (reader.delay(), words(&["output", "error"])),
+        "wait" => (reader.wait(timeout), words(&["success", "timeout", "error"])),
+        "loop" => (reader.repeat(), words(&["loop", "done", "error"])),
+        _ => {
+            let info = ports.kinds.find(name)?.clone();
+            let kind = reader.task(&info);
+            let mut handles = words(&["success", "error"]);
+            handles.extend(info.handles.iter().cloned());
+            let is_sound = problems.len() == before;
+            return Some(Read { kind: is_sound.then_some(kind), handles, info: Some(info) });
+        }
+    };
+    let is_sound = problems.len() == before;
+    Some(Read { kind: kind.filter(|_| is_sound), handles, info: None })
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+struct Reader<'a, 'p> {
+    config: &'a Value,
+    path: &'a str,
+    node: &'a str,
+    ports: Ports<'a>,
+    problems: &'p mut Vec<Problem>,
+}
+
+impl<'a> Reader<'a, '_> {
+    fn fields(&mut self) -> Option<Fields<'a, '_>> {
+        Fields::of(self.config, self.path, Some(self.node), self.problems)
+    }
+
+    fn empty(&mut self) -> Option<()> {
+        self.fields()?.finish();
+        Some(())
+    }
+
+    /// Notes what is wrong with the templates inside a value of the config.
+    fn check(&mut self, value: &Value, pointer: &str) {
+        for fault in self.ports.evaluate.check(value) {
+            self.problems.push(
+                Problem::at(format!("{}{pointer}{}", self.path, fault.pointer), fault.message).of_node(self.node),
+            );
+        }
+    }
+
+    fn check_expression(&mut self, source: &str, pointer: &str) {
+        if let Some(fault) = self.ports.evaluate.check_expression(source) {
+            self.problems.push(Problem::at(format!("{}{pointer}", self.path), fault.message).of_node(self.node));
+        }
+    }
+
+    fn end(&mut self) -> Option<Kind> {
+        let mut fields = self.fields()?;
+        let list = fields.list(&["outputParameters"]).unwrap_or_default().to_vec();
+        let is_error =
+            fields.choice(&["status"], &[("success", false), ("error", true), ("failure", true)]).unwrap_or_default();
+        let terminate = fields.flag(&["terminate"]).unwrap_or_default();
+        fields.finish();
+        let mut parameters = Vec::new();
+        for (index, parameter) in list.iter().enumerate() {
+            let pointer = format!("/outputParameters/{index}");
+            let path = format!("{}{pointer}", self.path);
+            let mut fields = Fields::of(parameter, path, Some(self.node), self.problems)?;
+            let name = fields.text(&["name"]).map(str::to_owned);
+            let source = fields.any(&["sourceVariable"]).cloned();
+            if name.as_deref().is_none_or(str::is_empty) {
+                fields.problem("name", "an output parameter needs a name");
+            }
+            if source.is_none() {
+                fields.problem("sourceVariable", "an output parameter needs a source").hint =
+                    Some("such as \"{{ctx.total}}\"".into());
+            }
+            fields.finish();
+            if let (Some(name), Some(source)) = (name, source) {
+                self.check(&source, &format!("{pointer}/sourceVariable"));
+                parameters.push((name, source));
+            }
+        }
+        Some(Kind::End { parameters, is_error, terminate })
+    }
+
+    fn transform(&mut self) -> Option<Kind> {
+        let mut fields = self.fields()?;
+        let value = fields.any(&["value"]).cloned();
+        if value.is_none() {
+            fields.problem("value", "a transform needs the value it makes").hint =
+                Some("such as {\"total\": \"{{ctx.price * ctx.count}}\"}".into());
+        }
+        fields.finish();
+        let value = value?;
+        self.check(&value, "/value");
+        Some(Kind::Transform { value })
+    }
+
+    fn condition(&mut self) -> Option<Kind> {
+        let mut fields = self.fields()?;
+        let list = fields.list(&["branches"]).unwrap_or_default().to_vec();
+        let default = fields.text(&["defaultBranch"]).unwrap_or("default").to_owned();
+        if list.is_empty() {
+            fields.problem("branches", "a condition needs at least one branch");
+        }
+        fields.finish();
+        let mut branches = Vec::<Branch>::new();
+        for (index, branch) in list.iter().enumerate() {
+            let Some(branch) = self.branch(branch, &format!("/branches/{index}")) else { continue };
+            if branches.iter().any(|other| other.id == branch.id) {
+                let path = format!("{}/branches/{index}/id", self.path);
+                self.problems
+                    .push(Problem::at(path, format!("branch {:?} is there twice", branch.id)).of_node(self.node));
+            }
+            branches.push(branch);
+        }
+        Some(Kind::Condition { branches, default })
+    }
+
+    fn branch(&mut self, value: &Value, pointer: &str) -> Option<Branch> {
+        let path = format!("{}{pointer}", self.path);
+        let mut fields = Fields::of(value, path.clone(), Some(self.node), self.problems)?;
+        let id = fields.text(&["id"]).map(str::to_owned);
+        let _label = fields.text(&["label"]);
+        let any = fields.choice(&["conditionLogic"], &[("AND", false), ("OR", true)]).unwrap_or_default();
+        let expression = fields.text(&["expression", "condition"]).map(str::to_owned);
+        let list = fields.list(&["conditions"]).map(<[Value]>::to_vec);
+        if id.as_deref().is_none_or(str::is_empty) {
+            fields.problem("id", "a branch needs an id").hint = Some("edges name it as their sourceHandle".into());
+        }
+        if id.as_deref() == Some("error") {
+            fields.problem("id", "`error` is the handle of a failed node; choose another id");
+        }
+        if expression.is_some() == list.is_some() {
+            fields.problem("conditions", "a branch needs either `conditions` or an `expression`");
+        }
+        fields.finish();
+        if let Some(source) = expression {
+            self.check_expression(&source, &format!("{pointer}/expression"));
+            return Some(Branch { id: id?, test: Test::Expression(source) });
+        }
+        let mut conditions = Vec::new();
+        for (index, condition) in list?.iter().enumerate() {
+            let pointer = format!("{pointer}/conditions/{index}");
+            let path = format!("{}{pointer}", self.path);
+            let mut fields = Fields::of(condition, path, Some(self.node), self.problems)?;
+            let left = fields.any(&["leftValue"]).cloned().unwrap_or_default();
+            let right = fields.any(&["rightValue"]).cloned().unwrap_or_default();
+            let operator = fields.choice(&["operator"], condition::OPERATORS);
+            let is_missing = operator.is_none() && condition.get("operator").is_none();
+            if is_missing {
+                fields.problem("operator", "a condition needs an operator");
+            }
+            fields.finish();
+            let Some(operator) = operator else { continue };
+            if operator == super::model::Operator::Expression {
+                match left.as_str() {
+                    Some(source) => self.check_expression(source, &format!("{pointer}/leftValue")),
+                    None => self.problems.push(
+                        Problem::at(format!("{}{pointer}/leftValue", self.path), "expected an expression as text")
+                            .of_node(self.node),
+                    ),
+                }
+            } else {
+                self.check(&left, &format!("{pointer}/leftValue"));
+                self.check(&right, &format!("{pointer}/rightValue"));
+            }
+            conditions.push(Condition { left, operator, right });
+        }
+        let test = if any { Test::Any(conditions) } else { Test::All(conditions) };
+        Some(Branch { id: id?, test })
+    }
+
+    fn delay(&mut self) -> Option<Kind> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Type {
+            Fixed,
+            Dynamic,
+            Until,
+        }
+        let mut fields = self.fields()?;
+        let types = [("fixed", Type::Fixed), ("dynamic", Type::Dynamic), ("until", Type::Until)];
+        let kind = fields.choice(&["delayType"], &types).unwrap_or(Type::Fixed);
+        let minutes = fields.number(&["delayMinutes"], 0, 1_440);
+        let seconds = fields.number(&["delaySeconds"], 0, 59);
+        let millis = fields.number(&["delayMs"], 0, 999);
+        let variable = fields.any(&["delayVariable"]).cloned();
+        let until = fields.any(&["untilTime"]).cloned();
+        let delay = match kind {
+            Type::Fixed => {
+                if minutes.is_none() && seconds.is_none() && millis.is_none() {
+                    fields.problem("delaySeconds", "a delay needs a length").hint =
+                        Some("delayMinutes (to 1440), delaySeconds (to 59) and delayMs (to 999) are summed".into());
+                }
+                let total = minutes.unwrap_or(0) * 60_000 + seconds.unwrap_or(0) * 1_000 + millis.unwrap_or(0);
+                if Duration::from_millis(total) > LONGEST_DELAY {
+                    fields.problem("delayMinutes", "a delay is at most 24 hours").hint =
+                        Some("use delayType \"until\", or several delays".into());
+                }
+                Some(Delay::Fixed(Duration::from_millis(total)))
+            }
+            Type::Dynamic => {
+                if variable.is_none() {
+                    fields.problem("delayVariable", "a dynamic delay needs its milliseconds").hint =
+                        Some("such as \"{{ctx.waitMs}}\"".into());
+                }
+                variable.clone().map(Delay::Dynamic)
+            }
+            Type::Until => {
+                if until.is_none() {
+                    fields.problem("untilTime", "this delay needs a time").hint =
+                        Some("such as \"2030-01-31T09:00:00Z\" or \"{{ctx.dueAt}}\"".into());
+                }
+                until.clone().map(Delay::Until)
+            }
+        };
+        for (name, is_there, wanted) in [
+            ("delayMinutes", minutes.is_some(), Type::Fixed),
+            ("delaySeconds", seconds.is_some(), Type::Fixed),
+            ("delayMs", millis.is_some(), Type::Fixed),
+            ("delayVariable", variable.is_some(), Type::Dynamic),
+            ("untilTime", until.is_some(), Type::Until),
+        ] {
+            // Editors keep the fields of the other types at zero.
+            let is_idle = wanted == Type::Fixed && is_zero(name, minutes, seconds, millis);
+            if is_there && kind != wanted && !is_idle {
+                fields.problem(name, format!("{name} has no meaning with this delayType"));
+            }
+        }
+        fields.finish();
+        let delay = delay?;
+        match &delay {
+            Delay::Fixed(_) => {}
+            Delay::Dynamic(value) => self.check(value, "/delayVariable"),
+            Delay::Until(value) => self.check(value, "/untilTime"),
+        }
+        Some(Kind::Delay(delay))
+    }
+
+    fn wait(&mut self, timeout: Option<u64>) -> Option<Kind> {
+        let mut fields = self.fields()?;
+        let event = fields.any(&["event"]).cloned();
+        let pattern = fields.any(&["match"]).cloned().unwrap_or_else(|| serde_json::json!({}));
+        if !event.as_ref().is_some_and(|event| event.as_str().is_some_and(|event| !event.is_empty())) {
+            fields.problem("event", "a wait needs the name of the event it waits for");
+        }
+        if !pattern.is_object() {
+            fields.problem("match", "expected an object: the fields that the signal must carry");
+        }
+        fields.finish();
+        let event = event?;
+        self.check(&event, "/event");
+        self.check(&pattern, "/match");
+        Some(Kind::Wait { event, pattern, timeout: timeout.map(Duration::from_secs) })
+    }
+
+    fn repeat(&mut self) -> Option<Kind> {
+        let mut fields = self.fields()?;
+        let source = fields.any(&["sourceVariable"]).cloned();
+        let item = fields.text(&["itemVariable"]).unwrap_or("item").to_owned();
+        let index = fields.text(&["indexVariable"]).unwrap_or("index").to_owned();
+        let max_iterations = fields.number(&["maxIterations"], 1, 100_000).unwrap_or(1_000);
+        let concurrency = fields.number(&["concurrency"], 1, 10_000).unwrap_or(1);
+        let pace = fields.number(&["delayBetweenItems"], 0, 60_000).unwrap_or(0);
+        let choices = [("fail", OnItemError::Fail), ("continue", OnItemError::Continue)];
+        let on_item_error = fields.choice(&["onItemError"], &choices).unwrap_or(OnItemError::Fail);
+        if source.is_none() {
+            fields.problem("sourceVariable", "a loop needs its items").hint = Some("such as \"{{ctx.orders}}\"".into());
+        }
+        for (field, name) in [("itemVariable", &item), ("indexVariable", &index)] {
+            if !is_variable(name) {
+                fields.problem(field, format!("{name:?} cannot be a variable"));
+            }
+        }
+        if item == index {
+            fields.problem("indexVariable", "item and index need different names");
+        }
+        fields.finish();
+        let source = source?;
+        self.check(&source, "/sourceVariable");
+        Some(Kind::Loop(Loop {
+            source,
+            item,
+            index,
+            max_iterations: max_iterations as u32,
+            concurrency: concurrency as u32,
+            pace: Duration::from_millis(pace),
+            on_item_error,
+        }))
+    }
+
+    fn task(&mut self, info: &KindInfo) -> Kind {
+        for fault in self.ports.kinds.check(&info.name, self.config) {
+            self.problems
+                .push(Problem::at(format!("{}{}", self.path, fault.pointer), fault.message).of_node(self.node));
+        }
+        let mut templates = self.config.clone();
+        if let Some(object) = templates.as_object_mut() {
+            object.retain(|field, _| !info.raw_fields.contains(field));
+        }
+        self.check(&templates, "");
+        Kind::Task {
+            kind: info.name.clone(),
+            config: self.config.clone(),
+            raw_fields: info.raw_fields.clone(),
+            needs_context: info.needs_context,
+        }
+    }
+}
+
+fn is_zero(name: &str, minutes: Option<u64>, seconds: Option<u64>, millis: Option<u64>) -> bool {
+    let value = match name {
+        "delayMinutes" => minutes,
+        "delaySeconds" => seconds,
+        "delayMs" => millis,
+        _ => None,
+    };
+    value == Some(0)
+}

@@ -1,0 +1,145 @@
+//! Reads the fields of a JSON object and notes everything that is wrong with them.
+
+use serde_json::{Map, Value};
+
+use super::problem::{Problem, nearest};
+
+/// One object of a definition. Fields are asked for by name; [`Fields::finish`] reports the unknown ones.
+pub(crate) struct Fields<'a, 'p> {
+    object: &'a Map<String, Value>,
+    path: String,
+    node: Option<String>,
+    known: Vec<&'static str>,
+    problems: &'p mut Vec<Problem>,
+}
+
+impl<'a, 'p> Fields<'a, 'p> {
+    /// Notes a problem and returns `None` where the value is not an object.
+    pub(crate) fn of(
+        value: &'a Value,
+        path: impl Into<String>,
+        node: Option<&str>,
+        problems: &'p mut Vec<Problem>,
+    ) -> Option<Self> {
+        let path = path.into();
+        let node = node.map(str::to_owned);
+        match value.as_object() {
+            Some(object) => Some(Self { object, path, node, known: Vec::new(), problems }),
+            None => {
+                let mut problem = Problem::at(path, format!("expected an object, found {}", name_of(value)));
+                problem.node = node;
+                problems.push(problem);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn problem(&mut self, field: &str, message: impl Into<String>) -> &mut Problem {
+        let mut problem = Problem::at(format!("{}/{}", self.path, escape(field)), message);
+        problem.node = self.node.clone();
+        self.problems.push(problem);
+        self.problems.last_mut().expect("a problem was just pushed")
+    }
+
+    /// A field under its own name or an older one. Null counts as absent.
+    pub(crate) fn any(&mut self, names: &[&'static str]) -> Option<&'a Value> {
+        self.known.extend_from_slice(names);
+        names.iter().find_map(|name| self.object.get(*name)).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn text(&mut self, names: &[&'static str]) -> Option<&'a str> {
+        let value = self.any(names)?;
+        if value.as_str().is_none() {
+            self.problem(names[0], format!("expected a string, found {}", name_of(value)));
+        }
+        value.as_str()
+    }
+
+    pub(crate) fn flag(&mut self, names: &[&'static str]) -> Option<bool> {
+        let value = self.any(names)?;
+        if value.as_bool().is_none() {
+            self.problem(names[0], format!("expected true or false, found {}", name_of(value)));
+        }
+        value.as_bool()
+    }
+
+    /// A whole number within bounds. Editors send numbers as text too.
+    pub(crate) fn number(&mut self, names: &[&'static str], from: u64, to: u64) -> Option<u64> {
+        let value = self.any(names)?;
+        let number = match value {
+            Value::String(text) => text.trim().parse().ok(),
+            Value::Number(number) => {
+                number.as_u64().or_else(|| number.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u64))
+            }
+            _ => None,
+        };
+        match number {
+            Some(number) if (from..=to).contains(&number) => Some(number),
+            _ => {
+                self.problem(names[0], format!("expected a whole number from {from} to {to}, found {value}"));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn fraction(&mut self, names: &[&'static str], from: f64, to: f64) -> Option<f64> {
+        let value = self.any(names)?;
+        match value.as_f64() {
+            Some(number) if (from..=to).contains(&number) => Some(number),
+            _ => {
+                self.problem(names[0], format!("expected a number from {from} to {to}, found {value}"));
+                None
+            }
+        }
+    }
+
+    /// One of several words.
+    pub(crate) fn choice<T: Copy>(&mut self, names: &[&'static str], choices: &[(&'static str, T)]) -> Option<T> {
+        let text = self.text(names)?;
+        if let Some((_, choice)) = choices.iter().find(|(word, _)| *word == text) {
+            return Some(*choice);
+        }
+        let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+        self.problem(names[0], format!("unknown value {text:?}")).hint = Some(format!("one of {}", words.join(", ")));
+        None
+    }
+
+    pub(crate) fn list(&mut self, names: &[&'static str]) -> Option<&'a [Value]> {
+        let value = self.any(names)?;
+        if value.as_array().is_none() {
+            self.problem(names[0], format!("expected an array, found {}", name_of(value)));
+        }
+        value.as_array().map(Vec::as_slice)
+    }
+
+    /// Reports every field that nobody asked for.
+    pub(crate) fn finish(mut self) {
+        let object = self.object;
+        for field in object.keys() {
+            if !self.known.contains(&field.as_str()) {
+                let hint = match nearest(field, self.known.iter().copied()) {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None if self.known.is_empty() => "this takes no fields".to_owned(),
+                    None => format!("known fields: {}", self.known.join(", ")),
+                };
+                self.problem(field, format!("unknown field {field:?}")).hint = Some(hint);
+            }
+        }
+    }
+}
+
+pub(crate) fn name_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A field's name as a part of a JSON pointer.
+fn escape(field: &str) -> String {
+    field.replace('~', "~0").replace('/', "~1")
+}

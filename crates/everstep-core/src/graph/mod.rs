@@ -1,0 +1,23 @@
+//! The graph style: nodes and edges.
+//!
+//! A definition is read ([`read`]), checked and compiled ([`compile`]) into a [`Graph`]; a run's [`Progress`]
+//! through it is folded from the journal; [`next`] answers what follows.
+
+mod bodies;
+mod compile;
+mod condition;
+mod control;
+mod fields;
+mod model;
+pub(crate) mod next;
+mod problem;
+mod progress;
+mod read;
+mod view;
+
+pub use compile::compile;
+pub use model::{Condition, Graph, Join, Kind, Node, OnError, OnItemError};
+pub use problem::Problem;
+pub(crate) use progress::Pacing;
+pub use progress::{Path, Place, Progress};
+pub use view::View;

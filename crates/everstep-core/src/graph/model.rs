@@ -1,0 +1,219 @@
+//! A graph, checked and compiled.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::retry::RetryPolicy;
+
+/// A graph that was found valid. Nodes are known by their index.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    pub(crate) nodes: Vec<Node>,
+    /// The first body is the graph itself; each loop and scope has one more.
+    pub(crate) bodies: Vec<Body>,
+    pub(crate) index: BTreeMap<String, u32>,
+    pub(crate) definition: Value,
+    pub(crate) retention_days: Option<u32>,
+}
+
+impl Graph {
+    /// The definition in our own words, as it is stored.
+    pub fn definition(&self) -> &Value {
+        &self.definition
+    }
+
+    pub fn retention_days(&self) -> Option<u32> {
+        self.retention_days
+    }
+
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(crate) fn node(&self, index: u32) -> &Node {
+        &self.nodes[index as usize]
+    }
+
+    /// An entry of a body that waits for nothing inside it. There is one, because a body has no cycle.
+    pub(crate) fn first_entry(&self, body: u32) -> u32 {
+        let entries = &self.bodies[body as usize].entries;
+        let is_free = |node: &&u32| self.node(**node).incoming == 1 || self.node(**node).join == Join::Any;
+        *entries.iter().find(is_free).expect("a body without a cycle has a free entry")
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<u32> {
+        self.index.get(id).copied()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub id: String,
+    pub name: Option<String>,
+    pub kind: Kind,
+    pub(crate) join: Join,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) on_error: OnError,
+    pub(crate) output_variable: Option<String>,
+    /// Edges within the node's own body.
+    pub(crate) out: Vec<Out>,
+    pub(crate) incoming: u32,
+    /// The body that the node is part of, and its place there.
+    pub(crate) home: u32,
+    pub(crate) slot: u32,
+    /// The body that the node runs, for a loop or a scope.
+    pub(crate) body: Option<u32>,
+}
+
+impl Node {
+    /// Whether a failure is followed by an edge rather than by the run's end.
+    pub(crate) fn handles_failure(&self) -> bool {
+        self.on_error == OnError::Continue && self.out.iter().any(|out| out.handle == "error")
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Out {
+    pub(crate) handle: String,
+    pub(crate) to: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Body {
+    pub(crate) nodes: Vec<u32>,
+    /// Where an iteration begins.
+    pub(crate) entries: Vec<u32>,
+    /// The nodes whose outputs are an iteration's result.
+    pub(crate) lasts: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    All,
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// Follow the `error` edge; without one the run fails.
+    Continue,
+    /// The run fails, whatever edges there are.
+    FailWorkflow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnItemError {
+    Fail,
+    Continue,
+}
+
+/// What a node does. The core performs all but `Task` by itself.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    Start,
+    End { parameters: Vec<(String, Value)>, is_error: bool, terminate: bool },
+    Condition { branches: Vec<Branch>, default: String },
+    Transform { value: Value },
+    Delay(Delay),
+    Wait { event: Value, pattern: Value, timeout: Option<Duration> },
+    Loop(Loop),
+    Scope,
+    Task { kind: String, config: Value, raw_fields: Vec<String>, needs_context: bool },
+}
+
+impl Kind {
+    /// The handle that an edge without one leaves by, and that a completion without one means.
+    pub(crate) fn default_handle(&self) -> &'static str {
+        match self {
+            Self::Start | Self::Delay(_) => "output",
+            Self::Loop(_) => "done",
+            Self::End { .. } | Self::Condition { .. } => "",
+            Self::Transform { .. } | Self::Wait { .. } | Self::Scope | Self::Task { .. } => "success",
+        }
+    }
+
+    /// The handle that leads into the body of a loop or scope.
+    pub(crate) fn body_handle(&self) -> Option<&'static str> {
+        match self {
+            Self::Loop(_) => Some("loop"),
+            Self::Scope => Some("body"),
+            _ => None,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Start => "start",
+            Self::End { .. } => "end",
+            Self::Condition { .. } => "condition",
+            Self::Transform { .. } => "transform",
+            Self::Delay(_) => "delay",
+            Self::Wait { .. } => "wait",
+            Self::Loop(_) => "loop",
+            Self::Scope => "scope",
+            Self::Task { kind, .. } => kind,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Branch {
+    pub(crate) id: String,
+    pub(crate) test: Test,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Test {
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+    Expression(String),
+}
+
+/// One comparison of a branch.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    pub(crate) left: Value,
+    pub(crate) operator: Operator,
+    pub(crate) right: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Equals,
+    NotEquals,
+    Contains,
+    NotContains,
+    StartsWith,
+    EndsWith,
+    GreaterThan,
+    LessThan,
+    GreaterOrEqual,
+    LessOrEqual,
+    IsEmpty,
+    IsNotEmpty,
+    MatchesRegex,
+    Expression,
+}
+
+#[derive(Clone, Debug)]
+pub enum Delay {
+    Fixed(Duration),
+    /// An expression for milliseconds.
+    Dynamic(Value),
+    /// An expression for a time.
+    Until(Value),
+}
+
+#[derive(Clone, Debug)]
+pub struct Loop {
+    pub(crate) source: Value,
+    pub(crate) item: String,
+    pub(crate) index: String,
+    pub(crate) max_iterations: u32,
+    pub(crate) concurrency: u32,
+    pub(crate) pace: Duration,
+    pub(crate) on_item_error: OnItemError,
+}

@@ -1,0 +1,272 @@
+//! What next? The graph style's answer.
+//!
+//! When does a node run?
+//!
+//! 1. An edge is settled when its source is settled: live if the source completed with that handle, dead otherwise.
+//!    A skipped node's edges are all dead. A failed node's `error` edge is live, its others dead.
+//! 2. `joinMode: all` is decided when every edge into it is settled; `any` at the first live edge, or when all are
+//!    dead. Later live edges change nothing.
+//! 3. Decided with a live edge: dispatched. Decided without one: skipped.
+//! 4. There is exactly one dispatch per activation.
+//! 5. The run ends when nothing is open: completed if an end was reached and none ended in error, failed otherwise.
+//!    `end {terminate: true}` ends it at once.
+//! 6. A failure nobody handles fails the iteration around it, or the run.
+//!
+//! The answer depends on settled steps only, so any replica gives the same one.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::condition;
+use super::control::LONGEST_DELAY;
+use super::model::{Delay, Graph, Kind, Loop, Node};
+use super::progress::{Path, Place, Ready, Stage};
+use super::view::View;
+use crate::evaluate::{Evaluate, Lookup};
+use crate::event::{Dispatch, Event, Outcome};
+use crate::failure::{Failure, code};
+use crate::payload::Payload;
+use crate::state::State;
+use crate::time::Timestamp;
+use crate::workflow::Workflow;
+
+/// The events that follow from the state alone; empty when nothing is ready.
+pub(crate) fn next(workflow: &Workflow, state: &State, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Event> {
+    let graph = workflow.graph();
+    if let Some((step, failure)) = &state.graph.doom {
+        return vec![Event::RunFailed { failure: failure.clone(), step: Some(step.clone()) }];
+    }
+    if state.graph.ends.terminated {
+        return vec![end(graph, state)];
+    }
+    if let Some(place) = state.graph.agenda.first() {
+        let node = graph.node(place.node);
+        return match state.graph.repeats.get(place).and_then(|repeat| repeat.ready(node)) {
+            Some(ready) => go_on(workflow, state, place, ready, now, evaluate),
+            None => activate(workflow, state, place, now, evaluate),
+        };
+    }
+    if state.open.is_empty() && state.todo.is_empty() {
+        return vec![end(graph, state)];
+    }
+    Vec::new()
+}
+
+/// Rule 3, for one decided node.
+fn activate(workflow: &Workflow, state: &State, place: &Place, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Event> {
+    let graph = workflow.graph();
+    let is_live = state.graph.cell(graph, place).is_some_and(|cell| cell.live_in > 0);
+    if !is_live && !matches!(graph.node(place.node).kind, Kind::Start) {
+        return vec![Event::StepSkipped { step: place.key(graph) }];
+    }
+    begin(workflow, state, place, now, evaluate)
+}
+
+/// Dispatches a step for the first time.
+fn begin(workflow: &Workflow, state: &State, place: &Place, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Event> {
+    let node = workflow.graph().node(place.node);
+    let step = place.key(workflow.graph());
+    let attempt = 1;
+    let view = View::new(workflow, state, &place.path);
+    let dispatched = |dispatch| Event::StepDispatched { step: step.clone(), attempt, dispatch };
+    match perform(&node.kind, state, &view, now, evaluate) {
+        Ok(Begun::Dispatch(dispatch)) => vec![dispatched(dispatch)],
+        Ok(Begun::Done(outcome)) => {
+            vec![dispatched(Dispatch::Instant), Event::StepCompleted { step: step.clone(), attempt, outcome }]
+        }
+        Err(failure) => vec![
+            dispatched(Dispatch::Instant),
+            Event::StepFailed { step: step.clone(), attempt, failure, logs: Vec::new() },
+        ],
+    }
+}
+
+enum Begun {
+    Dispatch(Dispatch),
+    Done(Outcome),
+}
+
+fn perform(
+    kind: &Kind,
+    state: &State,
+    view: &View<'_>,
+    now: Timestamp,
+    evaluate: &dyn Evaluate,
+) -> Result<Begun, Failure> {
+    let done = |value: Value| Ok(Begun::Done(Outcome::of(value)));
+    match kind {
+        Kind::Start => done(json!({"started": true, "inputReceived": state.input.value()})),
+        Kind::End { parameters, is_error, .. } => {
+            let mut output = Map::new();
+            for (name, source) in parameters {
+                output.insert(name.clone(), evaluate.resolve(source, view)?);
+            }
+            let status = if *is_error { "error" } else { "success" };
+            done(json!({"status": status, "workflowOutput": output, "completedAt": now.to_string()}))
+        }
+        Kind::Condition { branches, default } => {
+            let branch = condition::choose(branches, view, evaluate).unwrap_or(default);
+            Ok(Begun::Done(Outcome::of(json!({"branch": branch})).by(branch)))
+        }
+        Kind::Transform { value } => done(evaluate.resolve(value, view)?),
+        Kind::Delay(delay) => Ok(Begun::Dispatch(Dispatch::Delay { due: due(delay, view, now, evaluate)? })),
+        Kind::Wait { event, pattern, timeout } => {
+            let event = evaluate.resolve(event, view)?;
+            let Some(event) = event.as_str().filter(|event| !event.is_empty()) else {
+                return Err(Failure::fatal(code::INVALID_CONFIG, format!("{event} is not the name of an event")));
+            };
+            Ok(Begun::Dispatch(Dispatch::Wait {
+                event: event.to_owned(),
+                pattern: evaluate.resolve(pattern, view)?.into(),
+                due: timeout.map(|timeout| now.plus(timeout)),
+            }))
+        }
+        Kind::Loop(config) => Ok(Begun::Dispatch(Dispatch::Body { items: items(config, view, evaluate)? })),
+        Kind::Scope => Ok(Begun::Dispatch(Dispatch::Body { items: vec![Payload::null()] })),
+        Kind::Task { .. } => Ok(Begun::Dispatch(Dispatch::Task)),
+    }
+}
+
+/// A loop's items: an array as it is, nothing for null, one item for anything else.
+fn items(config: &Loop, view: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Vec<Payload>, Failure> {
+    let items = match evaluate.resolve(&config.source, view)? {
+        Value::Array(items) => items,
+        Value::Null => Vec::new(),
+        item => vec![item],
+    };
+    if items.len() > config.max_iterations as usize {
+        return Err(Failure::fatal(
+            code::TOO_MANY_ITEMS,
+            format!("{} items are more than maxIterations ({})", items.len(), config.max_iterations),
+        ));
+    }
+    Ok(items.into_iter().map(Payload::from).collect())
+}
+
+fn due(delay: &Delay, view: &dyn Lookup, now: Timestamp, evaluate: &dyn Evaluate) -> Result<Timestamp, Failure> {
+    let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
+    let due = match delay {
+        Delay::Fixed(length) => now.plus(*length),
+        Delay::Dynamic(source) => {
+            let value = evaluate.resolve(source, view)?;
+            let millis = match &value {
+                Value::Number(number) => number.as_f64(),
+                Value::String(text) => text.trim().parse().ok(),
+                _ => None,
+            };
+            let millis = millis.filter(|millis: &f64| *millis >= 0.0 && millis.is_finite());
+            let millis = millis.ok_or_else(|| invalid(format!("delayVariable is {value}, not milliseconds")))?;
+            now.plus(Duration::from_micros((millis * 1_000.0) as u64))
+        }
+        Delay::Until(source) => {
+            let value = evaluate.resolve(source, view)?;
+            let time = value.as_str().and_then(|text| text.parse().ok());
+            let time: Timestamp = time.ok_or_else(|| invalid(format!("untilTime is {value}, not an RFC 3339 time")))?;
+            time.max(now)
+        }
+    };
+    if due > now.plus(LONGEST_DELAY) {
+        return Err(invalid(format!("a delay is at most 24 hours; this one would end at {due}")));
+    }
+    Ok(due)
+}
+
+/// What is ready at a loop or scope under way.
+fn go_on(
+    workflow: &Workflow,
+    state: &State,
+    place: &Place,
+    ready: Ready,
+    now: Timestamp,
+    evaluate: &dyn Evaluate,
+) -> Vec<Event> {
+    let graph = workflow.graph();
+    let node = graph.node(place.node);
+    let step = place.key(graph);
+    let attempt = state.open.get(&step).map_or(1, |open| open.attempt);
+    let repeat = &state.graph.repeats[place];
+    match ready {
+        Ready::Fail => {
+            let failure = repeat.failed.as_ref().map(|(item, failure)| fail_with(node, *item, failure));
+            let failure = failure.expect("a repeat is ready to fail because an item failed");
+            vec![Event::StepFailed { step, attempt, failure, logs: Vec::new() }]
+        }
+        Ready::Finish => {
+            let results = repeat.results.iter().map(|result| result.clone().unwrap_or_default());
+            let output = match node.kind {
+                Kind::Scope => results.into_iter().next().unwrap_or_default(),
+                _ => join(results),
+            };
+            vec![Event::StepCompleted { step, attempt, outcome: Outcome::of(output) }]
+        }
+        Ready::SetPace => {
+            let pace = if let Kind::Loop(config) = &node.kind { config.pace } else { Duration::ZERO };
+            vec![Event::TimerSet { step, attempt, due: now.plus(pace) }]
+        }
+        Ready::Begin => {
+            // One entry is enough: its dispatch opens the iteration's scope, with the others on the agenda.
+            let path = place.path.inside(place.node, repeat.next);
+            let entry = Place { path, node: graph.first_entry(node.body.expect("a repeat has a body")) };
+            begin(workflow, state, &entry, now, evaluate)
+        }
+    }
+}
+
+/// The results as one array, put together from their texts.
+fn join(results: impl Iterator<Item = Payload>) -> Payload {
+    let mut text = String::from("[");
+    for result in results {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(result.json());
+    }
+    text.push(']');
+    Payload::from_json(text).expect("an array of JSON texts is JSON")
+}
+
+fn fail_with(node: &Node, item: u32, failure: &Failure) -> Failure {
+    match node.kind {
+        Kind::Scope => Failure { retryable: false, ..failure.clone() },
+        _ => Failure::fatal(code::ITEM_FAILED, format!("item {item} failed: {failure}")),
+    }
+}
+
+fn end(graph: &Graph, state: &State) -> Event {
+    let ends = &state.graph.ends;
+    if let Some(step) = &ends.error {
+        let failure = Failure::fatal(code::END_ERROR, format!("the run reached {step}, an end in error"));
+        return Event::RunFailed { failure, step: Some(step.clone()) };
+    }
+    if ends.reached == 0 {
+        let failure = Failure::fatal(code::END_NOT_REACHED, why_not_reached(graph, state));
+        return Event::RunFailed { failure, step: None };
+    }
+    Event::RunCompleted { output: Payload::from(Value::Object(ends.output.clone())) }
+}
+
+fn why_not_reached(graph: &Graph, state: &State) -> String {
+    let mut failed = Vec::new();
+    let mut taken = Vec::new();
+    let scope = state.graph.scopes.get(&Path::default());
+    for node in graph.nodes.iter().filter(|node| node.home == 0) {
+        let Some(cell) = scope.and_then(|scope| scope.cells.get(node.slot as usize)) else { continue };
+        match (&node.kind, cell.stage) {
+            (_, Stage::Failed) => failed.push(node.id.as_str()),
+            (Kind::Condition { .. }, Stage::Completed) => {
+                let branch = cell.output.as_ref().and_then(|output| output.value().get("branch")?.as_str());
+                taken.push(format!("{} took {:?}", node.id, branch.unwrap_or_default()));
+            }
+            _ => {}
+        }
+    }
+    let mut reason = "no end was reached: every way to one was skipped".to_owned();
+    if !taken.is_empty() {
+        reason += &format!("; {}", taken[..taken.len().min(5)].join(", "));
+    }
+    if !failed.is_empty() {
+        reason += &format!("; failed: {}", failed[..failed.len().min(5)].join(", "));
+    }
+    reason
+}

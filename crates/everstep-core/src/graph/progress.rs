@@ -1,0 +1,529 @@
+//! How far a run is through its graph: a fold of the journal.
+//!
+//! **Invariant**: the agenda holds exactly the places where something is ready, and is changed only by the fold.
+//! So `settle` reads what is ready without looking at every node, and a step costs the same in a long run as in a
+//! short one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::model::{Graph, Join, Kind, Node, OnItemError};
+use crate::failure::Failure;
+use crate::ids::StepKey;
+use crate::payload::Payload;
+use crate::status::StepStatus;
+
+/// The iterations that lead to a scope: pairs of a loop's index and an iteration. The graph itself has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Path(Vec<(u32, u32)>);
+
+impl Path {
+    pub(crate) fn inside(&self, node: u32, iteration: u32) -> Self {
+        let mut path = self.0.clone();
+        path.push((node, iteration));
+        Self(path)
+    }
+
+    /// The place of the loop or scope around this path, and the iteration.
+    pub(crate) fn owner(&self) -> Option<(Place, u32)> {
+        let ((node, iteration), outer) = self.0.split_last()?;
+        Some((Place { path: Self(outer.to_vec()), node: *node }, *iteration))
+    }
+
+    pub(crate) fn is_within(&self, outer: &Self) -> bool {
+        self.0.starts_with(&outer.0)
+    }
+
+    /// The text before a node's id in a step key.
+    pub(crate) fn prefix(&self, graph: &Graph) -> String {
+        let mut prefix = String::new();
+        for (node, iteration) in &self.0 {
+            prefix.push_str(&graph.node(*node).id);
+            prefix.push_str(&format!("[{iteration}]."));
+        }
+        prefix
+    }
+}
+
+/// A node of one scope.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    pub path: Path,
+    pub node: u32,
+}
+
+impl Place {
+    pub(crate) fn key(&self, graph: &Graph) -> StepKey {
+        let id = &graph.node(self.node).id;
+        if self.path.0.is_empty() { StepKey::from(id.as_str()) } else { StepKey::from(self.path.prefix(graph) + id) }
+    }
+
+    /// Finds a step's place by its key; `None` when the graph has no such step.
+    pub(crate) fn find(graph: &Graph, key: &StepKey) -> Option<Self> {
+        let mut path = Vec::new();
+        let mut home = 0;
+        let mut segments = key.as_str().split('.').peekable();
+        while let Some(segment) = segments.next() {
+            if segments.peek().is_none() {
+                let node = graph.find(segment)?;
+                return (graph.node(node).home == home).then_some(Self { path: Path(path), node });
+            }
+            let (id, iteration) = segment.strip_suffix(']')?.split_once('[')?;
+            let node = graph.find(id)?;
+            if graph.node(node).home != home {
+                return None;
+            }
+            home = graph.node(node).body?;
+            path.push((node, iteration.parse().ok()?));
+        }
+        None
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    #[serde(with = "pairs")]
+    pub(crate) scopes: BTreeMap<Path, Scope>,
+    #[serde(with = "pairs")]
+    pub(crate) repeats: BTreeMap<Place, Repeat>,
+    pub(crate) agenda: BTreeSet<Place>,
+    pub(crate) ends: Ends,
+    /// An unhandled failure: the run is to fail.
+    pub(crate) doom: Option<(StepKey, Failure)>,
+}
+
+/// What the ends that were reached said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ends {
+    pub(crate) reached: u32,
+    pub(crate) error: Option<StepKey>,
+    pub(crate) terminated: bool,
+    pub(crate) output: Map<String, Value>,
+}
+
+/// The graph itself, or one iteration of a body.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Scope {
+    /// By slot.
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) unsettled: u32,
+    /// Variables set in this scope; they are not seen outside it.
+    pub(crate) vars: BTreeMap<String, Payload>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) stage: Stage,
+    pub(crate) unsettled_in: u32,
+    pub(crate) live_in: u32,
+    pub(crate) output: Option<Payload>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Stage {
+    #[default]
+    Pending,
+    Open,
+    Completed,
+    Failed,
+    Skipped,
+}
+
+/// A loop or scope under way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Repeat {
+    pub(crate) items: Vec<Payload>,
+    pub(crate) next: u32,
+    pub(crate) running: BTreeSet<u32>,
+    pub(crate) results: Vec<Option<Payload>>,
+    pub(crate) failed: Option<(u32, Failure)>,
+    pub(crate) pace: Pacing,
+}
+
+/// Whether the next iteration may begin, for a loop that pauses between items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Pacing {
+    /// A timer is to be set.
+    #[default]
+    Unset,
+    /// The timer runs.
+    Waits,
+    /// The timer has fired.
+    May,
+}
+
+/// What is ready at a loop or scope.
+pub(crate) enum Ready {
+    Fail,
+    Finish,
+    Begin,
+    SetPace,
+}
+
+impl Repeat {
+    pub(crate) fn ready(&self, node: &Node) -> Option<Ready> {
+        let (concurrency, paced) = match &node.kind {
+            Kind::Loop(config) => (config.concurrency, !config.pace.is_zero()),
+            _ => (1, false),
+        };
+        if self.failed.is_some() {
+            return Some(Ready::Fail);
+        }
+        if (self.next as usize) < self.items.len() {
+            if self.running.len() >= concurrency as usize {
+                return None;
+            }
+            return match self.pace {
+                Pacing::Unset if paced && self.next > 0 => Some(Ready::SetPace),
+                Pacing::Waits => None,
+                Pacing::Unset | Pacing::May => Some(Ready::Begin),
+            };
+        }
+        self.running.is_empty().then_some(Ready::Finish)
+    }
+}
+
+/// Steps that are of no more concern: everything whose key has this prefix.
+pub(crate) type Dropped = Option<String>;
+
+impl Progress {
+    pub(crate) fn begin(&mut self, graph: &Graph) {
+        self.open_scope(graph, Path::default(), 0);
+    }
+
+    fn open_scope(&mut self, graph: &Graph, path: Path, body: u32) {
+        let body = &graph.bodies[body as usize];
+        let mut cells: Vec<Cell> = body
+            .nodes
+            .iter()
+            .map(|node| Cell { unsettled_in: graph.node(*node).incoming, ..Cell::default() })
+            .collect();
+        for entry in &body.entries {
+            let cell = &mut cells[graph.node(*entry).slot as usize];
+            cell.unsettled_in -= 1;
+            cell.live_in += 1;
+        }
+        for node in &body.nodes {
+            if is_decided(graph.node(*node), &cells[graph.node(*node).slot as usize]) {
+                self.agenda.insert(Place { path: path.clone(), node: *node });
+            }
+        }
+        let unsettled = cells.len() as u32;
+        self.scopes.insert(path, Scope { cells, unsettled, vars: BTreeMap::new() });
+    }
+
+    pub(crate) fn cell(&self, graph: &Graph, place: &Place) -> Option<&Cell> {
+        self.scopes.get(&place.path)?.cells.get(graph.node(place.node).slot as usize)
+    }
+
+    fn cell_mut(&mut self, graph: &Graph, place: &Place) -> Option<&mut Cell> {
+        self.scopes.get_mut(&place.path)?.cells.get_mut(graph.node(place.node).slot as usize)
+    }
+
+    /// Notes a dispatch. The first one of an iteration opens its scope.
+    pub(crate) fn dispatched(&mut self, graph: &Graph, place: &Place, items: Option<&[Payload]>) -> Option<()> {
+        if !self.scopes.contains_key(&place.path) {
+            let (owner, iteration) = place.path.owner()?;
+            let repeat = self.repeats.get_mut(&owner)?;
+            repeat.items.get(iteration as usize)?;
+            repeat.running.insert(iteration);
+            repeat.next = repeat.next.max(iteration + 1);
+            repeat.pace = Pacing::Unset;
+            self.open_scope(graph, place.path.clone(), graph.node(owner.node).body?);
+            self.refresh(graph, &owner);
+        }
+        self.cell_mut(graph, place)?.stage = Stage::Open;
+        self.agenda.remove(place);
+        if let Some(items) = items {
+            let results = vec![None; items.len()];
+            self.repeats.insert(place.clone(), Repeat { items: items.to_vec(), results, ..Repeat::default() });
+            self.refresh(graph, place);
+        }
+        Some(())
+    }
+
+    pub(crate) fn completed(&mut self, graph: &Graph, place: &Place, output: &Payload, handle: Option<&str>) {
+        let node = graph.node(place.node);
+        if let Some(cell) = self.cell_mut(graph, place) {
+            cell.stage = Stage::Completed;
+            cell.output = Some(output.clone());
+        }
+        if let Kind::End { is_error, terminate, .. } = &node.kind {
+            self.ends.reached += 1;
+            if *is_error && self.ends.error.is_none() {
+                self.ends.error = Some(place.key(graph));
+            }
+            self.ends.terminated |= *terminate;
+            if let Some(Value::Object(fields)) = output.value().get("workflowOutput") {
+                self.ends.output.extend(fields.clone());
+            }
+        }
+        self.repeats.remove(place);
+        self.agenda.remove(place);
+        let handle = handle.unwrap_or_else(|| node.kind.default_handle());
+        self.settle_edges(graph, place, Some(handle));
+    }
+
+    pub(crate) fn skipped(&mut self, graph: &Graph, place: &Place) {
+        if let Some(cell) = self.cell_mut(graph, place) {
+            cell.stage = Stage::Skipped;
+        }
+        self.agenda.remove(place);
+        self.settle_edges(graph, place, None);
+    }
+
+    /// Notes a final failure. What it makes obsolete is returned; `true` when an edge or a loop goes on from it.
+    pub(crate) fn failed(&mut self, graph: &Graph, place: &Place, failure: &Failure) -> (bool, Dropped) {
+        let node = graph.node(place.node);
+        if let Some(cell) = self.cell_mut(graph, place) {
+            cell.stage = Stage::Failed;
+        }
+        self.agenda.remove(place);
+        if node.handles_failure() {
+            let dropped = self.repeats.remove(place).map(|_| {
+                self.drop_inside(place);
+                format!("{}[", place.key(graph))
+            });
+            self.settle_edges(graph, place, Some("error"));
+            return (true, dropped);
+        }
+        if node.on_error == super::model::OnError::FailWorkflow {
+            self.doom.get_or_insert_with(|| (place.key(graph), failure.clone()));
+            return (false, None);
+        }
+        let Some((owner, iteration)) = place.path.owner() else {
+            self.doom.get_or_insert_with(|| (place.key(graph), failure.clone()));
+            return (false, None);
+        };
+        let goes_on = matches!(
+            &graph.node(owner.node).kind,
+            Kind::Loop(config) if config.on_item_error == OnItemError::Continue
+        );
+        if goes_on {
+            let prefix = place.path.prefix(graph);
+            self.end_iteration(graph, &place.path, Payload::null());
+            return (true, Some(prefix));
+        }
+        if let Some(repeat) = self.repeats.get_mut(&owner) {
+            repeat.failed.get_or_insert_with(|| (iteration, failure.clone()));
+        }
+        self.refresh(graph, &owner);
+        (false, None)
+    }
+
+    /// Opens a failed step again: a loop goes on with what was unfinished.
+    pub(crate) fn reopen(&mut self, graph: &Graph, place: &Place) {
+        self.doom = None;
+        if let Some(cell) = self.cell_mut(graph, place) {
+            cell.stage = Stage::Open;
+        }
+        if let Some(repeat) = self.repeats.get_mut(place) {
+            repeat.failed = None;
+            self.refresh(graph, place);
+        }
+    }
+
+    pub(crate) fn paced(&mut self, graph: &Graph, place: &Place, pace: Pacing) {
+        if let Some(repeat) = self.repeats.get_mut(place) {
+            repeat.pace = pace;
+        }
+        self.refresh(graph, place);
+    }
+
+    /// The item of an iteration.
+    pub(crate) fn item(&self, path: &Path) -> Option<&Payload> {
+        let (owner, iteration) = path.owner()?;
+        self.repeats.get(&owner)?.items.get(iteration as usize)
+    }
+
+    /// Sets a variable in a scope.
+    pub(crate) fn set(&mut self, path: &Path, name: &str, value: Payload) -> Option<Payload> {
+        self.scopes.get_mut(path)?.vars.insert(name.to_owned(), value)
+    }
+
+    /// Settles the edges that leave a node: live by one handle, dead by the others.
+    fn settle_edges(&mut self, graph: &Graph, place: &Place, live: Option<&str>) {
+        let Some(scope) = self.scopes.get_mut(&place.path) else { return };
+        for out in &graph.node(place.node).out {
+            let target = graph.node(out.to);
+            let cell = &mut scope.cells[target.slot as usize];
+            cell.unsettled_in -= 1;
+            cell.live_in += u32::from(live == Some(out.handle.as_str()));
+            if is_decided(target, cell) {
+                self.agenda.insert(Place { path: place.path.clone(), node: out.to });
+            }
+        }
+        scope.unsettled -= 1;
+        if scope.unsettled == 0 && place.path != Path::default() {
+            let result = result_of(graph, &place.path, scope);
+            self.end_iteration(graph, &place.path, result);
+        }
+    }
+
+    fn end_iteration(&mut self, graph: &Graph, path: &Path, result: Payload) {
+        let Some((owner, iteration)) = path.owner() else { return };
+        self.drop_within(path);
+        if let Some(repeat) = self.repeats.get_mut(&owner) {
+            repeat.running.remove(&iteration);
+            repeat.results[iteration as usize] = Some(result);
+        }
+        self.refresh(graph, &owner);
+    }
+
+    /// Forgets all iterations of a loop or scope.
+    fn drop_inside(&mut self, owner: &Place) {
+        let is_inside = |path: &Path| {
+            path.is_within(&owner.path) && path.0.get(owner.path.0.len()).is_some_and(|(node, _)| *node == owner.node)
+        };
+        self.scopes.retain(|path, _| !is_inside(path));
+        self.repeats.retain(|place, _| !is_inside(&place.path));
+        self.agenda.retain(|place| !is_inside(&place.path));
+    }
+
+    /// Forgets one iteration with everything in it. All of it lies in one range of each ordered map.
+    fn drop_within(&mut self, path: &Path) {
+        let first = Place { path: path.clone(), node: 0 };
+        let scopes: Vec<_> = self
+            .scopes
+            .range(path.clone()..)
+            .map(|(path, _)| path)
+            .take_while(|p| p.is_within(path))
+            .cloned()
+            .collect();
+        for path in scopes {
+            self.scopes.remove(&path);
+        }
+        let repeats: Vec<_> = self
+            .repeats
+            .range(first.clone()..)
+            .map(|(place, _)| place)
+            .take_while(|place| place.path.is_within(path))
+            .cloned()
+            .collect();
+        for place in repeats {
+            self.repeats.remove(&place);
+        }
+        let agenda: Vec<_> =
+            self.agenda.range(first..).take_while(|place| place.path.is_within(path)).cloned().collect();
+        for place in agenda {
+            self.agenda.remove(&place);
+        }
+    }
+
+    /// Puts a loop or scope on the agenda exactly when something is ready there.
+    fn refresh(&mut self, graph: &Graph, place: &Place) {
+        let is_open = self.cell(graph, place).is_some_and(|cell| cell.stage == Stage::Open);
+        let is_ready =
+            is_open && self.repeats.get(place).is_some_and(|repeat| repeat.ready(graph.node(place.node)).is_some());
+        if is_ready {
+            self.agenda.insert(place.clone());
+        } else {
+            self.agenda.remove(place);
+        }
+    }
+
+    pub(crate) fn is_under_way(&self, place: &Place) -> bool {
+        self.repeats.contains_key(place)
+    }
+
+    pub(crate) fn ends_output(&self) -> &Map<String, Value> {
+        &self.ends.output
+    }
+
+    pub(crate) fn step_status(&self, graph: &Graph, step: &StepKey, has_ended: bool) -> Option<StepStatus> {
+        let cell = self.cell(graph, &Place::find(graph, step)?)?;
+        Some(match cell.stage {
+            Stage::Pending | Stage::Open if has_ended => StepStatus::Cancelled,
+            Stage::Pending => StepStatus::Pending,
+            Stage::Open => StepStatus::Running,
+            Stage::Completed => StepStatus::Completed,
+            Stage::Failed => StepStatus::Failed,
+            Stage::Skipped => StepStatus::Skipped,
+        })
+    }
+
+    /// Roughly the memory that the cells and items take, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        let cells: usize = self.scopes.values().map(|scope| 64 * scope.cells.len() + 96).sum();
+        let items: usize = self.repeats.values().map(|repeat| 64 * repeat.items.len()).sum();
+        cells + items
+    }
+
+    /// The agenda, found the slow way. The laws compare it with the folded one.
+    pub(crate) fn scan(&self, graph: &Graph) -> BTreeSet<Place> {
+        let mut found = BTreeSet::new();
+        for (path, scope) in &self.scopes {
+            let body = path.owner().map_or(0, |(owner, _)| graph.node(owner.node).body.unwrap_or(0));
+            for node in &graph.bodies[body as usize].nodes {
+                let cell = &scope.cells[graph.node(*node).slot as usize];
+                let place = Place { path: path.clone(), node: *node };
+                let is_ready = match cell.stage {
+                    Stage::Pending => is_decided(graph.node(*node), cell),
+                    Stage::Open => {
+                        self.repeats.get(&place).is_some_and(|repeat| repeat.ready(graph.node(*node)).is_some())
+                    }
+                    Stage::Completed | Stage::Failed | Stage::Skipped => false,
+                };
+                if is_ready {
+                    found.insert(place);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// When is a node decided?
+///
+/// 1. `all`: once every edge into it is settled.
+/// 2. `any`: at the first live edge, or once every edge is settled.
+fn is_decided(node: &Node, cell: &Cell) -> bool {
+    if cell.stage != Stage::Pending {
+        return false;
+    }
+    match node.join {
+        Join::All => cell.unsettled_in == 0,
+        Join::Any => cell.live_in > 0 || cell.unsettled_in == 0,
+    }
+}
+
+/// An iteration's result: the output of the body's last node; of several, an object by node id.
+fn result_of(graph: &Graph, path: &Path, scope: &Scope) -> Payload {
+    let Some((owner, _)) = path.owner() else { return Payload::null() };
+    let Some(body) = graph.node(owner.node).body else { return Payload::null() };
+    let output = |node: u32| scope.cells[graph.node(node).slot as usize].output.clone().unwrap_or_default();
+    match graph.bodies[body as usize].lasts.as_slice() {
+        [] => Payload::null(),
+        [last] => output(*last),
+        lasts => {
+            let fields: Map<String, Value> =
+                lasts.iter().map(|node| (graph.node(*node).id.clone(), output(*node).value().clone())).collect();
+            Payload::from(Value::Object(fields))
+        }
+    }
+}
+
+/// Maps whose keys are not text, as lists of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Vec::<(K, V)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
+    }
+}

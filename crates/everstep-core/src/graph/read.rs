@@ -1,0 +1,318 @@
+//! Reads a definition: nodes, edges and options, in our words or in those of the engines we replace.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::control;
+use super::fields::Fields;
+use super::model::{Join, Kind, OnError};
+use super::problem::{Problem, nearest};
+use crate::evaluate::Evaluate;
+use crate::kinds::Kinds;
+use crate::limits;
+use crate::retry::{Backoff, RetryPolicy};
+
+/// A definition as written, read but not yet connected.
+pub(crate) struct Definition {
+    pub(crate) nodes: Vec<NodeText>,
+    pub(crate) edges: Vec<EdgeText>,
+    pub(crate) retention_days: Option<u32>,
+    /// The same definition in our own words.
+    pub(crate) normal: Value,
+}
+
+pub(crate) struct NodeText {
+    pub(crate) id: String,
+    pub(crate) path: String,
+    pub(crate) name: Option<String>,
+    /// `None` where the kind or its config is wrong; the problem is noted.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) handles: Vec<String>,
+    pub(crate) join: Option<Join>,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) on_error: OnError,
+    pub(crate) output_variable: Option<String>,
+}
+
+pub(crate) struct EdgeText {
+    pub(crate) path: String,
+    pub(crate) source: String,
+    pub(crate) target: String,
+    pub(crate) handle: Option<String>,
+}
+
+/// The ports that reading needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Ports<'a> {
+    pub(crate) kinds: &'a dyn Kinds,
+    pub(crate) evaluate: &'a dyn Evaluate,
+}
+
+pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>) -> Option<Definition> {
+    if depth(value) > limits::JSON_DEPTH {
+        problems.push(
+            Problem::at("", format!("nested deeper than {} levels", limits::JSON_DEPTH))
+                .hint("flatten the config, or compute the value in a javascript node"),
+        );
+        return None;
+    }
+    let mut fields = Fields::of(value, "", None, problems)?;
+    let name = fields.text(&["name", "title"]);
+    let description = fields.text(&["description"]);
+    let nodes = fields.list(&["nodes"]);
+    let edges = fields.list(&["edges"]).unwrap_or_default();
+    let options = fields.any(&["options", "workflowOptions"]);
+    if nodes.is_none() {
+        fields.problem("nodes", "a graph needs a list of nodes");
+    }
+    fields.finish();
+    let nodes = nodes?;
+    if nodes.len() > limits::GRAPH_NODES {
+        problems.push(
+            Problem::at("/nodes", format!("{} nodes are more than {}", nodes.len(), limits::GRAPH_NODES))
+                .hint("split the workflow, or use a loop"),
+        );
+        return None;
+    }
+    let retention_days = options.and_then(|options| read_options(options, problems));
+    let mut normal_nodes = Vec::new();
+    let mut normal_edges = Vec::new();
+    let mut read_nodes = Vec::new();
+    let mut read_edges = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        if let Some((text, normal)) = read_node(node, index, ports, problems) {
+            read_nodes.push(text);
+            normal_nodes.push(normal);
+        }
+    }
+    for (index, edge) in edges.iter().enumerate() {
+        if let Some((text, normal)) = read_edge(edge, index, problems) {
+            read_edges.push(text);
+            normal_edges.push(normal);
+        }
+    }
+    let mut normal = Map::new();
+    insert(&mut normal, "name", name.map(Value::from));
+    insert(&mut normal, "description", description.map(Value::from));
+    normal.insert("nodes".into(), normal_nodes.into());
+    normal.insert("edges".into(), normal_edges.into());
+    insert(&mut normal, "options", options.cloned());
+    Some(Definition { nodes: read_nodes, edges: read_edges, retention_days, normal: normal.into() })
+}
+
+fn read_options(value: &Value, problems: &mut Vec<Problem>) -> Option<u32> {
+    let mut fields = Fields::of(value, "/options", None, problems)?;
+    let days = fields.number(&["retentionDays"], 1, 3_650);
+    fields.finish();
+    days.map(|days| days as u32)
+}
+
+fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<Problem>) -> Option<(NodeText, Value)> {
+    let path = format!("/nodes/{index}");
+    let id = value.get("id").or_else(|| value.get("nodeID")).and_then(Value::as_str).map(str::to_owned);
+    let mut fields = Fields::of(value, path.clone(), id.as_deref(), problems)?;
+    let id = fields.text(&["id", "nodeID"]);
+    let kind_name = fields.text(&["type", "nodeType"]);
+    let name = fields.text(&["name", "title"]);
+    let config = fields.any(&["config", "nodeConfig"]).cloned().unwrap_or_else(|| json!({}));
+    let joins = [("all", Join::All), ("any", Join::Any)];
+    let mut join = fields.choice(&["joinMode"], &joins);
+    let retry = fields.any(&["retry"]);
+    let position = fields.any(&["position"]);
+    let on_errors = [("continue", OnError::Continue), ("fail_workflow", OnError::FailWorkflow)];
+    let mut on_error = fields.choice(&["errorHandling"], &on_errors);
+    let mut timeout = fields.number(&["timeoutSeconds"], 1, 31_536_000);
+    let mut output_variable = fields.text(&["outputVariable"]).map(str::to_owned);
+    match id {
+        None => {
+            fields.problem("id", "a node needs an id");
+        }
+        Some(id) if !is_id(id) => {
+            fields.problem("id", format!("{id:?} cannot be a node's id")).hint =
+                Some("1 to 100 letters, digits, `_` or `-`".into());
+        }
+        Some(_) => {}
+    }
+    if kind_name.is_none() {
+        fields.problem("type", "a node needs a type");
+    }
+    fields.finish();
+    let (id, kind_name) = (id?, kind_name?);
+
+    // These may stand in the config too, as older definitions have them.
+    let mut config = config;
+    let config_path = format!("{path}/config");
+    if let Some(object) = config.as_object_mut() {
+        let mut moved = Map::new();
+        for field in ["errorHandling", "timeoutSeconds", "outputVariable", "joinMode"] {
+            if let Some(value) = object.shift_remove(field) {
+                moved.insert(field.into(), value);
+            }
+        }
+        let moved = Value::Object(moved);
+        let mut fields = Fields::of(&moved, config_path.clone(), Some(id), problems)?;
+        on_error = on_error.or(fields.choice(&["errorHandling"], &on_errors));
+        timeout = timeout.or(fields.number(&["timeoutSeconds"], 1, 31_536_000));
+        output_variable = output_variable.or(fields.text(&["outputVariable"]).map(str::to_owned));
+        join = join.or(fields.choice(&["joinMode"], &joins));
+    }
+    if let Some(variable) = output_variable.as_deref().filter(|variable| !is_variable(variable)) {
+        problems.push(
+            Problem::at(format!("{path}/outputVariable"), format!("{variable:?} cannot be a variable"))
+                .of_node(id)
+                .hint("letters, digits and `_`, not beginning with a digit or `__`; `input` is taken"),
+        );
+    }
+    let policy = retry.map_or_else(RetryPolicy::graph, |retry| read_retry(retry, &path, id, problems));
+    let read = control::read(kind_name, &config, timeout, &config_path, id, ports, problems);
+    let (kind, handles, info) = match read {
+        Some(read) => (read.kind, read.handles, read.info),
+        None => {
+            let names: Vec<String> =
+                control::NAMES.iter().map(|name| (*name).to_owned()).chain(ports.kinds.names()).collect();
+            let hint = match nearest(kind_name, names.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("known types: {}", names.join(", ")),
+            };
+            problems.push(
+                Problem::at(format!("{path}/type"), format!("unknown node type {kind_name:?}")).of_node(id).hint(hint),
+            );
+            (None, Vec::new(), None)
+        }
+    };
+    let default_variable = match kind_name {
+        "loop" => Some("loopResults".to_owned()),
+        "transform" => Some("transformResult".to_owned()),
+        "scope" => Some("scopeResult".to_owned()),
+        "wait" => Some("waitResult".to_owned()),
+        _ => info.as_ref().and_then(|info| info.output_variable.clone()),
+    };
+    let mut normal = Map::new();
+    normal.insert("id".into(), id.into());
+    normal.insert("type".into(), kind_name.into());
+    insert(&mut normal, "name", name.map(Value::from));
+    normal.insert("config".into(), config);
+    insert(&mut normal, "joinMode", join.map(|join| if join == Join::Any { "any" } else { "all" }.into()));
+    insert(&mut normal, "retry", retry.cloned());
+    insert(&mut normal, "timeoutSeconds", timeout.map(Value::from));
+    insert(
+        &mut normal,
+        "errorHandling",
+        on_error.filter(|e| *e == OnError::FailWorkflow).map(|_| "fail_workflow".into()),
+    );
+    insert(&mut normal, "outputVariable", output_variable.clone().map(Value::from));
+    insert(&mut normal, "position", position.cloned());
+    let text = NodeText {
+        id: id.to_owned(),
+        path,
+        name: name.map(str::to_owned),
+        kind,
+        handles,
+        join,
+        retry: policy,
+        timeout: timeout
+            .or(info.map(|info| u64::from(info.timeout_seconds)).filter(|seconds| *seconds > 0))
+            .map(Duration::from_secs),
+        on_error: on_error.unwrap_or(OnError::Continue),
+        output_variable: output_variable.or(default_variable),
+    };
+    Some((text, normal.into()))
+}
+
+fn read_edge(value: &Value, index: usize, problems: &mut Vec<Problem>) -> Option<(EdgeText, Value)> {
+    let path = format!("/edges/{index}");
+    let mut fields = Fields::of(value, path.clone(), None, problems)?;
+    let id = fields.text(&["id", "edgeID"]);
+    let source = fields.text(&["source", "upstreamNodeID"]);
+    let target = fields.text(&["target", "downstreamNodeID"]);
+    let handle = fields.text(&["sourceHandle"]);
+    if source.is_none() {
+        fields.problem("source", "an edge needs the id of the node it leaves");
+    }
+    if target.is_none() {
+        fields.problem("target", "an edge needs the id of the node it leads to");
+    }
+    fields.finish();
+    let (source, target) = (source?, target?);
+    let mut normal = Map::new();
+    insert(&mut normal, "id", id.map(Value::from));
+    normal.insert("source".into(), source.into());
+    normal.insert("target".into(), target.into());
+    insert(&mut normal, "sourceHandle", handle.map(Value::from));
+    let text =
+        EdgeText { path, source: source.to_owned(), target: target.to_owned(), handle: handle.map(str::to_owned) };
+    Some((text, normal.into()))
+}
+
+fn read_retry(value: &Value, path: &str, node: &str, problems: &mut Vec<Problem>) -> RetryPolicy {
+    let mut policy = RetryPolicy::graph();
+    let Some(mut fields) = Fields::of(value, format!("{path}/retry"), Some(node), problems) else {
+        return policy;
+    };
+    if let Some(attempts) = fields.number(&["maxAttempts"], 1, 20) {
+        policy.max_attempts = attempts as u32;
+    }
+    let backoffs = [("fixed", Backoff::Fixed), ("linear", Backoff::Linear), ("exp", Backoff::Exp)];
+    if let Some(backoff) = fields.choice(&["backoff"], &backoffs) {
+        policy.backoff = backoff;
+    }
+    if let Some(base) = fields.number(&["baseMs", "backoffMs"], 100, 86_400_000) {
+        policy.base_ms = base;
+    }
+    if let Some(max) = fields.number(&["maxMs", "maxBackoffMs"], 100, 86_400_000) {
+        policy.max_ms = max;
+    }
+    if let Some(multiplier) = fields.fraction(&["multiplier", "backoffMultiplier"], 1.0, 10.0) {
+        policy.multiplier = multiplier;
+    }
+    if let Some(jitter) = fields.fraction(&["jitter"], 0.0, 1.0) {
+        policy.jitter = jitter;
+    }
+    for code in fields.list(&["nonRetryable"]).unwrap_or_default() {
+        match code.as_str() {
+            Some(code) => policy.non_retryable.push(code.to_owned()),
+            None => {
+                fields.problem("nonRetryable", "expected a list of error codes");
+            }
+        }
+    }
+    fields.finish();
+    policy
+}
+
+fn insert(object: &mut Map<String, Value>, field: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        object.insert(field.to_owned(), value);
+    }
+}
+
+/// Ids stand in step keys, so the characters of a key's own grammar are left out.
+fn is_id(id: &str) -> bool {
+    (1..=100).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+pub(crate) fn is_variable(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    (1..=100).contains(&bytes.len())
+        && !bytes[0].is_ascii_digit()
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+        && !name.starts_with("__")
+        && name != "input"
+}
+
+/// How deep a value is nested, without recursion.
+pub(crate) fn depth(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut todo = vec![(value, 1)];
+    while let Some((value, depth)) = todo.pop() {
+        deepest = deepest.max(depth);
+        match value {
+            Value::Array(items) => todo.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => todo.extend(fields.values().map(|field| (field, depth + 1))),
+            _ => {}
+        }
+    }
+    deepest
+}

@@ -1,0 +1,164 @@
+//! What expressions see from a place in a run.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::model::{Graph, Kind};
+use super::progress::{Path, Stage};
+use crate::evaluate::Lookup;
+use crate::payload::Payload;
+use crate::state::State;
+use crate::workflow::Workflow;
+
+/// The context from inside one scope: its own variables first, then those around it.
+pub struct View<'a> {
+    workflow: &'a Workflow,
+    state: &'a State,
+    path: &'a Path,
+}
+
+impl<'a> View<'a> {
+    pub fn new(workflow: &'a Workflow, state: &'a State, path: &'a Path) -> Self {
+        Self { workflow, state, path }
+    }
+
+    fn graph(&self) -> &'a Graph {
+        self.workflow.graph()
+    }
+
+    /// The scopes from the innermost to the graph itself.
+    fn paths(&self) -> impl Iterator<Item = Path> {
+        std::iter::successors(Some(self.path.clone()), |path| path.owner().map(|(owner, _)| owner.path))
+    }
+
+    /// The whole context as one JSON object, put together from the texts of its parts.
+    pub fn document(&self, with_nodes: bool) -> Payload {
+        let mut names = self.names();
+        if with_nodes {
+            names.extend(self.graph().nodes.iter().map(|node| format!("__node_{}", node.id)));
+        }
+        let mut text = String::from("{");
+        for name in names {
+            let part = match self.payload_of(&name) {
+                Some(payload) => payload.json().to_owned(),
+                None => match self.variable(&name) {
+                    Some(value) => value.to_string(),
+                    None => continue,
+                },
+            };
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(&Value::from(name).to_string());
+            text.push(':');
+            text.push_str(&part);
+        }
+        text.push('}');
+        Payload::from_json(text).expect("an object of JSON parts is JSON")
+    }
+
+    /// A variable that is kept as JSON text.
+    fn payload_of(&self, name: &str) -> Option<&'a Payload> {
+        if name == "input" {
+            return Some(&self.state.input);
+        }
+        for path in self.paths() {
+            if let Some(value) = self.state.graph.scopes.get(&path).and_then(|scope| scope.vars.get(name)) {
+                return Some(value);
+            }
+            let owner = path.owner().map(|(owner, _)| &self.graph().node(owner.node).kind);
+            if let Some(Kind::Loop(config)) = owner {
+                if config.item == name {
+                    return self.state.graph.item(&path);
+                }
+                if config.index == name {
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    fn index_of(&self, name: &str) -> Option<u32> {
+        self.paths().find_map(|path| {
+            let (owner, iteration) = path.owner()?;
+            match &self.graph().node(owner.node).kind {
+                Kind::Loop(config) if config.index == name => Some(iteration),
+                _ => None,
+            }
+        })
+    }
+
+    /// What `__node_x` shows of node `x`.
+    fn node(&self, id: &str) -> Option<Value> {
+        let node = self.graph().find(id).map(|index| self.graph().node(index))?;
+        let path = self.paths().find(|path| {
+            path.owner().map_or(0, |(owner, _)| self.graph().node(owner.node).body.unwrap_or(0)) == node.home
+        })?;
+        let cell = self.state.graph.scopes.get(&path)?.cells.get(node.slot as usize)?;
+        let status = match cell.stage {
+            Stage::Completed => "success",
+            Stage::Failed => "error",
+            Stage::Pending | Stage::Open | Stage::Skipped => return None,
+        };
+        let output = cell.output.as_ref().map_or(&Value::Null, Payload::value);
+        Some(json!({"output": output, "status": status, "outputVariable": node.output_variable}))
+    }
+}
+
+impl Lookup for View<'_> {
+    fn variable(&self, name: &str) -> Option<Cow<'_, Value>> {
+        if let Some(payload) = self.payload_of(name) {
+            return Some(Cow::Borrowed(payload.value()));
+        }
+        if let Some(id) = name.strip_prefix("__node_") {
+            return self.node(id).map(Cow::Owned);
+        }
+        self.index_of(name).map(|index| Cow::Owned(index.into()))
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names = vec!["input".to_owned()];
+        for path in self.paths() {
+            if let Some(scope) = self.state.graph.scopes.get(&path) {
+                names.extend(scope.vars.keys().filter(|name| !name.starts_with("__")).cloned());
+            }
+            if let Some((owner, _)) = path.owner()
+                && let Kind::Loop(config) = &self.graph().node(owner.node).kind
+            {
+                names.extend([config.item.clone(), config.index.clone()]);
+            }
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn payload(&self) -> &Value {
+        self.state.input.value()
+    }
+
+    fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
+        for path in self.paths() {
+            let (owner, iteration) = path.owner()?;
+            let Kind::Loop(config) = &self.graph().node(owner.node).kind else { continue };
+            if config.index == name {
+                return Some(Cow::Owned(iteration.into()));
+            }
+            if config.item == name {
+                return self.state.graph.item(&path).map(|item| Cow::Borrowed(item.value()));
+            }
+        }
+        None
+    }
+
+    fn meta(&self) -> Value {
+        json!({
+            "runId": self.state.run.to_string(),
+            "workflow": self.workflow.name,
+            "version": self.workflow.version,
+            "startedAt": self.state.started_at.to_string(),
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! News for a run, and what the sender is told.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Outcome;
+use crate::failure::Failure;
+use crate::ids::StepKey;
+use crate::payload::Payload;
+
+/// What may happen to a run from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Input {
+    Start {
+        input: Payload,
+    },
+    /// A task came to its end.
+    Result {
+        step: StepKey,
+        attempt: u32,
+        result: Result<Outcome, Failure>,
+        logs: Vec<String>,
+    },
+    /// A task that the journal knows is not being performed by anybody.
+    TaskLost {
+        step: StepKey,
+        attempt: u32,
+    },
+    /// The time of a timer has come.
+    Timer {
+        step: StepKey,
+        attempt: u32,
+    },
+    Signal {
+        event: String,
+        payload: Payload,
+    },
+    SetContext {
+        values: Payload,
+    },
+    Pause {
+        reason: Option<Failure>,
+    },
+    Resume,
+    Cancel {
+        reason: Option<String>,
+    },
+    /// Try the failed steps of a failed run again.
+    Retry,
+    /// The run cannot go on, for a reason that lies outside its workflow.
+    Fail {
+        failure: Failure,
+    },
+    /// Nothing new: derive what is ready.
+    Settle,
+}
+
+/// What became of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    Accepted,
+    /// It changes nothing: a duplicate, a late result, a signal that nobody waits for.
+    Ignored(&'static str),
+    /// It contradicts the run's status.
+    Refused {
+        code: &'static str,
+        message: String,
+    },
+}
+
+impl Reply {
+    pub fn is_accepted(&self) -> bool {
+        matches!(self, Self::Accepted)
+    }
+}

@@ -1,0 +1,54 @@
+//! The laws that every committed journal obeys. Tests and the simulator hold them up.
+
+use std::collections::BTreeSet;
+
+use crate::decide;
+use crate::evaluate::Evaluate;
+use crate::event::{Entry, Kind};
+use crate::ids::RunId;
+use crate::state::State;
+use crate::workflow::Workflow;
+
+/// Checks a journal that was committed to its end, and returns its state.
+///
+/// 1. Its entries are numbered from 1 without a gap, and time does not go back.
+/// 2. No step is dispatched, completed or failed twice under one attempt.
+/// 3. It fits its workflow, and what the fold believes to be ready is ready.
+/// 4. Settling it again adds nothing, unless it is paused or its last item was full.
+pub fn check(
+    run: RunId,
+    workflow: &Workflow,
+    journal: &[Entry],
+    evaluate: &dyn Evaluate,
+    has_more: bool,
+) -> Result<State, String> {
+    let mut seen = BTreeSet::new();
+    for (index, entry) in journal.iter().enumerate() {
+        if entry.seq != index as u64 + 1 {
+            return Err(format!("entry {} stands at place {}", entry.seq, index + 1));
+        }
+        if index > 0 && entry.at < journal[index - 1].at {
+            return Err(format!("entry {} is earlier than the one before it", entry.seq));
+        }
+        let kind = entry.event.kind();
+        if let (Some((step, attempt)), Kind::StepDispatched | Kind::StepCompleted | Kind::StepFailed) =
+            (entry.event.step(), kind)
+            && !seen.insert((step.clone(), attempt, kind))
+        {
+            return Err(format!("entry {}: {} {step} #{attempt} stands there twice", entry.seq, kind.name()));
+        }
+    }
+    let state = State::fold(run, workflow, journal).map_err(|misfit| misfit.to_string())?;
+    let found = state.graph.scan(workflow.graph());
+    if found != state.graph.agenda {
+        return Err(format!("the agenda is {:?} and should be {found:?}", state.graph.agenda));
+    }
+    if !has_more {
+        let now = state.updated_at;
+        let more = decide::settle(workflow, &mut state.clone(), now, evaluate);
+        if !more.is_empty() {
+            return Err(format!("settling again adds {more:?}"));
+        }
+    }
+    Ok(state)
+}

@@ -1,0 +1,458 @@
+//! A run's state: the fold of its journal, common to all styles.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Dispatch, Entry, Event, Outcome};
+use crate::failure::Failure;
+use crate::graph::{Kind, Pacing, Path, Place, Progress};
+use crate::ids::{RunId, StepKey};
+use crate::payload::Payload;
+use crate::retry::RetryPolicy;
+use crate::status::{Status, StepStatus};
+use crate::time::Timestamp;
+use crate::workflow::Workflow;
+
+/// **Invariant**: `State` is a function of the journal alone. Nothing but [`State::apply`] changes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    pub run: RunId,
+    /// The last entry's seq; also the run's version.
+    pub seq: u64,
+    pub(crate) phase: Phase,
+    pub started_at: Timestamp,
+    /// The time of the last entry.
+    pub updated_at: Timestamp,
+    pub input: Payload,
+    pub output: Option<Payload>,
+    pub failure: Option<Failure>,
+    /// Steps that were dispatched and are not settled.
+    pub(crate) open: BTreeMap<StepKey, Open>,
+    /// Open steps that must be retried or dispatched again.
+    pub(crate) todo: BTreeSet<StepKey>,
+    pub(crate) timers: BTreeSet<(Timestamp, StepKey)>,
+    /// Steps whose failure nobody handled, with their last attempt. A retry opens them again.
+    pub(crate) failed: BTreeMap<StepKey, u32>,
+    /// How many open steps are tasks.
+    pub(crate) tasks: usize,
+    /// Bytes of JSON that the context holds.
+    pub(crate) context_bytes: usize,
+    pub graph: Progress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    Pending,
+    Live,
+    Paused,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// A step under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Open {
+    pub(crate) attempt: u32,
+    /// Failed attempts so far.
+    pub(crate) failures: u32,
+    /// Dispatches in a row that ended without any result.
+    pub(crate) crashes: u32,
+    pub(crate) doing: Doing,
+    pub(crate) timer: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Doing {
+    Task,
+    Instant,
+    Delay,
+    Wait {
+        event: String,
+        pattern: Payload,
+    },
+    Body,
+    /// An attempt failed and another is allowed: a timer is to be set.
+    Failed,
+    /// The timer runs.
+    Backoff,
+    /// To be dispatched again.
+    Again,
+}
+
+/// Something that must be going on for a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenStep<'a> {
+    pub step: &'a StepKey,
+    pub attempt: u32,
+    pub what: OpenWhat<'a>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenWhat<'a> {
+    /// Somebody must be performing it.
+    Task,
+    /// It waits for a signal.
+    Wait { event: &'a str, pattern: &'a Payload, due: Option<Timestamp> },
+    /// It goes on by itself: a timer, or steps inside it.
+    Other,
+}
+
+/// The journal does not fit the workflow: a bug, or a journal of another version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("entry {seq} does not fit the workflow: {reason}")]
+pub struct Misfit {
+    pub seq: u64,
+    pub reason: String,
+}
+
+impl State {
+    pub fn new(run: RunId) -> Self {
+        Self {
+            run,
+            seq: 0,
+            phase: Phase::Pending,
+            started_at: Timestamp::EPOCH,
+            updated_at: Timestamp::EPOCH,
+            input: Payload::null(),
+            output: None,
+            failure: None,
+            open: BTreeMap::new(),
+            todo: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            failed: BTreeMap::new(),
+            tasks: 0,
+            context_bytes: 0,
+            graph: Progress::default(),
+        }
+    }
+
+    /// Folds a journal from its beginning.
+    pub fn fold(run: RunId, workflow: &Workflow, journal: &[Entry]) -> Result<Self, Misfit> {
+        let mut state = Self::new(run);
+        for entry in journal {
+            state.apply(workflow, entry)?;
+        }
+        Ok(state)
+    }
+
+    pub fn status(&self) -> Status {
+        match self.phase {
+            Phase::Pending => Status::Pending,
+            Phase::Live if self.is_busy() => Status::Running,
+            Phase::Live => Status::Waiting,
+            Phase::Paused => Status::Paused,
+            Phase::Completed => Status::Completed,
+            Phase::Failed => Status::Failed,
+            Phase::Cancelled => Status::Cancelled,
+        }
+    }
+
+    /// Whether something is being performed or about to be.
+    fn is_busy(&self) -> bool {
+        self.tasks > 0 || !self.todo.is_empty() || !self.graph.agenda.is_empty() || self.open.is_empty()
+    }
+
+    pub fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Completed | Phase::Failed | Phase::Cancelled)
+    }
+
+    /// Whether nothing may be dispatched although the run has not ended.
+    pub fn is_paused(&self) -> bool {
+        self.phase == Phase::Paused
+    }
+
+    pub fn has_open_tasks(&self) -> bool {
+        self.tasks > 0
+    }
+
+    /// The next timer that may fire; none while the run is paused or over.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        if self.phase != Phase::Live {
+            return None;
+        }
+        self.timers.first().map(|(due, _)| *due)
+    }
+
+    /// The timers that are due, as `(step, attempt)`.
+    pub fn due(&self, now: Timestamp) -> Vec<(StepKey, u32)> {
+        self.timers
+            .iter()
+            .take_while(|(due, _)| *due <= now)
+            .filter_map(|(_, step)| self.open.get(step).map(|open| (step.clone(), open.attempt)))
+            .collect()
+    }
+
+    /// What must be going on: a function of the state, not of the last events.
+    pub fn open(&self) -> impl Iterator<Item = OpenStep<'_>> {
+        self.open.iter().map(|(step, open)| OpenStep {
+            step,
+            attempt: open.attempt,
+            what: match &open.doing {
+                Doing::Task => OpenWhat::Task,
+                Doing::Wait { event, pattern } => OpenWhat::Wait { event, pattern, due: open.timer },
+                Doing::Instant | Doing::Delay | Doing::Body | Doing::Failed | Doing::Backoff | Doing::Again => {
+                    OpenWhat::Other
+                }
+            },
+        })
+    }
+
+    /// Whether this attempt of a step is an open task.
+    pub fn has_open_task(&self, step: &StepKey, attempt: u32) -> bool {
+        self.open.get(step).is_some_and(|open| open.attempt == attempt && open.doing == Doing::Task)
+    }
+
+    /// Where a step is; `None` for one that was not reached.
+    pub fn step_status(&self, workflow: &Workflow, step: &StepKey) -> Option<StepStatus> {
+        let has_ended = self.has_ended();
+        if let Some(open) = self.open.get(step) {
+            return Some(match open.doing {
+                _ if has_ended => StepStatus::Cancelled,
+                Doing::Task | Doing::Instant | Doing::Body | Doing::Failed | Doing::Again => StepStatus::Running,
+                Doing::Delay | Doing::Wait { .. } | Doing::Backoff => StepStatus::Waiting,
+            });
+        }
+        self.graph.step_status(workflow.graph(), step, has_ended)
+    }
+
+    /// Roughly the memory that this state takes, in bytes.
+    pub fn weight(&self) -> usize {
+        1_024 + self.context_bytes + self.input.size() + self.graph.weight() + 160 * self.open.len()
+    }
+
+    /// Folds one entry.
+    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<(), Misfit> {
+        let misfit = |reason: &str| Misfit { seq: entry.seq, reason: reason.to_owned() };
+        if entry.seq != self.seq + 1 {
+            return Err(misfit("it does not follow the entry before it"));
+        }
+        self.seq = entry.seq;
+        self.updated_at = entry.at;
+        let graph = workflow.graph();
+        let place = match entry.event.step() {
+            Some((step, _)) => {
+                let place = Place::find(graph, step).ok_or_else(|| misfit("the workflow has no such step"))?;
+                Some((step, place))
+            }
+            None => None,
+        };
+        match &entry.event {
+            Event::RunStarted { input } => {
+                self.phase = Phase::Live;
+                self.started_at = entry.at;
+                self.input = input.clone();
+                self.context_bytes = input.size();
+                self.graph.begin(graph);
+            }
+            Event::ContextSet { values } => {
+                for (name, value) in values.value().as_object().into_iter().flatten() {
+                    self.set(&Path::default(), name, Payload::from(value.clone()));
+                }
+            }
+            Event::RunPaused { reason } => {
+                self.phase = Phase::Paused;
+                self.failure.clone_from(reason);
+            }
+            Event::RunResumed => {
+                self.phase = Phase::Live;
+                self.failure = None;
+            }
+            Event::RunRetried => self.retried(workflow),
+            Event::RunCompleted { output } => {
+                self.phase = Phase::Completed;
+                self.output = Some(output.clone());
+            }
+            Event::RunFailed { failure, .. } => {
+                self.phase = Phase::Failed;
+                self.failure = Some(failure.clone());
+            }
+            Event::RunCancelled { .. } => self.phase = Phase::Cancelled,
+            Event::StepDispatched { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. }
+            | Event::StepSkipped { .. }
+            | Event::TimerSet { .. }
+            | Event::TimerFired { .. } => {
+                let (step, place) = place.expect("these events name a step");
+                self.apply_step(workflow, step, &place, &entry.event).ok_or_else(|| misfit("the step is not open"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_step(&mut self, workflow: &Workflow, step: &StepKey, place: &Place, event: &Event) -> Option<()> {
+        let graph = workflow.graph();
+        match event {
+            Event::StepDispatched { attempt, dispatch, .. } => {
+                self.dispatched(step, *attempt, dispatch);
+                let items = match dispatch {
+                    Dispatch::Body { items } => Some(items.as_slice()),
+                    Dispatch::Task | Dispatch::Instant | Dispatch::Delay { .. } | Dispatch::Wait { .. } => None,
+                };
+                self.graph.dispatched(graph, place, items)?;
+            }
+            Event::StepCompleted { outcome, .. } => {
+                self.close(step)?;
+                self.record(workflow, place, outcome);
+                self.graph.completed(graph, place, &outcome.output, outcome.handle.as_deref());
+            }
+            Event::StepFailed { failure, .. } => self.step_failed(workflow, step, place, failure)?,
+            Event::StepSkipped { .. } => self.graph.skipped(graph, place),
+            Event::TimerSet { due, .. } => {
+                let open = self.open.get_mut(step)?;
+                open.timer = Some(*due);
+                self.timers.insert((*due, step.clone()));
+                if open.doing == Doing::Body {
+                    self.graph.paced(graph, place, Pacing::Waits);
+                } else {
+                    open.doing = Doing::Backoff;
+                    self.todo.remove(step);
+                }
+            }
+            Event::TimerFired { .. } => {
+                let open = self.open.get_mut(step)?;
+                if let Some(due) = open.timer.take() {
+                    self.timers.remove(&(due, step.clone()));
+                }
+                if open.doing == Doing::Body {
+                    self.graph.paced(graph, place, Pacing::May);
+                } else {
+                    open.doing = Doing::Again;
+                    self.todo.insert(step.clone());
+                }
+            }
+            Event::RunStarted { .. }
+            | Event::ContextSet { .. }
+            | Event::RunPaused { .. }
+            | Event::RunResumed
+            | Event::RunRetried
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => {}
+        }
+        Some(())
+    }
+
+    fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch) {
+        let (doing, timer) = match dispatch {
+            Dispatch::Task => (Doing::Task, None),
+            Dispatch::Instant => (Doing::Instant, None),
+            Dispatch::Delay { due } => (Doing::Delay, Some(*due)),
+            Dispatch::Wait { event, pattern, due } => {
+                (Doing::Wait { event: event.clone(), pattern: pattern.clone() }, *due)
+            }
+            Dispatch::Body { .. } => (Doing::Body, None),
+        };
+        let before = self.close(step);
+        let failures = before.as_ref().map_or(0, |open| open.failures);
+        // A dispatch that replaces an open task followed a crash.
+        let crashes = before.filter(|open| open.doing == Doing::Task).map_or(0, |open| open.crashes + 1);
+        self.tasks += usize::from(doing == Doing::Task);
+        if let Some(due) = timer {
+            self.timers.insert((due, step.clone()));
+        }
+        self.open.insert(step.clone(), Open { attempt, failures, crashes, doing, timer });
+    }
+
+    /// Removes an open step with its timer.
+    fn close(&mut self, step: &StepKey) -> Option<Open> {
+        let open = self.open.remove(step)?;
+        self.tasks -= usize::from(open.doing == Doing::Task);
+        if let Some(due) = open.timer {
+            self.timers.remove(&(due, step.clone()));
+        }
+        self.todo.remove(step);
+        Some(open)
+    }
+
+    fn step_failed(&mut self, workflow: &Workflow, step: &StepKey, place: &Place, failure: &Failure) -> Option<()> {
+        let mut open = self.close(step)?;
+        open.failures += 1;
+        open.crashes = 0;
+        let was_task = open.doing == Doing::Task;
+        let policy = self.policy(workflow, place);
+        if was_task && policy.retries(open.failures, failure) {
+            open.doing = Doing::Failed;
+            self.open.insert(step.clone(), open);
+            self.todo.insert(step.clone());
+            return Some(());
+        }
+        let (is_handled, dropped) = self.graph.failed(workflow.graph(), place, failure);
+        if is_handled {
+            if let Some(variable) = &workflow.graph().node(place.node).output_variable {
+                let error = serde_json::json!({"error": {"code": failure.code, "message": failure.message}});
+                self.set(&place.path, variable, Payload::from(error));
+            }
+        } else {
+            self.failed.insert(step.clone(), open.attempt);
+        }
+        if let Some(prefix) = dropped {
+            self.drop_steps(&prefix);
+        }
+        Some(())
+    }
+
+    /// Forgets open and failed steps whose keys begin with a prefix: they lie in one range.
+    fn drop_steps(&mut self, prefix: &str) {
+        let keys = |map: &mut dyn Iterator<Item = &StepKey>| -> Vec<StepKey> {
+            map.take_while(|step| step.as_str().starts_with(prefix)).cloned().collect()
+        };
+        let from = StepKey::from(prefix);
+        for step in keys(&mut self.open.range(from.clone()..).map(|(step, _)| step)) {
+            self.close(&step);
+        }
+        for step in keys(&mut self.failed.range(from..).map(|(step, _)| step)) {
+            self.failed.remove(&step);
+        }
+    }
+
+    fn retried(&mut self, workflow: &Workflow) {
+        self.phase = Phase::Live;
+        self.failure = None;
+        let graph = workflow.graph();
+        for (step, attempt) in std::mem::take(&mut self.failed) {
+            let Some(place) = Place::find(graph, &step) else { continue };
+            let has_body = graph.node(place.node).body.is_some() && self.graph.is_under_way(&place);
+            let doing = if has_body { Doing::Body } else { Doing::Again };
+            if doing == Doing::Again {
+                self.todo.insert(step.clone());
+            }
+            self.open.insert(step, Open { attempt, failures: 0, crashes: 0, doing, timer: None });
+            self.graph.reopen(graph, &place);
+        }
+    }
+
+    /// Writes what a completed step leaves in the context.
+    fn record(&mut self, workflow: &Workflow, place: &Place, outcome: &Outcome) {
+        let node = workflow.graph().node(place.node);
+        if let Kind::End { .. } = node.kind {
+            let mut fields = self.graph.ends_output().clone();
+            if let Some(serde_json::Value::Object(more)) = outcome.output.value().get("workflowOutput") {
+                fields.extend(more.clone());
+            }
+            self.set(&Path::default(), "output", Payload::from(serde_json::Value::Object(fields)));
+        }
+        let Some(variable) = &node.output_variable else { return };
+        // An output that has a field of that name means the field.
+        let json = outcome.output.json();
+        let named = if json.starts_with('{') && json.contains(variable.as_str()) {
+            outcome.output.value().get(variable).cloned().map(Payload::from)
+        } else {
+            None
+        };
+        self.set(&place.path, variable, named.unwrap_or_else(|| outcome.output.clone()));
+    }
+
+    fn set(&mut self, path: &Path, name: &str, value: Payload) {
+        self.context_bytes += value.size();
+        if let Some(before) = self.graph.set(path, name, value) {
+            self.context_bytes = self.context_bytes.saturating_sub(before.size());
+        }
+    }
+
+    pub(crate) fn policy<'a>(&self, workflow: &'a Workflow, place: &Place) -> &'a RetryPolicy {
+        &workflow.graph().node(place.node).retry
+    }
+}

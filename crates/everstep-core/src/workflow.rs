@@ -1,0 +1,34 @@
+//! A workflow version, ready to be run.
+
+use crate::graph::Graph;
+
+/// One immutable version of a workflow.
+#[derive(Clone, Debug)]
+pub struct Workflow {
+    pub name: String,
+    pub version: u32,
+    pub style: Style,
+}
+
+/// How a workflow is written. A style answers one question: what next?
+#[derive(Clone, Debug)]
+pub enum Style {
+    Graph(Graph),
+}
+
+impl Workflow {
+    pub fn graph(&self) -> &Graph {
+        match &self.style {
+            Style::Graph(graph) => graph,
+        }
+    }
+}
+
+/// Whether a name may be given to a workflow: `[a-z0-9][a-z0-9_-]{0,127}`.
+pub fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=128).contains(&bytes.len())
+        && is_plain(&bytes[0])
+        && bytes.iter().all(|byte| is_plain(byte) || matches!(byte, b'_' | b'-'))
+}
