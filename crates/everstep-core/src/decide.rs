@@ -48,6 +48,19 @@ pub fn decide(
     Decision { entries: draft.entries, reply, has_more }
 }
 
+/// Records an input and leaves what follows to whoever settles the run later.
+pub fn record(
+    workflow: &Workflow,
+    state: &mut State,
+    input: Input,
+    now: Timestamp,
+    evaluate: &dyn Evaluate,
+) -> Vec<Entry> {
+    let mut draft = Draft { workflow, state, now, evaluate, entries: Vec::new() };
+    draft.record(input);
+    draft.entries
+}
+
 /// Derives what is ready from the state alone. Empty for every state that was settled before.
 pub fn settle(workflow: &Workflow, state: &mut State, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Entry> {
     decide(workflow, state, Input::Settle, now, evaluate).entries

@@ -58,6 +58,25 @@ impl Payload {
     }
 }
 
+/// How deep JSON text is nested, found without parsing it.
+pub fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 impl From<Value> for Payload {
     fn from(value: Value) -> Self {
         let raw = serde_json::value::to_raw_value(&value).expect("a JSON value can be written as JSON");

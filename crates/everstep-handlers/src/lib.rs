@@ -1,5 +1,16 @@
 //! Acts on the outside world: one file per kind of node.
+//!
+//! A handler is told a task and answers with a value or a failure. Retries, timeouts, the journal and the
+//! resolution of templates are left to the engine and the core.
 
+mod config;
 mod handler;
+mod javascript;
+mod logs;
+mod noop;
+mod registry;
 
 pub use handler::{Description, Handler, Report, Task};
+pub use javascript::JavaScript;
+pub use noop::Noop;
+pub use registry::Registry;

@@ -1,0 +1,5 @@
+//! The core, proved: decision texts, conditions, context, validation, laws and the codec.
+#![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
+
+mod decisions;
+mod support;

@@ -1,0 +1,80 @@
+//! Plays one run, holding up the laws after every item.
+
+use everstep_core::decide::decide;
+use everstep_core::event::Entry;
+use everstep_core::ids::RunId;
+use everstep_core::input::{Input, Reply};
+use everstep_core::law;
+use everstep_core::state::State;
+use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
+use everstep_expressions::Expressions;
+
+pub(crate) struct Game {
+    pub(crate) workflow: Workflow,
+    pub(crate) state: State,
+    pub(crate) journal: Vec<Entry>,
+    pub(crate) now: Timestamp,
+    pub(crate) evaluate: Expressions,
+    /// The journal, folded entry by entry beside the state that decides.
+    shadow: State,
+    /// How many items were checked.
+    checked: usize,
+}
+
+impl Game {
+    pub(crate) const BEGIN: Timestamp = Timestamp::from_millis(1_000_000);
+
+    pub(crate) fn new(workflow: Workflow) -> Self {
+        let state = State::new(RunId::new(Self::BEGIN, 7));
+        Self {
+            workflow,
+            shadow: state.clone(),
+            state,
+            journal: Vec::new(),
+            now: Self::BEGIN,
+            evaluate: Expressions::default(),
+            checked: 0,
+        }
+    }
+
+    /// Decides one input and everything that follows.
+    pub(crate) fn input(&mut self, input: Input) -> (Vec<Entry>, Reply) {
+        let mut written = Vec::new();
+        let decision = decide(&self.workflow, &mut self.state, input, self.now, &self.evaluate);
+        let mut has_more = decision.has_more;
+        self.take(decision.entries, has_more, &mut written);
+        while has_more {
+            let decision = decide(&self.workflow, &mut self.state, Input::Settle, self.now, &self.evaluate);
+            has_more = decision.has_more;
+            self.take(decision.entries, has_more, &mut written);
+        }
+        (written, decision.reply)
+    }
+
+    fn take(&mut self, entries: Vec<Entry>, has_more: bool, written: &mut Vec<Entry>) {
+        for entry in &entries {
+            let before = self.shadow.status();
+            self.shadow.apply(&self.workflow, entry).unwrap();
+            let after = self.shadow.status();
+            assert!(before == after || before.may_become(after), "a run that is {before} became {after}");
+        }
+        self.journal.extend(entries.clone());
+        written.extend(entries);
+        self.checked += 1;
+        // Checking looks at the whole journal: long ones are checked now and then.
+        if self.journal.len() < 500 || self.checked.is_multiple_of(self.journal.len() / 50) || self.state.has_ended() {
+            self.check(has_more);
+        }
+    }
+
+    /// The laws; and the fold of the journal is the state; and a snapshot of it too.
+    pub(crate) fn check(&self, has_more: bool) {
+        let state = law::check(self.state.run, &self.workflow, &self.journal, &self.evaluate, has_more).unwrap();
+        assert!(state == self.state, "the fold of the journal is the state:\n{state:?}\n{:?}", self.state);
+        assert!(self.shadow == self.state, "the shadow is the state");
+        let snapshot = serde_json::to_string(&self.state).unwrap();
+        let state: State = serde_json::from_str(&snapshot).unwrap();
+        assert!(state == self.state, "a snapshot keeps the state:\n{state:?}\n{:?}", self.state);
+    }
+}

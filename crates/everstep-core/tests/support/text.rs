@@ -1,0 +1,261 @@
+//! Reads and plays decision texts: a workflow, inputs, and the journal that follows.
+//!
+//! The head is either a graph in short form or `json:` with a definition up to the first `>` line.
+//! In short form `a -> b` is an edge, `a -error-> b` one with a handle, and `a: TYPE {…}` describes a node with all
+//! its fields but id and type. Nodes that are only named have the type of their name (`start`, `end2`, `loop`, …)
+//! or are acting no-ops.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use everstep_core::event::{Dispatch, Event, Outcome};
+use everstep_core::failure::Failure;
+use everstep_core::graph::{Path, Problem, View};
+use everstep_core::input::{Input, Reply};
+use everstep_core::payload::Payload;
+use everstep_core::state::OpenWhat;
+use everstep_core::task;
+use everstep_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Game, compile};
+
+/// Plays a decision text and returns it with the journal that was really written.
+pub(crate) fn play(text: &str) -> String {
+    let (head, rest) = match text.find("\n>") {
+        Some(at) => text.split_at(at + 1),
+        None => (text, ""),
+    };
+    let mut out = head.to_owned();
+    let workflow = match compile(&definition(head)) {
+        Ok(workflow) => workflow,
+        Err(problems) => {
+            for problem in problems {
+                writeln!(out, "! {} {}{}", problem.path, problem.message, hint(&problem)).unwrap();
+            }
+            return out;
+        }
+    };
+    let mut player = Player { game: Game::new(workflow), out };
+    for line in rest.lines() {
+        if let Some(command) = line.strip_prefix("> ") {
+            player.say(line);
+            player.play(command);
+        } else if line.starts_with('#') || line.is_empty() {
+            player.say(line);
+        }
+    }
+    player.out
+}
+
+fn hint(problem: &Problem) -> String {
+    problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default()
+}
+
+struct Player {
+    game: Game,
+    out: String,
+}
+
+impl Player {
+    fn say(&mut self, line: impl std::fmt::Display) {
+        writeln!(self.out, "{line}").unwrap();
+    }
+
+    fn play(&mut self, command: &str) {
+        let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
+        match verb {
+            "status" | "why" | "context" | "output" | "open" | "version" | "task" => return self.show(verb, rest),
+            // Moves the clock and leaves the timers alone.
+            "later" => return self.pass(rest),
+            "after" => self.pass(rest),
+            _ => {}
+        }
+        for input in self.inputs(verb, rest) {
+            let (entries, reply) = self.game.input(input);
+            for entry in entries {
+                self.say(format_args!("{} {}", entry.seq, show(&entry.event)));
+            }
+            match reply {
+                Reply::Accepted => {}
+                Reply::Ignored(why) => self.say(format_args!("  ignored: {why}")),
+                Reply::Refused { code, .. } => self.say(format_args!("  refused: {code}")),
+            }
+        }
+    }
+
+    fn pass(&mut self, millis: &str) {
+        self.game.now = self.game.now.plus(Duration::from_millis(millis.parse().unwrap()));
+    }
+
+    fn due(&self) -> Vec<Input> {
+        let due = self.game.state.due(self.game.now);
+        due.into_iter().map(|(step, attempt)| Input::Timer { step, attempt }).collect()
+    }
+
+    fn inputs(&self, verb: &str, rest: &str) -> Vec<Input> {
+        let (first, tail) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (step, attempt) = match first.split_once('#') {
+            Some((step, attempt)) => (step, attempt.parse().unwrap()),
+            None => {
+                let open = self.game.state.open().find(|open| open.step.as_str() == first);
+                (first, open.map_or(1, |open| open.attempt))
+            }
+        };
+        let step = step.into();
+        vec![match verb {
+            "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})) },
+            "start" => Input::Start { input: read(rest) },
+            "done" => {
+                let outcome = match tail.strip_prefix("by ") {
+                    Some(tail) => {
+                        let (handle, output) = tail.split_once(' ').unwrap_or((tail, ""));
+                        Outcome::of(read(output)).by(handle)
+                    }
+                    None => Outcome::of(read(tail)),
+                };
+                Input::Result { step, attempt, result: Ok(outcome), logs: vec![] }
+            }
+            "fail" | "fatal" => {
+                let code = if tail.is_empty() { "BROKEN" } else { tail };
+                let failure =
+                    if verb == "fail" { Failure::transient(code, "no luck") } else { Failure::fatal(code, "no luck") };
+                Input::Result { step, attempt, result: Err(failure), logs: vec![] }
+            }
+            "lost" => Input::TaskLost { step, attempt },
+            "timer" => Input::Timer { step, attempt },
+            "after" => return self.due(),
+            "signal" => Input::Signal { event: first.into(), payload: read(tail) },
+            "set" => Input::SetContext { values: read(rest) },
+            "pause" => Input::Pause { reason: None },
+            "resume" => return std::iter::once(Input::Resume).chain(self.due()).collect(),
+            "cancel" => Input::Cancel { reason: None },
+            "retry" => Input::Retry,
+            "broken" => Input::Fail { failure: Failure::fatal("STORE_REFUSED", "no luck") },
+            "settle" => Input::Settle,
+            _ => panic!("unknown command {verb:?}"),
+        }]
+    }
+
+    /// Shows something of the state.
+    fn show(&mut self, verb: &str, rest: &str) {
+        let Game { workflow, state, evaluate, .. } = &self.game;
+        let text = match verb {
+            "status" if rest.is_empty() => state.status().to_string(),
+            "status" => state.step_status(workflow, &rest.into()).map_or("none".into(), |status| status.to_string()),
+            "why" => state.failure.as_ref().map_or("nothing".into(), ToString::to_string),
+            "context" => View::new(workflow, state, &Path::default()).document(false).json().to_owned(),
+            "output" => state.output.as_ref().map_or("none".into(), |output| output.json().to_owned()),
+            "version" => state.seq.to_string(),
+            "open" => {
+                let open = state.open().map(|open| match open.what {
+                    OpenWhat::Task => format!("{} #{}", open.step, open.attempt),
+                    OpenWhat::Wait { event, .. } => format!("{} for {event}", open.step),
+                    OpenWhat::Other => open.step.to_string(),
+                });
+                open.collect::<Vec<_>>().join(", ")
+            }
+            _ => match task::describe(workflow, state, &rest.into(), evaluate) {
+                Ok(task) => format!("{} {} {}", task.kind, task.config, task.context.json()),
+                Err(failure) => failure.to_string(),
+            },
+        };
+        self.say(format_args!("  {text}"));
+    }
+}
+
+fn read(text: &str) -> Payload {
+    if text.is_empty() { Payload::null() } else { Payload::from_json(text).unwrap() }
+}
+
+fn show(event: &Event) -> String {
+    let number = |attempt: u32| if attempt > 1 { format!(" #{attempt}") } else { String::new() };
+    let after = |due: Timestamp| format!("{} ms", due.since(Game::BEGIN).as_millis());
+    match event {
+        Event::RunStarted { .. } => "started".into(),
+        Event::StepDispatched { step, attempt, dispatch } => {
+            let what = match dispatch {
+                Dispatch::Task | Dispatch::Instant => String::new(),
+                Dispatch::Delay { due } => format!(" until {}", after(*due)),
+                Dispatch::Wait { event, pattern, due } => {
+                    let until = due.map(|due| format!(" until {}", after(due))).unwrap_or_default();
+                    format!(" for {event} {}{until}", pattern.json())
+                }
+                Dispatch::Body { items } => format!(" over {}", items.len()),
+            };
+            format!("dispatched {step}{}{what}", number(*attempt))
+        }
+        Event::StepCompleted { step, attempt, outcome } => {
+            let by = outcome.handle.as_ref().map(|handle| format!(" by {handle}")).unwrap_or_default();
+            let output = outcome.output.json();
+            let hidden = output == "null" || output.contains("completedAt") || output.contains("inputReceived");
+            let output = if hidden || output.len() > 100 { String::new() } else { format!(" = {output}") };
+            format!("completed {step}{}{by}{output}", number(*attempt))
+        }
+        Event::StepFailed { step, attempt, failure, .. } => {
+            format!("failed {step}{} {}", number(*attempt), failure.code)
+        }
+        Event::StepSkipped { step } => format!("skipped {step}"),
+        Event::TimerSet { step, attempt, due } => format!("timer {step}{} at {}", number(*attempt), after(*due)),
+        Event::TimerFired { step, attempt } => format!("fired {step}{}", number(*attempt)),
+        Event::ContextSet { values } => format!("set {}", values.json()),
+        Event::RunPaused { .. } => "paused".into(),
+        Event::RunResumed => "resumed".into(),
+        Event::RunRetried => "retried".into(),
+        Event::RunCompleted { output } => format!("run completed = {}", output.json()),
+        Event::RunFailed { failure, step } => {
+            let at = step.as_ref().map(|step| format!(" at {step}")).unwrap_or_default();
+            format!("run failed {}{at}", failure.code)
+        }
+        Event::RunCancelled { .. } => "run cancelled".into(),
+    }
+}
+
+/// The definition that a head describes.
+pub(crate) fn definition(head: &str) -> Value {
+    if let Some(at) = head.find("json:") {
+        return serde_json::from_str(&head[at + 5..]).unwrap();
+    }
+    let mut nodes = BTreeMap::<String, Value>::new();
+    let mut edges = Vec::new();
+    for line in head.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let is_edge = words.get(1).is_some_and(|word| word.starts_with('-') && word.ends_with("->"));
+        if is_edge {
+            for window in words.windows(3).step_by(2) {
+                let [from, arrow, to] = window else { continue };
+                let handle = arrow.strip_suffix("->").unwrap_or(arrow).trim_start_matches('-');
+                for name in [from, to] {
+                    nodes.entry((*name).to_owned()).or_insert_with(|| by_name(name));
+                }
+                let mut edge = json!({"source": from, "target": to});
+                if !handle.is_empty() {
+                    edge["sourceHandle"] = handle.into();
+                }
+                edges.push(edge);
+            }
+        } else if let Some((id, text)) = line.split_once(':') {
+            let (kind, fields) = text.trim().split_once(' ').unwrap_or((text.trim(), "{}"));
+            let mut node: Value = serde_json::from_str(fields).unwrap();
+            node["id"] = id.into();
+            node["type"] = kind.into();
+            nodes.insert(id.to_owned(), node);
+        } else {
+            panic!("neither an edge nor a node: {line:?}");
+        }
+    }
+    json!({"nodes": nodes.into_values().collect::<Vec<_>>(), "edges": edges})
+}
+
+fn by_name(name: &str) -> Value {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let (kind, config) = match stem {
+        "start" | "end" | "scope" => (stem, json!({})),
+        "loop" => (stem, json!({"sourceVariable": "{{ctx.input.items}}"})),
+        "delay" => (stem, json!({"delaySeconds": 5})),
+        "wait" => (stem, json!({"event": "go"})),
+        _ => ("noop", json!({})),
+    };
+    json!({"id": name, "type": kind, "config": config})
+}

@@ -1,0 +1,130 @@
+//! Takes ownership of runs that nobody owns and that are due, and reads the inbox.
+//!
+//! Nothing here polls: it wakes when the next parked run is due, when room frees while others wait for it, or when
+//! somebody says that there is news.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use everstep_core::ids::NodeId;
+use everstep_core::time::Timestamp;
+use everstep_store::Result;
+use futures_util::future::{self, Either};
+use tokio::sync::mpsc;
+
+use crate::message::{Mail, ShardSender, Shared, ToClaimer, ToShard};
+use crate::options::Options;
+use crate::ports::World;
+use crate::shard::shard_of;
+
+const BATCH: usize = 500;
+const RETRY: Duration = Duration::from_secs(1);
+
+pub(crate) struct Claimer {
+    pub(crate) world: World,
+    pub(crate) options: Options,
+    pub(crate) node: NodeId,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) shards: Vec<ShardSender>,
+    pub(crate) news: mpsc::UnboundedReceiver<ToClaimer>,
+}
+
+impl Claimer {
+    pub(crate) async fn run(mut self) {
+        // At start-up everything may be due, and every inbox row is ours to take.
+        let mut next = Timestamp::EPOCH;
+        let mut reads_inbox = true;
+        loop {
+            let now = self.world.clock.now();
+            if reads_inbox {
+                reads_inbox = self.read_inbox().await.is_err();
+            }
+            if next <= now {
+                next = match self.claim().await {
+                    Ok(next) => next,
+                    Err(error) => {
+                        tracing::warn!(%error, "claiming failed; trying again");
+                        self.world.clock.now().plus(RETRY)
+                    }
+                };
+            }
+            let until = if reads_inbox { next.min(self.world.clock.now().plus(RETRY)) } else { next };
+            match self.wait(until).await {
+                Some(ToClaimer::Parked(time)) => next = next.min(time),
+                Some(ToClaimer::Room) => next = Timestamp::EPOCH,
+                Some(ToClaimer::Inbox) => reads_inbox = true,
+                Some(ToClaimer::Stop) => return,
+                None => {}
+            }
+        }
+    }
+
+    /// The next news, or `None` once `until` has come.
+    async fn wait(&mut self, until: Timestamp) -> Option<ToClaimer> {
+        let news = std::pin::pin!(self.news.recv());
+        if until == Timestamp::NEVER {
+            return Some(news.await.unwrap_or(ToClaimer::Stop));
+        }
+        match future::select(news, self.world.clock.sleep_until(until)).await {
+            Either::Left((news, _)) => Some(news.unwrap_or(ToClaimer::Stop)),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// Claims all that is due and fits. Returns when to claim again.
+    async fn claim(&self) -> Result<Timestamp> {
+        loop {
+            let now = self.world.clock.now();
+            let active = self.shared.active.load(Ordering::SeqCst);
+            let room = self.options.max_active_runs.saturating_sub(active).min(BATCH);
+            if room == 0 {
+                self.shared.has_backlog.store(true, Ordering::SeqCst);
+                // Room may have freed before the flag was seen.
+                if self.shared.active.load(Ordering::SeqCst) >= self.options.max_active_runs {
+                    return Ok(Timestamp::NEVER);
+                }
+                continue;
+            }
+            self.shared.has_backlog.store(false, Ordering::SeqCst);
+            let runs = self.world.store.claim_runs(self.node, "", now, room).await?;
+            let count = runs.len();
+            self.shared.active.fetch_add(count, Ordering::SeqCst);
+            let mut by_shard: Vec<Vec<_>> = self.shards.iter().map(|_| Vec::new()).collect();
+            for run in runs {
+                by_shard[shard_of(run, self.shards.len())].push(run);
+            }
+            for (shard, runs) in self.shards.iter().zip(by_shard) {
+                if !runs.is_empty() {
+                    let _ = shard.send(ToShard::Claimed(runs));
+                }
+            }
+            if count < room {
+                return Ok(self.world.store.next_wake("").await?.unwrap_or(Timestamp::NEVER));
+            }
+        }
+    }
+
+    /// Hands every inbox row that is ours to take to its run's shard. A shard knows the rows it has already.
+    async fn read_inbox(&self) -> Result<()> {
+        let mut after = None;
+        loop {
+            let arrivals = self.world.store.inbox(self.node, after, BATCH).await?;
+            let is_last = arrivals.len() < BATCH;
+            for arrival in arrivals {
+                after = Some(arrival.id);
+                match serde_json::from_slice(&arrival.input) {
+                    Ok(input) => {
+                        let mail = Mail { input, reply: None, inbox: Some(arrival.id) };
+                        let shard = &self.shards[shard_of(arrival.run, self.shards.len())];
+                        let _ = shard.send(ToShard::Mail(arrival.run, mail));
+                    }
+                    Err(error) => tracing::error!(run = %arrival.run, %error, "an inbox row cannot be read"),
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a caller of the engine is told.
+
+use everstep_core::ids::{NodeId, RunId};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("run {0} was not found")]
+    RunNotFound(RunId),
+    #[error("workflow {name:?} was not found{}", version.map(|version| format!(" in version {version}")).unwrap_or_default())]
+    WorkflowNotFound { name: String, version: Option<u32> },
+    #[error("{0}")]
+    Invalid(String),
+    /// Another live node owns the run.
+    #[error("run belongs to node {0}")]
+    Elsewhere(NodeId),
+    /// Nothing was written; try again later.
+    #[error("{0}")]
+    Full(String),
+    #[error("the database refused the data: {0}")]
+    Refused(String),
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("the engine is stopping")]
+    Stopping,
+}
+
+impl Error {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::RunNotFound(_) | Self::WorkflowNotFound { .. } => "NOT_FOUND",
+            Self::Invalid(_) => "VALIDATION_ERROR",
+            Self::Elsewhere(_) | Self::Unavailable(_) | Self::Stopping => "UNAVAILABLE",
+            Self::Full(_) => "STORE_FULL",
+            Self::Refused(_) => "STORE_REFUSED",
+        }
+    }
+}
+
+impl From<everstep_store::Error> for Error {
+    fn from(error: everstep_store::Error) -> Self {
+        match error {
+            everstep_store::Error::Full(message) => Self::Full(message),
+            everstep_store::Error::Refused(message) => Self::Refused(message),
+            error => Self::Unavailable(error.to_string()),
+        }
+    }
+}

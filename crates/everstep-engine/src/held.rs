@@ -1,0 +1,250 @@
+//! A run in memory.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::codec;
+use everstep_core::decide::{self, Decision};
+use everstep_core::evaluate::Evaluate;
+use everstep_core::event::{Entry, FORMAT};
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
+use everstep_core::input::{Input, Reply};
+use everstep_core::limits;
+use everstep_core::state::{OpenWhat, State};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
+use everstep_store::{Loaded, StoredEntry};
+use futures_util::future::AbortHandle;
+use tokio::sync::oneshot;
+
+use crate::engine::Started;
+use crate::error::Error;
+use crate::message::Mail;
+
+/// Where a run stands in its shard.
+pub(crate) enum Slot {
+    Loading(Loading),
+    Held(Box<Held>),
+}
+
+/// A run whose journal is being read.
+#[derive(Default)]
+pub(crate) struct Loading {
+    pub(crate) mailbox: VecDeque<Mail>,
+    /// Tasks that went on while the run was reloaded.
+    pub(crate) performing: Performing,
+    /// Whether the run is counted as active.
+    pub(crate) is_counted: bool,
+    /// Whether it was claimed after the reading began: what is read may be older.
+    pub(crate) must_reload: bool,
+    /// The seq at which an item was refused before.
+    pub(crate) conflict: Option<u64>,
+}
+
+/// Open tasks that somebody performs, with their attempts.
+#[derive(Default)]
+pub(crate) struct Performing(BTreeMap<StepKey, (u32, AbortHandle)>);
+
+impl Performing {
+    pub(crate) fn insert(&mut self, step: StepKey, attempt: u32, abort: AbortHandle) {
+        if let Some((_, before)) = self.0.insert(step, (attempt, abort)) {
+            before.abort();
+        }
+    }
+
+    pub(crate) fn has(&self, step: &StepKey, attempt: u32) -> bool {
+        self.0.get(step).is_some_and(|(performed, _)| *performed == attempt)
+    }
+
+    /// A task has reported its end.
+    pub(crate) fn finish(&mut self, step: &StepKey, attempt: u32) {
+        if self.has(step, attempt) {
+            self.0.remove(step);
+        }
+    }
+
+    /// Stops every task that the run no longer wants.
+    pub(crate) fn keep_open(&mut self, state: &State) {
+        self.0.retain(|step, (attempt, abort)| {
+            let is_wanted = !state.has_ended() && state.has_open_task(step, *attempt);
+            if !is_wanted {
+                abort.abort();
+            }
+            is_wanted
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Whether this node may write to a run, and by which gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tenure {
+    Owned,
+    /// Nobody owns the run; it is here to answer an input.
+    Visiting,
+}
+
+/// **Invariant**: while an item is in flight nothing is decided, so the state is what the item leaves behind.
+pub(crate) struct Held {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) workflow: Arc<Workflow>,
+    pub(crate) state: State,
+    pub(crate) tenure: Tenure,
+    pub(crate) mailbox: VecDeque<Mail>,
+    pub(crate) has_more: bool,
+    pub(crate) flight: Option<Flight>,
+    pub(crate) performing: Performing,
+    /// The status that the run's row shows.
+    pub(crate) status: Status,
+    /// Waits that have a row.
+    pub(crate) waits: BTreeSet<StepKey>,
+    /// The time under which the shard will look at this run again.
+    pub(crate) timer: Option<Timestamp>,
+    pub(crate) snapshot_seq: u64,
+    pub(crate) conflict: Option<u64>,
+    pub(crate) was_claimed: bool,
+    pub(crate) weight: usize,
+}
+
+/// An item on its way to the store, and who waits for it.
+pub(crate) struct Flight {
+    pub(crate) answered: Vec<(Mail, Reply)>,
+    pub(crate) start: Option<oneshot::Sender<Result<Started, Error>>>,
+    pub(crate) dispatched: Vec<(StepKey, u32)>,
+    pub(crate) first_seq: u64,
+    pub(crate) becomes: Becomes,
+    pub(crate) status: Status,
+}
+
+/// What a run is once its item is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Becomes {
+    Owned,
+    /// Unowned until a time.
+    Parked(Timestamp),
+    Ended,
+}
+
+/// What the waiting inputs of a run led to.
+pub(crate) struct Decided {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) answered: Vec<(Mail, Reply)>,
+}
+
+impl Held {
+    pub(crate) fn new(workspace: WorkspaceId, workflow: Arc<Workflow>, run: RunId) -> Self {
+        Self {
+            workspace,
+            workflow,
+            state: State::new(run),
+            tenure: Tenure::Owned,
+            mailbox: VecDeque::new(),
+            has_more: false,
+            flight: None,
+            performing: Performing::default(),
+            status: Status::Pending,
+            waits: BTreeSet::new(),
+            timer: None,
+            snapshot_seq: 0,
+            conflict: None,
+            was_claimed: false,
+            weight: 0,
+        }
+    }
+
+    /// Folds a journal that was read.
+    pub(crate) fn load(loaded: &Loaded, workflow: Arc<Workflow>, tenure: Tenure) -> Result<Self, Failure> {
+        let unreadable = |message: String| Failure::fatal(code::JOURNAL_UNREADABLE, message);
+        let mut held = Self::new(loaded.run.workspace, Arc::clone(&workflow), loaded.run.id);
+        if let Some(snapshot) = &loaded.snapshot {
+            held.state = serde_json::from_slice(&snapshot.state).map_err(|error| unreadable(error.to_string()))?;
+            held.snapshot_seq = snapshot.seq;
+        }
+        for entry in &loaded.entries {
+            let entry = read_entry(entry).map_err(|error| unreadable(error.to_string()))?;
+            held.state.apply(&workflow, &entry).map_err(|misfit| unreadable(misfit.to_string()))?;
+        }
+        held.tenure = tenure;
+        held.status = loaded.run.status;
+        held.waits = held.open_waits().collect();
+        Ok(held)
+    }
+
+    fn open_waits(&self) -> impl Iterator<Item = StepKey> {
+        let open = self.state.open().filter(|_| !self.state.has_ended());
+        open.filter(|open| matches!(open.what, OpenWhat::Wait { .. })).map(|open| open.step.clone())
+    }
+
+    /// Takes due timers and all waiting inputs through the core, each on the state that the one before left.
+    pub(crate) fn decide_all(&mut self, now: Timestamp, evaluate: &dyn Evaluate) -> Decided {
+        let mut decided = Decided { entries: Vec::new(), answered: Vec::new() };
+        if self.state.next_due().is_some_and(|due| due <= now) {
+            for (step, attempt) in self.state.due(now) {
+                self.mailbox.push_front(Mail::of(Input::Timer { step, attempt }));
+            }
+        }
+        if self.has_more {
+            self.mailbox.push_front(Mail::of(Input::Settle));
+        }
+        while decided.entries.len() < limits::EVENTS_PER_DECISION {
+            let Some(mail) = self.mailbox.pop_front() else { break };
+            if let Input::Result { step, attempt, .. } = &mail.input {
+                self.performing.finish(step, *attempt);
+            }
+            let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), now, evaluate);
+            let Decision { entries, reply, has_more } = decision;
+            self.has_more = has_more;
+            decided.entries.extend(entries);
+            decided.answered.push((mail, reply));
+        }
+        decided
+    }
+
+    /// Tasks that the journal knows and nobody performs are lost. So is whatever was dispatched before a crash.
+    pub(crate) fn find_lost_tasks(&mut self) {
+        let lost: Vec<_> = self
+            .state
+            .open()
+            .filter(|open| open.what == OpenWhat::Task && !self.performing.has(open.step, open.attempt))
+            .map(|open| Mail::of(Input::TaskLost { step: open.step.clone(), attempt: open.attempt }))
+            .collect();
+        self.mailbox.extend(lost);
+    }
+
+    /// What the run is to be after its next item.
+    pub(crate) fn becomes(&self, now: Timestamp, park_after: Duration) -> Becomes {
+        if self.state.has_ended() {
+            return Becomes::Ended;
+        }
+        if self.has_more || self.state.has_open_tasks() || !self.mailbox.is_empty() {
+            return Becomes::Owned;
+        }
+        let due = self.state.next_due().unwrap_or(Timestamp::NEVER);
+        if due > now.plus(park_after) { Becomes::Parked(due) } else { Becomes::Owned }
+    }
+
+    /// Whether the run does nothing but wait for a timer.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tenure == Tenure::Owned
+            && self.flight.is_none()
+            && self.mailbox.is_empty()
+            && !self.has_more
+            && !self.state.has_open_tasks()
+    }
+}
+
+pub(crate) fn read_entry(stored: &StoredEntry) -> Result<Entry, codec::Unreadable> {
+    let event = codec::decode(stored.seq, stored.row.clone())?;
+    Ok(Entry { seq: stored.seq, at: stored.at, event })
+}
+
+/// Whether this build can use a snapshot.
+pub(crate) fn is_usable(snapshot: &everstep_store::Snapshot) -> bool {
+    snapshot.format == FORMAT && serde_json::from_slice::<State>(&snapshot.state).is_ok()
+}

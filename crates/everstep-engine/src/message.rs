@@ -1,0 +1,106 @@
+//! What the loops tell each other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::input::{Input, Reply};
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
+use everstep_store::{InboxId, Item, Loaded, NewRun, Outcome};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::engine::Started;
+use crate::error::Error;
+
+pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
+
+pub(crate) enum ToShard {
+    Start(Box<StartRequest>),
+    Mail(RunId, Mail),
+    Committed(Vec<(RunId, Verdict)>),
+    Loaded(RunId, Box<Result<(Loaded, Arc<Workflow>), Error>>),
+    /// Runs that this node claimed. They are counted as active already.
+    Claimed(Vec<RunId>),
+    Watch(RunId, mpsc::UnboundedSender<u64>),
+    /// Start nothing new; answer once no item is in flight and no task is performed.
+    Drain(oneshot::Sender<()>),
+}
+
+pub(crate) struct StartRequest {
+    pub(crate) run: RunId,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) workflow: Arc<Workflow>,
+    pub(crate) new: NewRun,
+    pub(crate) input: Payload,
+    pub(crate) reply: oneshot::Sender<Result<Started, Error>>,
+}
+
+/// An input with its sender's address.
+pub(crate) struct Mail {
+    pub(crate) input: Input,
+    pub(crate) reply: Option<oneshot::Sender<Result<Reply, Error>>>,
+    /// The inbox row that brought it, to be deleted with the item that answers it.
+    pub(crate) inbox: Option<InboxId>,
+}
+
+impl Mail {
+    pub(crate) fn of(input: Input) -> Self {
+        Self { input, reply: None, inbox: None }
+    }
+
+    pub(crate) fn answer(self, answer: Result<Reply, Error>) {
+        if let Some(reply) = self.reply {
+            // The sender may have gone.
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+/// What a shard asks the committer to write.
+pub(crate) struct Proposal {
+    pub(crate) item: Item,
+    pub(crate) bytes: usize,
+    pub(crate) shard: usize,
+}
+
+/// What became of a proposal.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    Stored(Outcome),
+    /// The database refuses this item for ever.
+    Refused(String),
+    /// There is no room for a new run.
+    Full(String),
+    /// This node was fenced.
+    Fenced,
+}
+
+pub(crate) enum ToClaimer {
+    /// A run was parked until then.
+    Parked(Timestamp),
+    /// A run left memory while others wait for room.
+    Room,
+    /// There may be news in the inbox.
+    Inbox,
+    Stop,
+}
+
+/// What all loops of a node share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// Runs that this node owns.
+    pub(crate) active: AtomicUsize,
+    /// Whether due runs wait for room.
+    pub(crate) has_backlog: AtomicBool,
+    pub(crate) is_stopping: AtomicBool,
+    pub(crate) is_fenced: AtomicBool,
+    pub(crate) performing: AtomicUsize,
+}
+
+impl Shared {
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,37 @@
+//! What can be set about an engine.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Loops that own runs. A run belongs to one of them.
+    pub shards: usize,
+    /// Runs held at once; more wait in the database until there is room.
+    pub max_active_runs: usize,
+    /// Memory for the states of idle runs; beyond it the longest idle ones are parked.
+    pub max_state_bytes: usize,
+    /// A run with nothing to do for this long leaves memory.
+    pub park_after: Duration,
+    /// Starts and inputs that may wait for their commit at once.
+    pub max_pending: usize,
+    pub node_lease: Duration,
+    pub sweep_every: Duration,
+    /// Where other nodes reach this one.
+    pub address: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            shards: (cores / 2).max(1),
+            max_active_runs: 4_096,
+            max_state_bytes: 256 * 1024 * 1024,
+            park_after: Duration::from_secs(30),
+            max_pending: 8_192,
+            node_lease: Duration::from_secs(10),
+            sweep_every: Duration::from_secs(300),
+            address: None,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Hands tasks to handlers: so many of a kind at once, round-robin over workspaces.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::input::Input;
+use everstep_handlers::{Handler, Report, Task};
+use futures_util::FutureExt;
+use futures_util::future::{self, AbortRegistration, Abortable, Either};
+
+use crate::message::{Mail, ShardSender, Shared, ToShard};
+use crate::ports::World;
+
+pub(crate) struct Dispatcher {
+    world: World,
+    shared: Arc<Shared>,
+    lanes: BTreeMap<String, Lane>,
+}
+
+/// The tasks of one kind.
+struct Lane {
+    handler: Arc<dyn Handler>,
+    limit: usize,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    running: usize,
+    waiting: BTreeMap<WorkspaceId, VecDeque<Job>>,
+    /// The workspace that was served last.
+    last: Option<WorkspaceId>,
+}
+
+/// A task on its way to its handler.
+pub(crate) struct Job {
+    pub(crate) task: Task,
+    /// Ends the work when its run no longer wants it.
+    pub(crate) abort: AbortRegistration,
+    pub(crate) reply: ShardSender,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(world: World, shared: Arc<Shared>) -> Arc<Self> {
+        let lanes = world.handlers.descriptions().into_iter().filter_map(|description| {
+            let name = description.info.name.clone();
+            let handler = Arc::clone(world.handlers.find_handler(&name)?);
+            Some((name, Lane { handler, limit: description.concurrency.max(1), queue: Mutex::default() }))
+        });
+        let lanes = lanes.collect();
+        Arc::new(Self { world, shared, lanes })
+    }
+
+    /// Takes a task: performs it at once if there is room, else in its turn.
+    pub(crate) fn submit(self: &Arc<Self>, job: Job) {
+        let Some(lane) = self.lanes.get(&job.task.kind) else {
+            let message = format!("this server has no node kind {:?}", job.task.kind);
+            report(job.reply, &job.task, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
+            return;
+        };
+        let mut queue = lane.queue.lock().expect("no holder of the lock panics");
+        if queue.running >= lane.limit {
+            queue.waiting.entry(job.task.workspace).or_default().push_back(job);
+            return;
+        }
+        queue.running += 1;
+        drop(queue);
+        let dispatcher = Arc::clone(self);
+        self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
+    }
+
+    /// Performs a task, then those that wait for its place.
+    async fn work(self: Arc<Self>, first: Job) {
+        let lane = &self.lanes[&first.task.kind];
+        let mut next = Some(first);
+        while let Some(job) = next {
+            self.shared.performing.fetch_add(1, Ordering::Relaxed);
+            self.perform(lane, job).await;
+            self.shared.performing.fetch_sub(1, Ordering::Relaxed);
+            let mut queue = lane.queue.lock().expect("no holder of the lock panics");
+            next = queue.take();
+            if next.is_none() {
+                queue.running -= 1;
+            }
+        }
+    }
+
+    async fn perform(&self, lane: &Lane, job: Job) {
+        let Job { task, abort, reply } = job;
+        let timeout = task.timeout;
+        let told = task.clone();
+        let work = AssertUnwindSafe(lane.handler.perform(task)).catch_unwind();
+        let work = async {
+            if timeout.is_zero() {
+                return work.await;
+            }
+            // The timeout counts from here, not from the dispatch.
+            let deadline = self.world.clock.sleep_until(self.world.clock.now().plus(timeout));
+            match future::select(std::pin::pin!(work), deadline).await {
+                Either::Left((result, _)) => result,
+                Either::Right(_) => {
+                    let message = format!("no result within {} s", timeout.as_secs_f64());
+                    Ok(Err(Failure::transient(code::STEP_TIMEOUT, message)).into())
+                }
+            }
+        };
+        let Ok(result) = Abortable::new(work, abort).await else { return };
+        let result =
+            result.unwrap_or_else(|_| Err(Failure::transient("HANDLER_PANICKED", "the handler panicked")).into());
+        report(reply, &told, result);
+    }
+}
+
+impl Queue {
+    /// The next task: of the workspace after the one that was served last.
+    fn take(&mut self) -> Option<Job> {
+        let after = self.last.and_then(|last| {
+            use std::ops::Bound::{Excluded, Unbounded};
+            self.waiting.range((Excluded(last), Unbounded)).next().map(|(workspace, _)| *workspace)
+        });
+        let workspace = after.or_else(|| self.waiting.keys().next().copied())?;
+        let jobs = self.waiting.get_mut(&workspace)?;
+        let job = jobs.pop_front();
+        if jobs.is_empty() {
+            self.waiting.remove(&workspace);
+        }
+        self.last = Some(workspace);
+        job
+    }
+}
+
+fn report(reply: ShardSender, task: &Task, report: Report) {
+    let Report { result, logs } = report;
+    let input = Input::Result { step: task.step.clone(), attempt: task.attempt, result, logs };
+    let _ = reply.send(ToShard::Mail(task.run, Mail::of(input)));
+}

@@ -1,0 +1,114 @@
+//! The world as the engine sees it: everything that is not a decision.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use everstep_core::evaluate::Evaluate;
+use everstep_core::time::Timestamp;
+use everstep_handlers::Registry;
+use everstep_store::Store;
+
+pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+pub trait Clock: Send + Sync {
+    /// Never goes back.
+    fn now(&self) -> Timestamp;
+
+    fn sleep_until(&self, time: Timestamp) -> BoxFuture;
+}
+
+pub trait Spawn: Send + Sync {
+    fn spawn(&self, future: BoxFuture);
+}
+
+pub trait Random: Send + Sync {
+    fn next(&self) -> u128;
+}
+
+/// All ports together. Cheap to clone.
+#[derive(Clone)]
+pub struct World {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub spawn: Arc<dyn Spawn>,
+    pub random: Arc<dyn Random>,
+    pub evaluate: Arc<dyn Evaluate>,
+    pub handlers: Arc<Registry>,
+}
+
+impl World {
+    pub(crate) async fn sleep(&self, duration: Duration) {
+        self.clock.sleep_until(self.clock.now().plus(duration)).await;
+    }
+}
+
+/// The machine's clock: read once, then carried on by the monotonic clock, so that it never goes back.
+pub struct SystemClock {
+    begin: Instant,
+    at_begin: Timestamp,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { begin: Instant::now(), at_begin: Timestamp::EPOCH.plus(since_epoch) }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        self.at_begin.plus(self.begin.elapsed())
+    }
+
+    fn sleep_until(&self, time: Timestamp) -> BoxFuture {
+        let duration = time.since(self.now());
+        Box::pin(tokio::time::sleep(duration))
+    }
+}
+
+/// Spawns on the current tokio runtime.
+pub struct TokioSpawn(tokio::runtime::Handle);
+
+impl TokioSpawn {
+    /// Must be called from within a runtime.
+    pub fn current() -> Self {
+        Self(tokio::runtime::Handle::current())
+    }
+}
+
+impl Spawn for TokioSpawn {
+    fn spawn(&self, future: BoxFuture) {
+        self.0.spawn(future);
+    }
+}
+
+/// Random numbers, seeded once by the operating system. They name things; they guard nothing.
+pub struct SystemRandom {
+    seed: (u64, u64),
+    count: AtomicU64,
+}
+
+impl Default for SystemRandom {
+    fn default() -> Self {
+        Self { seed: uuid::Uuid::new_v4().as_u64_pair(), count: AtomicU64::new(0) }
+    }
+}
+
+impl Random for SystemRandom {
+    fn next(&self) -> u128 {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let low = mix(self.seed.0 ^ mix(count));
+        let high = mix(self.seed.1 ^ mix(!count));
+        u128::from(high) << 64 | u128::from(low)
+    }
+}
+
+/// SplitMix64's finaliser.
+fn mix(value: u64) -> u64 {
+    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

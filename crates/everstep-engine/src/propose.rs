@@ -1,0 +1,136 @@
+//! Makes an item of what was decided for a run.
+
+use everstep_core::codec;
+use everstep_core::event::{Dispatch, Entry, Event};
+use everstep_core::ids::{CommitId, NodeId};
+use everstep_core::state::OpenWhat;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_store::{Change, Gate, Item, NewEntry, NewRun, Projection, Wait};
+
+use crate::held::{Becomes, Decided, Flight, Held, Tenure};
+
+/// A row's overhead in a batch, roughly.
+const ENTRY_BYTES: usize = 128;
+
+/// Who commits, and when.
+pub(crate) struct Writer {
+    pub(crate) node: NodeId,
+    pub(crate) commit: CommitId,
+    pub(crate) now: Timestamp,
+}
+
+/// The item that writes a decision, with its size, and what is to be known when it comes back.
+pub(crate) fn propose(
+    held: &mut Held,
+    decided: Decided,
+    start: Option<NewRun>,
+    becomes: Becomes,
+    writer: &Writer,
+) -> (Item, usize, Flight) {
+    let Decided { entries, answered } = decided;
+    let status = shown_status(held, becomes, writer.now);
+    let waits = changed_waits(held, &entries);
+    let is_start = start.is_some();
+    let gate = match (start, held.tenure) {
+        (Some(new), _) => Gate::Start(Box::new(new)),
+        (None, Tenure::Owned) => Gate::Owned,
+        (None, Tenure::Visiting) => Gate::Unowned,
+    };
+    // A step's item leaves the run's row alone: only its status, its owner and its end are written there.
+    let changes_row = is_start
+        || status != held.status
+        || becomes != Becomes::Owned
+        || (held.tenure == Tenure::Visiting && !entries.is_empty());
+    let projection = changes_row.then(|| project(held, status, becomes, writer));
+    let dispatched = entries.iter().filter_map(dispatched_task).collect();
+    let mut bytes = ENTRY_BYTES;
+    let rows: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let row = codec::encode(&entry.event);
+            bytes += ENTRY_BYTES + row.payload.len();
+            NewEntry { seq: entry.seq, at: entry.at, row }
+        })
+        .collect();
+    let flight = Flight {
+        dispatched,
+        first_seq: rows.first().map_or(0, |entry| entry.seq),
+        becomes,
+        status,
+        start: None,
+        answered,
+    };
+    let item = Item {
+        commit: writer.commit,
+        run: held.state.run,
+        workspace: held.workspace,
+        gate,
+        entries: rows,
+        projection,
+        waits,
+        taken: flight.answered.iter().filter_map(|(mail, _)| mail.inbox).collect(),
+        messages: Vec::new(),
+    };
+    (item, bytes, flight)
+}
+
+fn project(held: &Held, status: Status, becomes: Becomes, writer: &Writer) -> Projection {
+    let state = &held.state;
+    let (owner, wake_at) = match becomes {
+        Becomes::Owned => (Some(writer.node), Timestamp::NEVER),
+        Becomes::Parked(due) => (None, due),
+        Becomes::Ended => (None, Timestamp::NEVER),
+    };
+    let has_ended = becomes == Becomes::Ended;
+    Projection {
+        status,
+        owner,
+        wake_at,
+        output: state.output.clone().filter(|_| has_ended),
+        error: state.failure.clone(),
+        ended_at: has_ended.then_some(state.updated_at),
+    }
+}
+
+/// The status that lists show. A run that waits for less than a second stays `running` there.
+fn shown_status(held: &Held, becomes: Becomes, now: Timestamp) -> Status {
+    let status = held.state.status();
+    let soon = now.plus(std::time::Duration::from_secs(1));
+    let is_brief = held.state.next_due().is_some_and(|due| due <= soon);
+    if status == Status::Waiting && becomes == Becomes::Owned && is_brief { Status::Running } else { status }
+}
+
+fn dispatched_task(entry: &Entry) -> Option<(everstep_core::ids::StepKey, u32)> {
+    match &entry.event {
+        Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } => Some((step.clone(), *attempt)),
+        _ => None,
+    }
+}
+
+/// The waits that appear and go with these entries.
+fn changed_waits(held: &mut Held, entries: &[Entry]) -> Vec<Change<Wait>> {
+    let opens = entries
+        .iter()
+        .any(|entry| matches!(&entry.event, Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. }));
+    if held.waits.is_empty() && !opens {
+        return Vec::new();
+    }
+    let mut changes = Vec::new();
+    let mut open = std::collections::BTreeSet::new();
+    for step in held.state.open().filter(|_| !held.state.has_ended()) {
+        let OpenWhat::Wait { event, pattern, due } = step.what else { continue };
+        open.insert(step.step.clone());
+        if !held.waits.contains(step.step) {
+            changes.push(Change::Open(Wait {
+                step: step.step.clone(),
+                event: event.to_owned(),
+                pattern: pattern.clone(),
+                deadline: due,
+            }));
+        }
+    }
+    changes.extend(held.waits.difference(&open).cloned().map(Change::Close));
+    held.waits = open;
+    changes
+}

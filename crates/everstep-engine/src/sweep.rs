@@ -1,0 +1,32 @@
+//! Deletes runs whose retention is over, in batches.
+
+use std::sync::Arc;
+
+use crate::message::Shared;
+use crate::options::Options;
+use crate::ports::World;
+
+const BATCH: usize = 1_000;
+
+pub(crate) async fn run(world: World, options: Options, shared: Arc<Shared>) {
+    loop {
+        world.sleep(options.sweep_every).await;
+        if shared.is_stopping() {
+            return;
+        }
+        run_once(&world).await;
+    }
+}
+
+async fn run_once(world: &World) {
+    loop {
+        match world.store.sweep(world.clock.now(), BATCH).await {
+            Ok(swept) if swept < BATCH => return,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "sweep failed; the next one tries again");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! JSON to the library's values and back, with every byte counted.
+
+use std::borrow::Cow;
+
+use everstep_core::limits::JSON_DEPTH;
+use minijinja::value::ValueKind;
+use serde_json::{Map, Number, Value};
+
+/// What a missing value inside a result becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Refused,
+    Null,
+}
+
+/// About the bytes that a value has as JSON; `None` if it is longer than `most` or nested deeper than `depth`.
+pub(crate) fn measure(value: &Value, most: usize, depth: usize) -> Result<usize, String> {
+    let mut left = most;
+    spend(value, &mut left, most, depth)?;
+    Ok(most - left)
+}
+
+fn spend(value: &Value, left: &mut usize, most: usize, depth: usize) -> Result<(), String> {
+    let mut take = |bytes: usize| take(left, bytes, most);
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => take(4),
+        Value::String(text) => take(text.len() + 2),
+        Value::Array(items) => {
+            take(2)?;
+            let depth = deeper(depth)?;
+            items.iter().try_for_each(|item| spend(item, left, most, depth))
+        }
+        Value::Object(object) => {
+            take(2 + object.keys().map(|key| key.len() + 4).sum::<usize>())?;
+            let depth = deeper(depth)?;
+            object.values().try_for_each(|item| spend(item, left, most, depth))
+        }
+    }
+}
+
+/// Hands a value to the library. Call `measure` before: this follows whatever depth there is.
+pub(crate) fn to_library(value: &Value) -> minijinja::Value {
+    match value {
+        Value::Null => minijinja::Value::from(()),
+        Value::Bool(flag) => minijinja::Value::from(*flag),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => minijinja::Value::from(number),
+            (None, Some(number)) => minijinja::Value::from(number),
+            (None, None) => minijinja::Value::from(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => minijinja::Value::from(text),
+        Value::Array(items) => minijinja::Value::from(items.iter().map(to_library).collect::<Vec<_>>()),
+        Value::Object(object) => {
+            minijinja::Value::from_pairs(object.iter().map(|(key, value)| (key, to_library(value))))
+        }
+    }
+}
+
+/// Takes a value back. `most` bounds its bytes, also those of a lazy list.
+pub(crate) fn from_library(value: &minijinja::Value, most: usize, missing: Missing) -> Result<Value, String> {
+    let mut left = most;
+    take_back(value, &mut left, most, JSON_DEPTH, missing)
+}
+
+fn take_back(
+    value: &minijinja::Value,
+    left: &mut usize,
+    most: usize,
+    depth: usize,
+    missing: Missing,
+) -> Result<Value, String> {
+    take(left, value.as_str().map_or(2, |text| text.len() + 2), most)?;
+    match value.kind() {
+        ValueKind::Undefined if missing == Missing::Refused => Err("a part of it is undefined".to_owned()),
+        ValueKind::Undefined | ValueKind::None => Ok(Value::Null),
+        ValueKind::Bool => Ok(Value::Bool(value.is_true())),
+        ValueKind::Number => number(value),
+        ValueKind::String => Ok(Value::from(value.as_str().unwrap_or_default())),
+        ValueKind::Seq | ValueKind::Iterable => {
+            let depth = deeper(depth)?;
+            let mut items = Vec::new();
+            for item in value.try_iter().map_err(|error| error.to_string())? {
+                items.push(take_back(&item, left, most, depth, missing)?);
+            }
+            Ok(Value::Array(items))
+        }
+        ValueKind::Map => {
+            let depth = deeper(depth)?;
+            let mut object = Map::new();
+            for key in value.try_iter().map_err(|error| error.to_string())? {
+                let item = value.get_item(&key).map_err(|error| error.to_string())?;
+                let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
+                take(left, name.len() + 4, most)?;
+                object.insert(name, take_back(&item, left, most, depth, missing)?);
+            }
+            Ok(Value::Object(object))
+        }
+        kind => Err(format!("JSON has no word for a value of type {kind}")),
+    }
+}
+
+/// Whole numbers of 64 bits stay exact, larger ones become floats.
+fn number(value: &minijinja::Value) -> Result<Value, String> {
+    if value.is_integer() {
+        if let Ok(number) = i64::try_from(value.clone()) {
+            return Ok(Value::from(number));
+        }
+        if let Ok(number) = u64::try_from(value.clone()) {
+            return Ok(Value::from(number));
+        }
+    }
+    let number = f64::try_from(value.clone()).or_else(|_| value.to_string().parse::<f64>());
+    let number = number.map_err(|_| "this number is out of range".to_owned())?;
+    Number::from_f64(number).map(Value::Number).ok_or_else(|| format!("JSON has no word for the number {number}"))
+}
+
+/// How a value stands in mixed text.
+pub(crate) fn text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::Null => Cow::Borrowed(""),
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => Cow::Owned(value.to_string()),
+    }
+}
+
+pub(crate) fn too_long(most: usize) -> String {
+    format!("the value is longer than {} KiB", most / 1024)
+}
+
+fn take(left: &mut usize, bytes: usize, most: usize) -> Result<(), String> {
+    *left = left.checked_sub(bytes).ok_or_else(|| too_long(most))?;
+    Ok(())
+}
+
+fn deeper(depth: usize) -> Result<usize, String> {
+    depth.checked_sub(1).ok_or_else(|| format!("the value is nested deeper than {JSON_DEPTH} levels"))
+}

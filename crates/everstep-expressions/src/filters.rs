@@ -1,0 +1,138 @@
+//! Filters of our own: where the library has none, or where its own could grow without bound.
+
+#![expect(clippy::needless_pass_by_value, reason = "the library hands arguments over by value")]
+
+use std::borrow::Cow;
+
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{Error, ErrorKind, State, Value, filters as builtin};
+
+use crate::OUTPUT_BYTES;
+use crate::convert;
+
+/// Characters that `trim` compares with, names that `sort` looks at: each is tried for every item.
+const ARGUMENT_BYTES: usize = 256;
+
+/// Lets a number pass.
+pub(crate) fn number(value: &Value) -> Result<Value, Error> {
+    match value.kind() {
+        ValueKind::Number | ValueKind::Bool => Ok(value.clone()),
+        ValueKind::Undefined => Err(Error::from(ErrorKind::UndefinedError)),
+        kind => Err(invalid(format!("only numbers can be multiplied, and this is {kind}"))),
+    }
+}
+
+pub(crate) fn join(
+    value: &Value,
+    joiner: Option<Cow<'_, str>>,
+    attribute: Option<&str>,
+    kwargs: Kwargs,
+) -> Result<String, Error> {
+    let attribute = match attribute {
+        Some(attribute) => Some(attribute),
+        None => kwargs.get::<Option<&str>>("attribute")?,
+    };
+    kwargs.assert_all_used()?;
+    let joiner = joiner.unwrap_or_default();
+    let mut output = String::new();
+    for (index, item) in value.try_iter()?.checked().enumerate() {
+        let item = match attribute {
+            Some(attribute) => item?.get_attr(attribute)?,
+            None => item?,
+        };
+        if index > 0 {
+            output.push_str(&joiner);
+        }
+        output.push_str(&text(&item)?);
+        within_output(output.len())?;
+    }
+    Ok(output)
+}
+
+pub(crate) fn replace(value: Cow<'_, str>, from: Cow<'_, str>, to: Cow<'_, str>) -> Result<String, Error> {
+    let found = value.matches(&*from).count();
+    within_output(value.len() - found * from.len() + found.saturating_mul(to.len()))?;
+    Ok(value.replace(&*from, &to))
+}
+
+pub(crate) fn split(value: &Value, separator: Option<Cow<'_, str>>, most: Option<i64>) -> Result<Value, Error> {
+    if value.as_str().is_none() {
+        return Err(invalid(format!("only text can be split, and this is {}", value.kind())));
+    }
+    // Every part costs a value, so that many short ones weigh far more than the text.
+    within_output(value.as_str().map_or(0, str::len))?;
+    builtin::split(value, separator.map(Into::into), most.filter(|most| *most < i64::from(u32::MAX)))
+}
+
+pub(crate) fn trim(value: Cow<'_, str>, characters: Option<Cow<'_, str>>) -> Result<String, Error> {
+    let Some(characters) = characters else {
+        return Ok(value.trim().to_owned());
+    };
+    short(&characters)?;
+    let characters: Vec<char> = characters.chars().collect();
+    Ok(value.trim_matches(&characters[..]).to_owned())
+}
+
+pub(crate) fn sort(state: &State<'_, '_>, value: Value, kwargs: Kwargs) -> Result<Value, Error> {
+    short(kwargs.peek::<Option<&str>>("attribute")?.unwrap_or_default())?;
+    builtin::sort(state, value, kwargs)
+}
+
+/// Adds numbers. Unlike the library's, it begins at 0: lists of texts are joined, not added.
+pub(crate) fn sum(
+    state: &State<'_, '_>,
+    value: Value,
+    attribute: Option<&str>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    builtin::sum(state, value, attribute, Some(Value::from(0)), kwargs)
+}
+
+/// The text of a value as it stands in mixed text.
+pub(crate) fn string(value: &Value) -> Result<String, Error> {
+    text(value)
+}
+
+pub(crate) fn to_json(value: &Value) -> Result<String, Error> {
+    let json = convert::from_library(value, OUTPUT_BYTES, convert::Missing::Refused).map_err(invalid)?;
+    Ok(json.to_string())
+}
+
+pub(crate) fn keys(value: &Value) -> Result<Value, Error> {
+    if value.kind() != ValueKind::Map {
+        return Err(invalid(format!("only an object has keys, and this is {}", value.kind())));
+    }
+    Ok(value.try_iter()?.collect())
+}
+
+pub(crate) fn values(value: &Value) -> Result<Value, Error> {
+    if value.kind() != ValueKind::Map {
+        return Err(invalid(format!("only an object has values, and this is {}", value.kind())));
+    }
+    let values: Result<Vec<Value>, Error> = value.try_iter()?.map(|key| value.get_item(&key)).collect();
+    values.map(Value::from)
+}
+
+fn text(value: &Value) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    if let Some(text) = value.as_str() {
+        within_output(text.len())?;
+        return Ok(text.to_owned());
+    }
+    let json = convert::from_library(value, OUTPUT_BYTES, convert::Missing::Refused).map_err(invalid)?;
+    Ok(convert::text(&json).into_owned())
+}
+
+fn short(argument: &str) -> Result<(), Error> {
+    if argument.len() <= ARGUMENT_BYTES { Ok(()) } else { Err(invalid("this argument is too long")) }
+}
+
+fn within_output(bytes: usize) -> Result<(), Error> {
+    if bytes <= OUTPUT_BYTES { Ok(()) } else { Err(invalid(convert::too_long(OUTPUT_BYTES))) }
+}
+
+fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}

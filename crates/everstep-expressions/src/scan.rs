@@ -1,0 +1,271 @@
+//! Reads what an expression is going to do before the library sees it.
+
+use crate::environment;
+use crate::path::{self, Path};
+use crate::token::{self, Kind, Token, Unreadable};
+use crate::{OPERATORS, SOURCE_BYTES};
+
+/// What is known of an expression from its text alone.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    /// The source in which every operand of `*` is checked to be a number.
+    pub(crate) guarded: String,
+    /// Where text was put into the source, and how much.
+    insertions: Vec<usize>,
+    /// Every place that it may look at.
+    pub(crate) paths: Vec<Path>,
+    /// How many operators may join texts or lists.
+    pub(crate) joins: usize,
+    /// Whether a missing value may be meant: it has a default, a test for it, or is chosen by a condition.
+    pub(crate) expects_missing: bool,
+    /// How many filters may make far more of a text than it was.
+    pub(crate) amplifiers: u32,
+}
+
+impl Scan {
+    /// Reads an expression.
+    ///
+    /// 1. Only filters and tests of the list are used, and nothing is called.
+    /// 2. `*` stands between two operands, neither a text literal.
+    /// 3. Sizes are within their limits.
+    pub(crate) fn of(source: &str) -> Result<Self, Unreadable> {
+        if source.len() > SOURCE_BYTES {
+            return Err(Unreadable::new(0, format!("an expression has at most {SOURCE_BYTES} bytes")));
+        }
+        let tokens = token::tokenize(source)?;
+        if tokens.is_empty() {
+            return Err(Unreadable::new(0, "the expression is empty"));
+        }
+        let operators = tokens.iter().filter(|token| nests(token));
+        if let Some(token) = operators.clone().nth(OPERATORS) {
+            return Err(Unreadable::new(token.start, format!("an expression has at most {OPERATORS} operators")));
+        }
+        check_names(&tokens)?;
+        let insertions = guard_products(&tokens)?;
+        Ok(Self {
+            guarded: insert_guards(source, &insertions),
+            insertions,
+            paths: find_paths(&tokens),
+            joins: tokens.iter().filter(|token| token.is("+") || token.is("~")).count(),
+            expects_missing: tokens.iter().any(expects_missing),
+            amplifiers: tokens.iter().map(|token| u32::from(amplifies(token))).sum(),
+        })
+    }
+
+    /// The place in the written source of a place in the guarded one.
+    pub(crate) fn written_place(&self, guarded: usize) -> usize {
+        let width = environment::GUARD.len() + 1;
+        let before = self.insertions.iter().enumerate().filter(|(index, at)| *at + index * width < guarded).count();
+        guarded.saturating_sub(before * width)
+    }
+}
+
+fn nests(token: &Token<'_>) -> bool {
+    match token.kind {
+        Kind::Word => true,
+        Kind::Operator => !matches!(token.text, "," | ":"),
+        Kind::Name | Kind::Number | Kind::Text => false,
+    }
+}
+
+fn expects_missing(token: &Token<'_>) -> bool {
+    match token.kind {
+        Kind::Word => matches!(token.text, "if" | "and" | "or"),
+        Kind::Name => matches!(token.text, "default" | "d" | "defined" | "undefined"),
+        Kind::Number | Kind::Text | Kind::Operator => false,
+    }
+}
+
+fn amplifies(token: &Token<'_>) -> bool {
+    token.kind == Kind::Name && matches!(token.text, "join" | "replace" | "tojson")
+}
+
+/// What a name stands for, told from the tokens before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Value,
+    Step,
+    Filter,
+    Test,
+}
+
+fn role(tokens: &[Token<'_>], index: usize) -> Role {
+    let before = |distance: usize| index.checked_sub(distance).map(|index| &tokens[index]);
+    let is_word = |token: Option<&Token<'_>>, word: &str| {
+        token.is_some_and(|token| token.kind == Kind::Word && token.text == word)
+    };
+    match before(1) {
+        Some(token) if token.is(".") => Role::Step,
+        Some(token) if token.is("|") => Role::Filter,
+        token if is_word(token, "is") => Role::Test,
+        token if is_word(token, "not") && is_word(before(2), "is") => Role::Test,
+        _ => Role::Value,
+    }
+}
+
+fn check_names(tokens: &[Token<'_>]) -> Result<(), Unreadable> {
+    for (index, token) in tokens.iter().enumerate() {
+        let is_test_word = token.kind == Kind::Word && token.text == "in";
+        let role = if token.kind == Kind::Name || is_test_word { role(tokens, index) } else { Role::Value };
+        let next = tokens.get(index + 1);
+        let is_named = matches!(role, Role::Filter | Role::Test);
+        let is_dotted = is_named && next.is_some_and(|next| next.is("."));
+        if role == Role::Filter && (is_dotted || !environment::has_filter(token.text)) {
+            let known = environment::filter_names().join(", ");
+            return Err(Unreadable::new(
+                token.start,
+                format!("there is no filter `{}`; there are {known}", token.text),
+            ));
+        }
+        if role == Role::Test && (is_dotted || !environment::has_test(token.text)) {
+            let known = environment::test_names().join(", ");
+            return Err(Unreadable::new(token.start, format!("there is no test `{}`; there are {known}", token.text)));
+        }
+        if token.ends_operand() && !is_named && next.is_some_and(|next| next.is("(")) {
+            let name = if token.kind == Kind::Name { token.text } else { "this" };
+            return Err(Unreadable::new(
+                token.start,
+                format!("`{name}` cannot be called; filters are written `value | name`"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Finds where each operand of `*` ends. The library repeats texts and lists with `*`, up to 100 MB at a time and
+/// already while it compiles, so a filter that lets numbers pass is put behind every operand.
+fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<usize>, Unreadable> {
+    let mut places = Vec::new();
+    for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.is("*")) {
+        let refuse = |message: &str| Err(Unreadable::new(token.start, message));
+        let Some(left) = index.checked_sub(1).map(|index| &tokens[index]).filter(|left| left.ends_operand()) else {
+            return refuse("`*` stands between two numbers");
+        };
+        let Some(end) = operand_end(tokens, index + 1) else {
+            return refuse("`*` stands between two numbers; put a longer operand in parentheses");
+        };
+        if left.kind == Kind::Text || tokens[index + 1..=end].iter().all(|token| token.kind == Kind::Text) {
+            return refuse("text cannot be multiplied");
+        }
+        places.extend([left.end(), tokens[end].end()]);
+    }
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
+}
+
+/// The last token of the operand that begins at `index`: signs, a primary, its steps, its filters.
+/// `None` where it has none, or where a test follows without parentheses.
+fn operand_end(tokens: &[Token<'_>], mut index: usize) -> Option<usize> {
+    while tokens.get(index)?.is("-") {
+        index += 1;
+    }
+    let mut end = match tokens.get(index)? {
+        token if token.is("(") || token.is("[") || token.is("{") => closing(tokens, index)?,
+        token if token.kind == Kind::Text => {
+            index + tokens[index..].iter().take_while(|token| token.kind == Kind::Text).count() - 1
+        }
+        token if matches!(token.kind, Kind::Name | Kind::Number) => index,
+        _ => return None,
+    };
+    while let Some(next) = tokens.get(end + 1) {
+        end = match next {
+            next if next.is(".") || next.is("|") => end + 2,
+            next if next.is("[") || next.is("(") => closing(tokens, end + 1)?,
+            next if next.kind == Kind::Word && next.text == "is" => return None,
+            _ => break,
+        };
+        tokens.get(end)?;
+    }
+    Some(end)
+}
+
+fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (index, token) in tokens.iter().enumerate().skip(open) {
+        match token.text {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(index);
+        }
+    }
+    None
+}
+
+fn insert_guards(source: &str, places: &[usize]) -> String {
+    let mut guarded = String::with_capacity(source.len() + places.len() * 10);
+    let mut from = 0;
+    for &place in places {
+        guarded.push_str(&source[from..place]);
+        guarded.push('|');
+        guarded.push_str(environment::GUARD);
+        from = place;
+    }
+    guarded.push_str(&source[from..]);
+    guarded
+}
+
+/// Our own reading, since the library's `undeclared_variables` overlooks what is sliced: `ctx.items[1:]`.
+fn find_paths(tokens: &[Token<'_>]) -> Vec<Path> {
+    let mut paths = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        let is_argument_name = tokens.get(index + 1).is_some_and(|next| next.is("="));
+        if token.kind != Kind::Name || is_argument_name || role(tokens, index) != Role::Value {
+            continue;
+        }
+        if path::is_constant(token.text) {
+            continue;
+        }
+        if let Some((path, _)) = Path::read(&tokens[index..]) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guarded(source: &str) -> String {
+        Scan::of(source).unwrap().guarded.replace(environment::GUARD, "N")
+    }
+
+    #[test]
+    fn every_operand_of_a_product_is_guarded() {
+        assert_eq!(guarded("a * b"), "a|N * b|N");
+        assert_eq!(guarded("a*b*c"), "a|N*b|N*c|N");
+        assert_eq!(guarded("ctx.a[0].b * -ctx.c|length + 1"), "ctx.a[0].b|N * -ctx.c|length|N + 1");
+        assert_eq!(guarded("(a + b) * x|round(2) ** 3"), "(a + b)|N * x|round(2)|N ** 3");
+        assert_eq!(guarded("a ** b / c"), "a ** b / c");
+        assert_eq!(guarded("[1, 'a*b'][0] * {'k': 2}['k']"), "[1, 'a*b'][0]|N * {'k': 2}['k']|N");
+    }
+
+    #[test]
+    fn a_text_next_to_a_star_is_refused() {
+        for source in ["'a' * 9", "9 * 'a'", "9 * 'a' 'b'", "round(*x)", "* 3", "3 *", "3 * x is string|upper"] {
+            assert!(Scan::of(source).is_err(), "{source}");
+        }
+    }
+
+    #[test]
+    fn paths_are_found_wherever_they_stand() {
+        let paths = |source: &str| Scan::of(source).unwrap().paths.iter().map(Path::to_string).collect::<Vec<_>>();
+        assert_eq!(paths("ctx.items[1:] + vars.a.b"), ["ctx.items", "vars.a.b"]);
+        assert_eq!(paths("ctx[payload.key]|default(item, true)"), ["ctx", "payload.key", "item"]);
+        assert_eq!(paths("ctx['a b'].c is divisibleby ctx.n"), ["ctx['a b'].c", "ctx.n"]);
+        assert_eq!(paths("ctx.x|round(precision=ctx.p) if true"), ["ctx.x", "ctx.p"]);
+    }
+
+    #[test]
+    fn places_are_told_in_the_written_source() {
+        let scan = Scan::of("a * b + !").err();
+        assert_eq!(scan.unwrap().at, 8);
+        let scan = Scan::of("a * b + c").unwrap();
+        let place = scan.guarded.find('+').unwrap();
+        assert_eq!(scan.written_place(place), 6);
+    }
+}

@@ -1,0 +1,107 @@
+//! Runs a user's JavaScript.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::evaluate::Fault;
+use everstep_core::event::Outcome;
+use everstep_core::failure::{Failure, code};
+use everstep_core::kinds::KindInfo;
+use everstep_core::payload::Payload;
+use everstep_sandbox::{Error, MEMORY_BYTES, Ran, Sandbox, Script};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::handler::{Description, Handler, Report, Task};
+use crate::{config, logs};
+
+const DEFAULT_TIMEOUT_SECONDS: u32 = 30;
+
+/// Runs JavaScript with the run's context as `ctx`. What it returns is the step's output.
+pub struct JavaScript {
+    sandbox: Sandbox,
+    description: Description,
+}
+
+/// Runs JavaScript with the run's context as `ctx`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Config {
+    /// The body of an async function: it may `await` and it may `return` any JSON value.
+    #[schemars(length(min = 1))]
+    code: String,
+    /// How long the code may run, in seconds.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_seconds: Option<u32>,
+}
+
+impl JavaScript {
+    pub fn new(sandbox: Sandbox) -> Self {
+        let info = KindInfo {
+            name: "javascript".to_owned(),
+            output_variable: Some("jsResult".to_owned()),
+            raw_fields: vec!["code".to_owned()],
+            needs_context: true,
+            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            ..KindInfo::default()
+        };
+        let description = Description {
+            info,
+            title: "JavaScript",
+            group: "Code",
+            summary: "Computes a value from the context with JavaScript, in a sandbox without network or files.",
+            schema: config::schema::<Config>(),
+            concurrency: 64,
+        };
+        Self { sandbox, description }
+    }
+}
+
+#[async_trait]
+impl Handler for JavaScript {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn check(&self, config: &Value) -> Vec<Fault> {
+        config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields)
+    }
+
+    async fn perform(&self, task: Task) -> Report {
+        let config: Config = match config::read(task.config, &self.description.schema) {
+            Ok(config) => config,
+            Err(failure) => return Report::from(Err(failure)),
+        };
+        let timeout = config.timeout_seconds.map_or(task.timeout, |seconds| Duration::from_secs(seconds.into()));
+        let script = Script {
+            code: config.code,
+            context_json: task.context.json().to_owned(),
+            timeout,
+            memory_bytes: MEMORY_BYTES,
+        };
+        match self.sandbox.run(script).await {
+            Ok(Ran { json, logs }) => Report { result: outcome(json), logs: logs::cut(logs) },
+            Err(stopped) => Report { result: Err(failure(&stopped.error)), logs: logs::cut(stopped.logs) },
+        }
+    }
+}
+
+fn outcome(json: String) -> Result<Outcome, Failure> {
+    let output = Payload::from_json(json).map_err(|error| Failure::fatal("JAVASCRIPT_ERROR", error.to_string()))?;
+    Ok(Outcome::of(output))
+}
+
+fn failure(error: &Error) -> Failure {
+    let message = error.to_string();
+    match error {
+        Error::Threw { .. } | Error::NeverSettles | Error::Unavailable(_) => {
+            Failure::transient("JAVASCRIPT_ERROR", message)
+        }
+        Error::Timeout(_) => Failure::transient(code::STEP_TIMEOUT, message),
+        Error::OutOfMemory(_) => Failure::fatal("OUT_OF_MEMORY", message),
+        Error::NotJson(_) => Failure::fatal("JAVASCRIPT_ERROR", message),
+        Error::TooLarge(_) => Failure::fatal(code::PAYLOAD_TOO_LARGE, message),
+    }
+}

@@ -1,0 +1,96 @@
+//! Does nothing, in whatever way a test or a benchmark asks for.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::evaluate::Fault;
+use everstep_core::event::Outcome;
+use everstep_core::failure::Failure;
+use everstep_core::kinds::KindInfo;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::config;
+use crate::handler::{Description, Handler, Report, Task};
+
+/// Succeeds, or fails, as its config says. Without `delayMs` it needs no timer and no runtime.
+pub struct Noop {
+    description: Description,
+}
+
+/// Does nothing: for tests and benchmarks.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Config {
+    /// What the step gives.
+    #[serde(default)]
+    output: Value,
+    /// The message that the step fails with.
+    #[serde(default)]
+    fail: Option<String>,
+    /// How many attempts fail before one succeeds; without it every attempt does.
+    #[serde(default)]
+    fail_times: Option<u32>,
+    /// How long the step takes, in milliseconds.
+    #[serde(default)]
+    #[schemars(range(max = 3_600_000))]
+    delay_ms: Option<u64>,
+}
+
+impl Noop {
+    pub fn new() -> Self {
+        let description = Description {
+            info: KindInfo { name: "noop".to_owned(), timeout_seconds: 30, ..KindInfo::default() },
+            title: "No operation",
+            group: "Testing",
+            summary: "Gives a fixed output, fails or waits, for tests and benchmarks.",
+            schema: config::schema::<Config>(),
+            concurrency: 1024,
+        };
+        Self { description }
+    }
+}
+
+impl Default for Noop {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Handler for Noop {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn check(&self, config: &Value) -> Vec<Fault> {
+        config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields)
+    }
+
+    async fn perform(&self, task: Task) -> Report {
+        let attempt = task.attempt;
+        let config: Config = match config::read(task.config, &self.description.schema) {
+            Ok(config) => config,
+            Err(failure) => return Report::from(Err(failure)),
+        };
+        if let Some(delay) = config.delay_ms {
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+        }
+        Report::from(config.result(attempt))
+    }
+}
+
+impl Config {
+    fn result(self, attempt: u32) -> Result<Outcome, Failure> {
+        let fails = match (&self.fail, self.fail_times) {
+            (_, Some(times)) => attempt <= times,
+            (fail, None) => fail.is_some(),
+        };
+        if !fails {
+            return Ok(Outcome::of(self.output));
+        }
+        let message = self.fail.unwrap_or_else(|| format!("attempt {attempt} was told to fail"));
+        Err(Failure::transient("NOOP_FAILED", message))
+    }
+}

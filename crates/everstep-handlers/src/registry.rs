@@ -1,0 +1,55 @@
+//! The handlers that a server offers, by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use everstep_core::evaluate::Fault;
+use everstep_core::kinds::{KindInfo, Kinds};
+use everstep_sandbox::Sandbox;
+use serde_json::Value;
+
+use crate::handler::{Description, Handler};
+use crate::javascript::JavaScript;
+use crate::noop::Noop;
+
+/// All handlers of a server. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Registry {
+    handlers: Arc<BTreeMap<String, Arc<dyn Handler>>>,
+}
+
+impl Registry {
+    /// Every kind that comes with the server.
+    pub fn standard(sandbox: Sandbox) -> Self {
+        Self::with([Arc::new(JavaScript::new(sandbox)) as Arc<dyn Handler>, Arc::new(Noop::new())])
+    }
+
+    /// These handlers and no others. Of two with one name the later counts.
+    pub fn with(handlers: impl IntoIterator<Item = Arc<dyn Handler>>) -> Self {
+        let handlers = handlers.into_iter().map(|handler| (handler.describe().info.name.clone(), handler));
+        Self { handlers: Arc::new(handlers.collect()) }
+    }
+
+    pub fn find_handler(&self, name: &str) -> Option<&Arc<dyn Handler>> {
+        self.handlers.get(name)
+    }
+
+    /// The catalogue, in the order of names.
+    pub fn descriptions(&self) -> impl Iterator<Item = &Description> {
+        self.handlers.values().map(|handler| handler.describe())
+    }
+}
+
+impl Kinds for Registry {
+    fn find(&self, name: &str) -> Option<&KindInfo> {
+        self.find_handler(name).map(|handler| &handler.describe().info)
+    }
+
+    fn check(&self, name: &str, config: &Value) -> Vec<Fault> {
+        self.find_handler(name).map(|handler| handler.check(config)).unwrap_or_default()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.handlers.keys().cloned().collect()
+    }
+}

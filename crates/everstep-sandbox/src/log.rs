@@ -1,0 +1,61 @@
+//! The lines that a script writes to the console.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::LOG_BYTES;
+
+/// A log that its script and whoever waits for it share: what a stuck script has written can still be read.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Lines>>);
+
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    bytes: usize,
+    is_cut: bool,
+}
+
+impl Log {
+    pub(crate) fn write(&self, line: &str) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.is_cut {
+            return;
+        }
+        // The mark has its place within the limit, whether it is needed or not.
+        let mark = format!("… (the log was cut after {} KiB)", LOG_BYTES / 1024);
+        let room = LOG_BYTES - mark.len() - 1 - log.bytes;
+        if line.len() < room {
+            log.bytes += line.len() + 1;
+            log.lines.push(line.to_owned());
+            return;
+        }
+        log.is_cut = true;
+        let end = line.floor_char_boundary(room.saturating_sub(1));
+        if end > 0 {
+            log.lines.push(line[..end].to_owned());
+        }
+        log.lines.push(mark);
+    }
+
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_log_is_cut_with_a_mark() {
+        let log = Log::default();
+        for _ in 0..10_000 {
+            log.write("é0123456789");
+        }
+        log.write("late");
+        let lines = log.take();
+        let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
+        assert!(bytes > LOG_BYTES - 100 && bytes <= LOG_BYTES, "{bytes}");
+        assert!(lines.last().unwrap().starts_with('…'));
+    }
+}

@@ -1,0 +1,127 @@
+//! Scripts that mean harm. Each ends within its limit and half a second more.
+
+use std::time::{Duration, Instant};
+
+use everstep_sandbox::{Error, Sandbox, Script};
+
+const LIMIT: Duration = Duration::from_millis(300);
+const MORE: Duration = Duration::from_millis(500);
+
+async fn attack(code: &str) -> Error {
+    let sandbox = Sandbox::new(1);
+    let script = Script { timeout: LIMIT, ..Script::new(code, "{}") };
+    let begin = Instant::now();
+    let result = sandbox.run(script).await;
+    let took = begin.elapsed();
+    assert!(took <= LIMIT + MORE, "{code} took {took:?}");
+    result.expect_err(code).error
+}
+
+async fn times_out(code: &str) {
+    assert_eq!(attack(code).await, Error::Timeout(LIMIT), "{code}");
+}
+
+async fn runs_out_of_memory(code: &str) {
+    assert_eq!(attack(code).await, Error::OutOfMemory(everstep_sandbox::MEMORY_BYTES), "{code}");
+}
+
+#[tokio::test]
+async fn an_endless_loop_is_interrupted() {
+    times_out("for (;;) {}").await;
+}
+
+#[tokio::test]
+async fn an_interrupt_cannot_be_caught() {
+    times_out("for (;;) { try { for (;;) {} } catch {} finally { continue } }").await;
+    times_out("for (;;) { try { await (async () => { for (;;) {} })() } catch {} }").await;
+    times_out("await new Promise(() => { for (;;) {} }).catch(() => {}).finally(() => { for (;;) {} })").await;
+}
+
+#[tokio::test]
+async fn a_microtask_storm_is_interrupted() {
+    times_out("for (;;) await null").await;
+    times_out("const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})").await;
+}
+
+#[tokio::test]
+async fn a_promise_that_never_settles_ends_at_once() {
+    assert_eq!(attack("await new Promise(() => {})").await, Error::NeverSettles);
+}
+
+#[tokio::test]
+async fn deep_recursion_is_an_error() {
+    let Error::Threw { message, .. } = attack("const f = () => f() + 1; f()").await else { panic!() };
+    assert!(message.contains("call stack"), "{message}");
+    let code = "let s = '['.repeat(200000); return JSON.parse(s)";
+    assert!(matches!(attack(code).await, Error::Threw { .. }));
+    let code = "let a = []; for (let i = 0; i < 200000; i++) a = [a]; return a";
+    let error = attack(code).await;
+    assert!(matches!(error, Error::Threw { .. } | Error::NotJson(_)), "{error:?}");
+    let code = "return eval('('.repeat(100000) + ')'.repeat(100000))";
+    assert!(matches!(attack(code).await, Error::Threw { .. }));
+}
+
+#[tokio::test]
+async fn an_array_bomb_runs_out_of_memory() {
+    runs_out_of_memory("const a = []; for (;;) a.push(new Array(10000).fill(1))").await;
+    runs_out_of_memory("return new ArrayBuffer(1 << 30)").await;
+    runs_out_of_memory("return new Uint8Array(200_000_000)").await;
+}
+
+#[tokio::test]
+async fn memory_cannot_be_had_by_catching() {
+    let code = "const a = []; for (;;) { try { a.push(new Uint8Array(1 << 20)) } catch {} }";
+    times_out(code).await;
+}
+
+#[tokio::test]
+async fn a_huge_string_is_an_error() {
+    let error = attack("let s = 'x'; for (;;) s += s").await;
+    assert!(matches!(error, Error::Threw { .. } | Error::OutOfMemory(_)), "{error:?}");
+    attack("return 'ab'.repeat(5e6).split('').join('-')").await;
+    attack("let s = 'x'.repeat(1e7); const a = []; for (;;) a.push(s.padEnd(2e7, 'yz') + a.length)").await;
+}
+
+#[tokio::test]
+async fn a_regex_bomb_is_interrupted() {
+    times_out("return /^(a+)+$/.test('a'.repeat(40) + '!')").await;
+    times_out("return /(x+x+)+y/.test('x'.repeat(60))").await;
+}
+
+#[tokio::test]
+async fn a_result_cannot_run_for_ever() {
+    times_out("return { toJSON() { for (;;) {} } }").await;
+    times_out("return new Proxy({}, { ownKeys() { for (;;) {} } })").await;
+}
+
+#[tokio::test]
+async fn an_error_cannot_run_for_ever() {
+    times_out("throw { toString() { for (;;) {} } }").await;
+    times_out("throw Object.defineProperty(new Error('x'), 'message', { get() { for (;;) {} } })").await;
+    times_out("class E extends Error { get name() { for (;;) {} } } throw new E('x')").await;
+}
+
+#[tokio::test]
+async fn a_log_cannot_run_for_ever() {
+    times_out("for (;;) console.log('x'.repeat(100000))").await;
+    times_out("console.log({ toJSON() { for (;;) {} } })").await;
+}
+
+#[tokio::test]
+async fn a_big_number_cannot_run_for_ever() {
+    attack("let n = 3n; for (;;) n = n * n").await;
+    attack("return String(7n ** 300000n).length > 0 ? (() => { for (;;) {} })() : 0").await;
+}
+
+#[tokio::test]
+async fn nobody_blocks_the_thread() {
+    let code = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)";
+    assert!(matches!(attack(code).await, Error::Threw { .. }));
+}
+
+#[tokio::test]
+async fn built_ins_that_overlook_the_clock_are_left_behind() {
+    attack("return Array.prototype.indexOf.call({ length: 3e7 }, 1) + (() => { for (;;) {} })()").await;
+    attack("return new Array(3e7).reverse().length + (() => { for (;;) {} })()").await;
+    attack("const a = Array.from({length: 300000}, (_, i) => -i); for (;;) a.sort((x, y) => x - y)").await;
+}

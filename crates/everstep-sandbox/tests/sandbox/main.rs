@@ -1,0 +1,25 @@
+//! What the sandbox promises, seen from outside.
+
+mod attacks;
+mod pool;
+mod results;
+
+use std::time::Duration;
+
+use everstep_sandbox::{Error, Ran, Sandbox, Script, Stopped};
+use serde_json::Value;
+
+/// Runs code that sees `{"n": 1, "deep": {"list": [1, 2]}}`.
+async fn run(code: &str) -> Result<Ran, Stopped> {
+    let script = Script { timeout: Duration::from_secs(5), ..Script::new(code, r#"{"n":1,"deep":{"list":[1,2]}}"#) };
+    Sandbox::new(1).run(script).await
+}
+
+async fn value(code: &str) -> Value {
+    let ran = run(code).await.unwrap_or_else(|stopped| panic!("{code}: {stopped}"));
+    serde_json::from_str(&ran.json).unwrap()
+}
+
+async fn error(code: &str) -> Error {
+    run(code).await.expect_err(code).error
+}

@@ -1,0 +1,88 @@
+//! How scripts share threads.
+
+use std::time::{Duration, Instant};
+
+use everstep_sandbox::{Error, Sandbox, Script};
+
+fn script(code: &str, timeout: u64) -> Script {
+    Script { timeout: Duration::from_millis(timeout), ..Script::new(code, "{}") }
+}
+
+const SPIN: &str = "const end = Date.now() + 200; while (Date.now() < end); return 1";
+/// Neither polls the clock nor ends soon.
+const STUCK: &str = "return Array.prototype.indexOf.call({ length: 3e8 }, 1)";
+
+#[tokio::test]
+async fn waiting_for_a_thread_does_not_count() {
+    let sandbox = Sandbox::new(1);
+    let scripts = (0..5).map(|_| {
+        let sandbox = sandbox.clone();
+        tokio::spawn(async move { sandbox.run(script(SPIN, 600)).await })
+    });
+    for running in scripts.collect::<Vec<_>>() {
+        assert_eq!(running.await.unwrap().unwrap().json, "1");
+    }
+}
+
+#[tokio::test]
+async fn two_threads_run_two_scripts_at_once() {
+    let sandbox = Sandbox::new(2);
+    let code = "const end = Date.now() + 300; while (Date.now() < end); return 1";
+    let begin = Instant::now();
+    let (one, two) = tokio::join!(sandbox.run(script(code, 2000)), sandbox.run(script(code, 2000)));
+    assert!(one.is_ok() && two.is_ok());
+    assert!(begin.elapsed() < Duration::from_millis(580), "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_dropped_future_stops_its_script() {
+    let sandbox = Sandbox::new(1);
+    let endless = tokio::time::timeout(Duration::from_millis(100), sandbox.run(script("for (;;) {}", 60_000)));
+    assert!(endless.await.is_err());
+    let begin = Instant::now();
+    assert_eq!(sandbox.run(script("return 1", 5_000)).await.unwrap().json, "1");
+    assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_stuck_thread_is_replaced() {
+    let sandbox = Sandbox::new(1);
+    let begin = Instant::now();
+    let stopped = sandbox.run(script(STUCK, 100)).await.unwrap_err();
+    assert_eq!(stopped.error, Error::Timeout(Duration::from_millis(100)));
+    assert_eq!(sandbox.run(script("return 1", 5_000)).await.unwrap().json, "1");
+    assert!(begin.elapsed() < Duration::from_millis(600), "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_stuck_thread_is_replaced_though_nobody_waits_for_it() {
+    let sandbox = Sandbox::new(1);
+    let dropped = tokio::time::timeout(Duration::from_millis(100), sandbox.run(script(STUCK, 60_000)));
+    assert!(dropped.await.is_err());
+    let begin = Instant::now();
+    assert_eq!(sandbox.run(script("return 1", 5_000)).await.unwrap().json, "1");
+    assert!(begin.elapsed() < Duration::from_millis(1_000), "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_script_that_waits_can_be_dropped() {
+    let sandbox = Sandbox::new(1);
+    let (first, second) = tokio::join!(
+        sandbox.run(script(SPIN, 2_000)),
+        tokio::time::timeout(Duration::from_millis(50), sandbox.run(script("return 2", 2_000))),
+    );
+    assert!(first.is_ok() && second.is_err());
+    assert_eq!(sandbox.run(script("return 3", 2_000)).await.unwrap().json, "3");
+}
+
+#[tokio::test]
+async fn many_scripts_take_turns() {
+    let sandbox = Sandbox::new(2);
+    let scripts = (0..300).map(|number| {
+        let sandbox = sandbox.clone();
+        tokio::spawn(async move { sandbox.run(script(&format!("return {number}"), 5_000)).await })
+    });
+    for (number, running) in scripts.collect::<Vec<_>>().into_iter().enumerate() {
+        assert_eq!(running.await.unwrap().unwrap().json, number.to_string());
+    }
+}

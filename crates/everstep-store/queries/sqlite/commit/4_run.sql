@@ -1,0 +1,13 @@
+-- Writes the changing columns of a run that has the expected owner (null: nobody).
+-- Served by the primary key of runs.
+update runs
+set
+    status = :status,
+    owner = :owner,
+    wake_at = :wake_at,
+    format = max(format, :format),
+    output = :output,
+    error = :error,
+    ended_at = :ended_at
+where id = :run
+    and owner is :expected

@@ -1,0 +1,4 @@
+-- Opens a wait. One that is open already is an error, and the item a conflict.
+-- Served by the primary key of waits (run_id, step).
+insert into waits (run_id, step, workspace, event, deadline, pattern)
+values (:run, :step, :workspace, :event, :deadline, :pattern)

@@ -1,0 +1,10 @@
+-- The oldest inbox rows after :after whose run is :node's or nobody's and has not ended.
+-- Served by the primary keys of inbox and runs.
+select inbox.id, inbox.run_id, inbox.input
+from inbox
+cross join runs on runs.id = inbox.run_id
+where inbox.id > :after
+    and runs.ended_at is null
+    and (runs.owner is null or runs.owner = :node)
+order by inbox.id
+limit :limit

@@ -1,0 +1,8 @@
+-- At most :limit entries of a run after a place, in order. A negative limit is none.
+-- Served by journal_by_seq (run_id, seq).
+select seq, at, writer, commit_id, kind, step, attempt, codec, payload
+from journal
+where run_id = :run
+    and seq > :after
+order by seq
+limit :limit

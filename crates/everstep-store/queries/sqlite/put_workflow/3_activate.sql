@@ -1,0 +1,6 @@
+-- Makes a version the one that new runs take.
+-- Served by the primary key of workflow_heads (workspace, name).
+insert into workflow_heads (workspace, name, version)
+values (:workspace, :name, :version)
+on conflict (workspace, name) do update
+set version = excluded.version

@@ -1,0 +1,5 @@
+-- Fences every node: whoever opens a data folder is alone in it.
+-- Reads the whole table: it has one row per node.
+update nodes
+set fenced = 1
+where fenced = 0

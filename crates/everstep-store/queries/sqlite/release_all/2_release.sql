@@ -1,0 +1,5 @@
+-- Makes every owned run claimable.
+-- Served by runs_owned (owner) where owner is not null.
+update runs
+set owner = null, wake_at = :now
+where owner is not null

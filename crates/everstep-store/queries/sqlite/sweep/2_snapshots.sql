@@ -1,0 +1,4 @@
+-- Deletes a run's snapshot.
+-- Served by the primary key of snapshots.
+delete from snapshots
+where run_id = :run

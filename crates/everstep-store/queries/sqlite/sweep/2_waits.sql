@@ -1,0 +1,4 @@
+-- Deletes a run's waits.
+-- Served by the primary key of waits (run_id, step).
+delete from waits
+where run_id = :run

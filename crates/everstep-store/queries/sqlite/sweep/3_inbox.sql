@@ -1,0 +1,11 @@
+-- Deletes at most :limit inbox rows, written before :before, of runs that have ended or are missing.
+-- Reads the inbox, which holds only what nobody has answered yet; its runs by primary key.
+delete from inbox
+where id in (
+    select inbox.id
+    from inbox
+    left join runs on runs.id = inbox.run_id
+    where inbox.created_at < :before
+        and (runs.id is null or runs.ended_at is not null)
+    limit :limit
+)

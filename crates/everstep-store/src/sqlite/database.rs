@@ -1,0 +1,109 @@
+//! One connection: opening, pragmas, migrations and the clock.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use everstep_core::time::Timestamp;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::error::{Error, Result};
+
+mod migrations {
+    refinery::embed_migrations!("migrations/sqlite");
+}
+
+/// The page size and the vacuum mode hold only when they are set before the first table.
+const PRAGMAS: &str = "
+    pragma page_size = 8192;
+    pragma auto_vacuum = incremental;
+    pragma journal_mode = wal;
+    pragma synchronous = full;
+    pragma cache_size = -32768;
+    pragma temp_store = memory;
+";
+const READER_PRAGMAS: &str = "
+    pragma query_only = on;
+    pragma cache_size = -8192;
+    pragma temp_store = memory;
+";
+/// The folder's lock keeps other servers out; only a person's `sqlite3` may be in the way.
+const BUSY: Duration = Duration::from_secs(5);
+const STATEMENTS: usize = 128;
+
+/// One connection to one database, with a method per verb of [`crate::Store`].
+///
+/// It starts no threads, and its only clock is the one that leases are measured by.
+pub struct Database {
+    pub(super) connection: Connection,
+    clock: Box<dyn Fn() -> Timestamp + Send>,
+}
+
+impl Database {
+    /// Opens a file for reading and writing, and brings it to the newest schema.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::migrated(Connection::open(path)?)
+    }
+
+    /// Makes a database that lives as long as this value.
+    pub fn in_memory() -> Result<Self> {
+        Self::migrated(Connection::open_in_memory()?)
+    }
+
+    /// Opens a file that a writer has opened before, for reading.
+    pub(super) fn open_reader(path: &Path) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.execute_batch(READER_PRAGMAS)?;
+        Self::configured(connection)
+    }
+
+    fn migrated(mut connection: Connection) -> Result<Self> {
+        connection.busy_timeout(BUSY)?;
+        connection.execute_batch(PRAGMAS)?;
+        migrations::migrations::runner()
+            .run(&mut connection)
+            .map_err(|error| Error::Corrupt(format!("its schema cannot be brought up to date: {error}")))?;
+        Self::configured(connection)
+    }
+
+    fn configured(connection: Connection) -> Result<Self> {
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(Self { connection, clock: Box::new(system_time) })
+    }
+
+    /// Replaces the clock that leases are measured by.
+    pub fn set_clock(&mut self, clock: impl Fn() -> Timestamp + Send + 'static) {
+        self.clock = Box::new(clock);
+    }
+
+    /// Limits the file to a number of pages; a call that needs more is answered [`Error::Full`].
+    /// The limit is at least what the file has now.
+    pub fn set_max_pages(&mut self, pages: u32) -> Result<()> {
+        Ok(self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
+    }
+
+    /// How many pages the file has.
+    pub fn pages(&self) -> Result<u32> {
+        Ok(self.connection.pragma_query_value(None, "page_count", |row| row.get(0))?)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Begins a transaction that writes. It is rolled back unless it is committed.
+    pub(super) fn begin(&self) -> rusqlite::Result<Transaction<'_>> {
+        Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
+    }
+
+    /// Begins a transaction whose reads see one moment.
+    pub(super) fn begin_read(&self) -> rusqlite::Result<Transaction<'_>> {
+        Transaction::new_unchecked(&self.connection, TransactionBehavior::Deferred)
+    }
+}
+
+fn system_time() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::EPOCH.plus(since)
+}

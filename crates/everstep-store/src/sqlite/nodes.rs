@@ -1,0 +1,83 @@
+//! Who may write: joining, leases, fencing, and giving runs back.
+
+use std::time::Duration;
+
+use everstep_core::ids::NodeId;
+use everstep_core::time::Timestamp;
+use rusqlite::{Connection, named_params};
+
+use super::database::Database;
+use super::queries::query;
+use super::rows;
+use crate::error::{Error, Result};
+use crate::rows::NodeRow;
+
+impl Database {
+    pub fn join(&mut self, node: NodeId, lease: Duration, address: Option<&str>) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(query!("join"))?;
+        statement.execute(named_params! {
+            ":node": node.uuid().into_bytes(),
+            ":lease_until": self.now().plus(lease).micros(),
+            ":address": address,
+        })?;
+        Ok(())
+    }
+
+    pub fn renew(&mut self, node: NodeId, lease: Duration) -> Result<Timestamp> {
+        let clock = self.now();
+        let mut statement = self.connection.prepare_cached(query!("renew"))?;
+        let renewed = statement.execute(named_params! {
+            ":node": node.uuid().into_bytes(),
+            ":lease_until": clock.plus(lease).micros(),
+        })?;
+        if renewed == 0 { Err(Error::Fenced(node)) } else { Ok(clock) }
+    }
+
+    pub fn nodes(&self) -> Result<Vec<NodeRow>> {
+        let mut statement = self.connection.prepare_cached(query!("nodes"))?;
+        let nodes = statement.query_map([], rows::node)?.collect::<rusqlite::Result<_>>()?;
+        Ok(nodes)
+    }
+
+    pub fn fence(&mut self, node: NodeId, seen: Timestamp) -> Result<bool> {
+        let mut statement = self.connection.prepare_cached(query!("fence"))?;
+        let fenced = statement.execute(named_params! {
+            ":node": node.uuid().into_bytes(),
+            ":seen": seen.micros(),
+            ":clock": self.now().micros(),
+        })?;
+        Ok(fenced == 1)
+    }
+
+    pub fn leave(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
+        let tx = self.begin()?;
+        let node = node.uuid().into_bytes();
+        tx.prepare_cached(query!("leave/1_fence"))?.execute(named_params! { ":node": node })?;
+        tx.prepare_cached(query!("leave/2_release"))?.execute(named_params! { ":node": node, ":now": now.micros() })?;
+        Ok(tx.commit()?)
+    }
+
+    pub fn release_runs(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
+        let mut statement = self.connection.prepare_cached(query!("release_runs"))?;
+        Ok(statement.execute(named_params! { ":now": now.micros(), ":limit": rows::limit(limit) })?)
+    }
+
+    /// Fences every node and makes all their runs claimable at `now`. Returns how many.
+    ///
+    /// For a process that has just opened the database and is alone in it: whatever is owned has no living owner.
+    pub fn release_all(&mut self, now: Timestamp) -> Result<usize> {
+        let tx = self.begin()?;
+        tx.prepare_cached(query!("release_all/1_fence"))?.execute([])?;
+        let released =
+            tx.prepare_cached(query!("release_all/2_release"))?.execute(named_params! { ":now": now.micros() })?;
+        tx.commit()?;
+        Ok(released)
+    }
+}
+
+/// Refuses a node that has not joined or is fenced.
+pub(super) fn check_member(connection: &Connection, node: NodeId) -> Result<()> {
+    let mut statement = connection.prepare_cached(query!("commit/1_member"))?;
+    let is_member = statement.exists(named_params! { ":node": node.uuid().into_bytes() })?;
+    if is_member { Ok(()) } else { Err(Error::Fenced(node)) }
+}

@@ -1,0 +1,112 @@
+//! Bytes as they are stored: long ones compressed.
+
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::item::Item;
+
+/// Shorter bytes are stored as they are.
+const LONG: usize = 2 * 1024;
+const LEVEL: i32 = 1;
+
+/// How a column's bytes are written, as the `codec` column says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Codec {
+    Plain = 0,
+    Zstd = 1,
+}
+
+impl Codec {
+    pub(super) fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// An item with its long payloads compressed. Made on the caller's thread, so that the writer only writes.
+#[derive(Debug)]
+pub(super) struct Packed<'a> {
+    pub(super) item: Cow<'a, Item>,
+    /// The compressed payloads by the place of their entry. Nearly always empty.
+    compressed: Vec<(usize, Vec<u8>)>,
+}
+
+impl<'a> Packed<'a> {
+    pub(super) fn of(item: &'a Item) -> Self {
+        Self { item: Cow::Borrowed(item), compressed: compress_long(item) }
+    }
+
+    pub(super) fn owned(item: &Item) -> Packed<'static> {
+        Packed { item: Cow::Owned(item.clone()), compressed: compress_long(item) }
+    }
+
+    /// The payload of the entry at `place`, as it is stored.
+    pub(super) fn payload(&self, place: usize) -> (Codec, &[u8]) {
+        match self.compressed.iter().find(|(compressed, _)| *compressed == place) {
+            Some((_, bytes)) => (Codec::Zstd, bytes),
+            None => (Codec::Plain, &self.item.entries[place].row.payload),
+        }
+    }
+}
+
+fn compress_long(item: &Item) -> Vec<(usize, Vec<u8>)> {
+    let payloads = item.entries.iter().map(|entry| entry.row.payload.as_slice()).enumerate();
+    payloads.filter_map(|(place, payload)| compress(payload).map(|bytes| (place, bytes))).collect()
+}
+
+/// Bytes with their codec, as they are stored.
+pub(super) fn pack(bytes: Vec<u8>) -> (Codec, Vec<u8>) {
+    match compress(&bytes) {
+        Some(compressed) => (Codec::Zstd, compressed),
+        None => (Codec::Plain, bytes),
+    }
+}
+
+/// The compressed form of long bytes, if it is shorter.
+fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
+    if bytes.len() <= LONG {
+        return None;
+    }
+    let compressed = zstd::bulk::compress(bytes, LEVEL).ok()?;
+    (compressed.len() < bytes.len()).then_some(compressed)
+}
+
+/// Bytes as they were before they were stored.
+pub(super) fn unpack(codec: u8, bytes: &[u8]) -> Result<Vec<u8>> {
+    match codec {
+        0 => Ok(bytes.to_vec()),
+        1 => zstd::stream::decode_all(bytes).map_err(|error| Error::Corrupt(format!("compressed bytes: {error}"))),
+        _ => Err(Error::Corrupt(format!("codec {codec} is unknown to this build"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_bytes_come_back_from_their_compressed_form() {
+        let bytes = b"everstep ".repeat(1_000);
+        let (codec, packed) = pack(bytes.clone());
+        assert_eq!(codec, Codec::Zstd);
+        assert!(packed.len() < bytes.len() / 10);
+        assert_eq!(unpack(codec.number(), &packed).unwrap(), bytes);
+    }
+
+    #[test]
+    fn bytes_that_compression_makes_longer_stay_plain() {
+        let mut state = 1_u64;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        })
+        .take(4_096)
+        .collect();
+        assert_eq!(pack(noise.clone()), (Codec::Plain, noise));
+    }
+
+    #[test]
+    fn an_unknown_codec_is_reported() {
+        assert!(matches!(unpack(9, b""), Err(Error::Corrupt(_))));
+    }
+}

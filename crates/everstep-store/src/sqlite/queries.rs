@@ -1,0 +1,118 @@
+//! The statements, one per file in `queries/sqlite`.
+
+/// The text of a query file, by its path without the ending.
+macro_rules! query {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/sqlite/", $name, ".sql"))
+    };
+}
+
+pub(super) use query;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use crate::sqlite::Database;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("queries/sqlite")
+    }
+
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { files.extend(self::files(&path)) } else { files.push(path) }
+        }
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn every_query_can_be_prepared() {
+        let database = Database::in_memory().unwrap();
+        let files = files(&root());
+        assert!(files.len() > 40);
+        for file in files {
+            let sql = fs::read_to_string(&file).unwrap();
+            assert!(sql.starts_with("-- "), "{} does not state its promise", file.display());
+            assert_eq!(sql, sql.replace('\t', "    "), "{} has tabs", file.display());
+            database.connection.prepare(&sql).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        }
+    }
+
+    #[test]
+    fn every_query_is_used() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite");
+        let source: String = files(&sources).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+        for file in files(&root()) {
+            let name = file.strip_prefix(root()).unwrap().with_extension("");
+            let mention = format!("query!(\"{}\")", name.display());
+            assert!(source.contains(&mention), "nobody runs {}", name.display());
+        }
+    }
+
+    #[test]
+    fn entries_are_bound_in_the_order_that_head_and_entry_share() {
+        let database = Database::in_memory().unwrap();
+        let names = [":run", ":seq", ":writer", ":commit", ":at", ":kind", ":step", ":attempt", ":codec", ":payload"];
+        let head = database.connection.prepare(query!("commit/3_head")).unwrap();
+        let entry = database.connection.prepare(query!("commit/4_entry")).unwrap();
+        for (place, name) in names.into_iter().enumerate() {
+            assert_eq!(head.parameter_name(place + 1), Some(name));
+            assert_eq!(entry.parameter_name(place + 1), Some(name));
+        }
+        assert_eq!(head.parameter_name(11), Some(":expected"));
+    }
+
+    /// The plan of a query, a line per step.
+    fn plan(database: &Database, sql: &str) -> String {
+        let mut statement = database.connection.prepare(&format!("explain query plan {sql}")).unwrap();
+        let lines = statement.raw_query().mapped(|row| row.get::<_, String>(3));
+        lines.map(Result::unwrap).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn hot_queries_use_their_index() {
+        let database = Database::in_memory().unwrap();
+        for (sql, index) in [
+            (query!("commit/2_winner"), "runs_keyed (workspace=? AND idempotency_scope=? AND idempotency_key=?)"),
+            (query!("commit/3_head"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("commit/3_stored"), "journal_by_seq (run_id=? AND seq=?)"),
+            (query!("commit/3_owner"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("commit/4_run"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("commit/4_wait_close"), "sqlite_autoindex_waits_1 (run_id=? AND step=?)"),
+            (query!("commit/4_waits_end"), "sqlite_autoindex_waits_1 (run_id=?)"),
+            (query!("commit/4_taken"), "INTEGER PRIMARY KEY (rowid=?)"),
+            (query!("commit/4_message"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("claim_runs"), "runs_claimable (lane=? AND wake_at<?)"),
+            (query!("next_wake"), "runs_claimable (lane=?)"),
+            (query!("release_runs"), "runs_owned (owner=?)"),
+            (query!("release_all/2_release"), "runs_owned (owner>?)"),
+            (query!("leave/2_release"), "runs_owned (owner=?)"),
+            (query!("inbox"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("journal"), "journal_by_seq (run_id=? AND seq>?)"),
+            (query!("load_run/1_run"), "sqlite_autoindex_runs_1 (id=?)"),
+            (query!("load_run/3_inbox"), "inbox_by_run (run_id=?)"),
+            (query!("find_run"), "runs_keyed (workspace=? AND idempotency_scope=? AND idempotency_key=?)"),
+            (query!("list_runs"), "runs_listed (workspace=? AND created_at>? AND (created_at,id)<(?,?))"),
+            (
+                query!("list_runs_of_workflow"),
+                "runs_listed_by_workflow (workspace=? AND workflow=? AND created_at>? AND (created_at,id)<(?,?))",
+            ),
+            (query!("waits_for"), "waits_by_event (workspace=? AND event=?)"),
+            (query!("sweep/1_runs"), "runs_expiring (expires_at<?)"),
+            (query!("sweep/2_journal"), "journal_by_seq (run_id=?)"),
+            (query!("sweep/4_nodes"), "runs_owned (owner=?)"),
+        ] {
+            let plan = plan(&database, sql);
+            assert!(plan.contains(index), "{sql}\nis planned as\n{plan}\nwithout\n{index}");
+            for table in ["runs", "journal"] {
+                assert!(!plan.lines().any(|line| line.ends_with(&format!("SCAN {table}"))), "{sql}\nscans\n{plan}");
+            }
+            assert!(!plan.contains("TEMP B-TREE"), "{sql}\nsorts\n{plan}");
+        }
+    }
+}

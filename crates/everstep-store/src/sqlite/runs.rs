@@ -1,0 +1,190 @@
+//! Runs: claiming them, reading them, and what waits for them.
+
+use everstep_core::event::FORMAT;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, named_params};
+
+use super::database::Database;
+use super::queries::query;
+use super::{nodes, pack, rows};
+use crate::error::Result;
+use crate::item::{InboxId, Wait};
+use crate::rows::{Arrival, Loaded, RunFilter, RunPage, RunRow, Snapshot, StoredEntry};
+
+/// Later than every run of its time.
+const LAST_ID: [u8; 16] = [0xff; 16];
+
+impl Database {
+    pub fn claim_runs(&mut self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+        let tx = self.begin()?;
+        nodes::check_member(&tx, node)?;
+        let mut claimed: Vec<(Timestamp, RunId)> = tx
+            .prepare_cached(query!("claim_runs"))?
+            .query_map(
+                named_params! {
+                    ":node": node.uuid().into_bytes(),
+                    ":lane": lane,
+                    ":now": now.micros(),
+                    ":format": FORMAT,
+                    ":limit": rows::limit(limit),
+                },
+                |row| Ok((rows::time(row, 1)?, RunId::from_uuid(rows::uuid(row, 0)?))),
+            )?
+            .collect::<rusqlite::Result<_>>()?;
+        tx.commit()?;
+        // Rows are returned in the order of their change, which says nothing.
+        claimed.sort_unstable();
+        Ok(claimed.into_iter().map(|(_, run)| run).collect())
+    }
+
+    pub fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>> {
+        let mut statement = self.connection.prepare_cached(query!("next_wake"))?;
+        let params = named_params! { ":lane": lane, ":format": FORMAT };
+        let wake = statement.query_row(params, |row| rows::time(row, 0)).optional()?;
+        Ok(wake.filter(|wake| *wake != Timestamp::NEVER))
+    }
+
+    pub fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+        let mut statement = self.connection.prepare_cached(query!("inbox"))?;
+        let params = named_params! {
+            ":node": node.uuid().into_bytes(),
+            ":after": after.map_or(0, |id| id.0),
+            ":limit": rows::limit(limit),
+        };
+        let arrivals = statement.query_map(params, rows::arrival)?.collect::<rusqlite::Result<_>>()?;
+        Ok(arrivals)
+    }
+
+    pub fn put_snapshot(&mut self, run: RunId, snapshot: Snapshot) -> Result<()> {
+        let (codec, state) = pack::pack(snapshot.state);
+        let mut statement = self.connection.prepare_cached(query!("put_snapshot"))?;
+        statement.execute(named_params! {
+            ":run": run.uuid().into_bytes(),
+            ":seq": rows::stored_seq(snapshot.seq)?,
+            ":format": snapshot.format,
+            ":codec": codec.number(),
+            ":state": state,
+        })?;
+        Ok(())
+    }
+
+    pub fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+        let tx = self.begin_read()?;
+        let id = run.uuid().into_bytes();
+        let row = tx
+            .prepare_cached(query!("load_run/1_run"))?
+            .query_row(named_params! { ":run": id }, rows::run)
+            .optional()?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        let snapshot = tx
+            .prepare_cached(query!("load_run/2_snapshot"))?
+            .query_and_then(named_params! { ":run": id }, rows::snapshot)?
+            .next()
+            .transpose()?;
+        let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+        let entries = read_journal(&tx, run, after, -1)?;
+        let inbox = tx
+            .prepare_cached(query!("load_run/3_inbox"))?
+            .query_map(named_params! { ":run": id }, rows::arrival)?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Some(Loaded { run: row, snapshot, entries, inbox }))
+    }
+
+    pub fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
+        let mut statement = self.connection.prepare_cached(query!("get_run"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":run": run.uuid().into_bytes(),
+        };
+        Ok(statement.query_row(params, rows::run).optional()?)
+    }
+
+    pub fn find_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunRow>> {
+        let mut statement = self.connection.prepare_cached(query!("find_run"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":scope": scope,
+            ":key": key,
+        };
+        Ok(statement.query_row(params, rows::run).optional()?)
+    }
+
+    pub fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: &RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage> {
+        let (before, before_id) = page_start(filter, after);
+        let workspace = workspace.uuid().into_bytes();
+        let since = filter.since.unwrap_or(Timestamp::from_micros(i64::MIN)).micros();
+        let status = filter.status.map(everstep_core::status::Status::as_str);
+        // One more than asked for: it tells whether there is another page.
+        let one_more = rows::limit(limit.saturating_add(1));
+        let mut runs: Vec<_> = match &filter.workflow {
+            None => self
+                .connection
+                .prepare_cached(query!("list_runs"))?
+                .query_map(
+                    named_params! {
+                        ":workspace": workspace, ":before": before, ":before_id": before_id,
+                        ":since": since, ":status": status, ":limit": one_more,
+                    },
+                    rows::summary,
+                )?
+                .collect::<rusqlite::Result<_>>()?,
+            Some(workflow) => self
+                .connection
+                .prepare_cached(query!("list_runs_of_workflow"))?
+                .query_map(
+                    named_params! {
+                        ":workspace": workspace, ":workflow": workflow, ":before": before, ":before_id": before_id,
+                        ":since": since, ":status": status, ":limit": one_more,
+                    },
+                    rows::summary,
+                )?
+                .collect::<rusqlite::Result<_>>()?,
+        };
+        let has_more = runs.len() > limit;
+        runs.truncate(limit);
+        let next = runs.last().filter(|_| has_more).map(|run| (run.created_at, run.id));
+        Ok(RunPage { runs, next })
+    }
+
+    pub fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
+        read_journal(&self.connection, run, after, rows::limit(limit))
+    }
+
+    pub fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, Wait)>> {
+        let mut statement = self.connection.prepare_cached(query!("waits_for"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":event": event,
+            ":limit": rows::limit(limit),
+        };
+        let waits = statement.query_map(params, rows::wait)?.collect::<rusqlite::Result<_>>()?;
+        Ok(waits)
+    }
+}
+
+fn read_journal(connection: &Connection, run: RunId, after: u64, limit: i64) -> Result<Vec<StoredEntry>> {
+    let mut statement = connection.prepare_cached(query!("journal"))?;
+    let params = named_params! {
+        ":run": run.uuid().into_bytes(),
+        ":after": rows::place(after),
+        ":limit": limit,
+    };
+    statement.query_and_then(params, rows::entry)?.collect()
+}
+
+/// The place before which a page's first run stands: after the last page, and before the filter's end.
+fn page_start(filter: &RunFilter, after: Option<(Timestamp, RunId)>) -> (i64, Vec<u8>) {
+    let after = after.map(|(created_at, run)| (created_at.micros(), run.uuid().as_bytes().to_vec()));
+    // No id is before the empty one, so that a run created at this very time is left out.
+    let until = filter.until.map(|until| (until.micros(), Vec::new()));
+    [after, until].into_iter().flatten().min().unwrap_or_else(|| (i64::MAX, LAST_ID.to_vec()))
+}

@@ -1,0 +1,196 @@
+//! The `Store`: one thread that writes, a few that read.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+
+use super::database::Database;
+use super::folder::Folder;
+use super::pack::Packed;
+use super::threads::Threads;
+use crate::error::Result;
+use crate::item::{InboxId, Item, Outcome, Wait};
+use crate::rows::{
+    Arrival, Counts, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, WorkflowRow,
+};
+use crate::store::Store;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many reads may go on at once.
+    pub readers: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { readers: 2 }
+    }
+}
+
+/// A data folder with a SQLite database, locked for this process.
+pub struct SqliteStore {
+    // Dropped in this order: the last connection to close is the writer's, which leaves one tidy file behind,
+    // and the folder is unlocked after that.
+    readers: Threads,
+    writer: Threads,
+    _folder: Folder,
+    calls: AtomicU64,
+}
+
+impl SqliteStore {
+    /// Opens a data folder, which is created if need be. Runs that are owned belonged to a process
+    /// that is gone; they are released.
+    pub fn open(folder: &Path, options: &Options) -> Result<Self> {
+        let folder = Folder::lock(folder)?;
+        let path = folder.database();
+        let mut writer = Database::open(&path)?;
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        writer.release_all(Timestamp::EPOCH.plus(since))?;
+        let readers = (0..options.readers.max(1)).map(|_| Database::open_reader(&path)).collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            readers: Threads::start("store-reader", readers)?,
+            writer: Threads::start("store-writer", vec![writer])?,
+            _folder: folder,
+            calls: AtomicU64::new(0),
+        })
+    }
+
+    /// Fences every node and makes all their runs claimable at `now`. Returns how many.
+    pub async fn release_all(&self, now: Timestamp) -> Result<usize> {
+        self.write(move |database| database.release_all(now)).await
+    }
+
+    /// Limits the file to a number of pages; a call that needs more is answered [`crate::Error::Full`].
+    pub async fn set_max_pages(&self, pages: u32) -> Result<()> {
+        self.write(move |database| database.set_max_pages(pages)).await
+    }
+
+    /// How many pages the file has.
+    pub async fn pages(&self) -> Result<u32> {
+        self.write(|database| database.pages()).await
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Database) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.writer.call(call).await
+    }
+
+    async fn read<T: Send + 'static>(&self, call: impl FnOnce(&Database) -> Result<T> + Send + 'static) -> Result<T> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.readers.call(move |database| call(database)).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<()> {
+        self.write(move |database| database.join(node, lease, address.as_deref())).await
+    }
+
+    async fn renew(&self, node: NodeId, lease: Duration) -> Result<Timestamp> {
+        self.write(move |database| database.renew(node, lease)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRow>> {
+        self.read(Database::nodes).await
+    }
+
+    async fn fence(&self, node: NodeId, seen: Timestamp) -> Result<bool> {
+        self.write(move |database| database.fence(node, seen)).await
+    }
+
+    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.write(move |database| database.leave(node, now)).await
+    }
+
+    async fn release_runs(&self, now: Timestamp, limit: usize) -> Result<usize> {
+        self.write(move |database| database.release_runs(now, limit)).await
+    }
+
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+        let packed: Vec<_> = items.iter().map(Packed::owned).collect();
+        self.write(move |database| database.commit_packed(node, &packed)).await
+    }
+
+    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+        let lane = lane.to_owned();
+        self.write(move |database| database.claim_runs(node, &lane, now, limit)).await
+    }
+
+    async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>> {
+        let lane = lane.to_owned();
+        self.read(move |database| database.next_wake(&lane)).await
+    }
+
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+        self.read(move |database| database.inbox(node, after, limit)).await
+    }
+
+    async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)> {
+        self.write(move |database| database.put_workflow(&workflow, activate)).await
+    }
+
+    async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
+        self.write(move |database| database.put_snapshot(run, snapshot)).await
+    }
+
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
+        self.write(move |database| database.add_counts(workspace, &deltas)).await
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
+        self.write(move |database| database.sweep(now, limit)).await
+    }
+
+    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+        self.read(move |database| database.load_run(run)).await
+    }
+
+    async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
+        self.read(move |database| database.get_run(workspace, run)).await
+    }
+
+    async fn find_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunRow>> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.read(move |database| database.find_run(workspace, &scope, &key)).await
+    }
+
+    async fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage> {
+        self.read(move |database| database.list_runs(workspace, &filter, after, limit)).await
+    }
+
+    async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
+        self.read(move |database| database.journal(run, after, limit)).await
+    }
+
+    async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
+        let name = name.to_owned();
+        self.read(move |database| database.workflow(workspace, &name, version)).await
+    }
+
+    async fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, Wait)>> {
+        let event = event.to_owned();
+        self.read(move |database| database.waits_for(workspace, &event, limit)).await
+    }
+
+    async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
+        self.read(move |database| database.counts(workspace)).await
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}

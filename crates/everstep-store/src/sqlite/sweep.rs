@@ -1,0 +1,58 @@
+//! Deletes what is past its time.
+
+use std::time::Duration;
+
+use everstep_core::time::Timestamp;
+use rusqlite::named_params;
+
+use super::database::Database;
+use super::queries::query;
+use super::rows;
+use crate::error::Result;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+/// How many pages of the file one sweep gives back: 8 MiB.
+const VACUUM: &str = "pragma incremental_vacuum(1024)";
+
+impl Database {
+    pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
+        let swept = self.delete_expired(now, rows::limit(limit))?;
+        self.vacuum()?;
+        Ok(swept)
+    }
+
+    fn delete_expired(&mut self, now: Timestamp, limit: i64) -> Result<usize> {
+        let tx = self.begin()?;
+        let runs: Vec<[u8; 16]> = tx
+            .prepare_cached(query!("sweep/1_runs"))?
+            .query_map(named_params! { ":now": now.micros(), ":limit": limit }, |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for statement in
+            [query!("sweep/2_journal"), query!("sweep/2_waits"), query!("sweep/2_inbox"), query!("sweep/2_snapshots")]
+        {
+            let mut statement = tx.prepare_cached(statement)?;
+            for run in &runs {
+                statement.execute(named_params! { ":run": run })?;
+            }
+        }
+        tx.prepare_cached(query!("sweep/3_inbox"))?
+            .execute(named_params! { ":before": before(now, HOUR), ":limit": limit })?;
+        // Leases are written by the database's clock, so they are compared with it.
+        tx.prepare_cached(query!("sweep/4_nodes"))?.execute(named_params! { ":before": before(self.now(), DAY) })?;
+        tx.commit()?;
+        Ok(runs.len())
+    }
+
+    /// Gives free pages back. Each step of the statement frees one.
+    fn vacuum(&self) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(VACUUM)?;
+        let mut freed = statement.query([])?;
+        while freed.next()?.is_some() {}
+        Ok(())
+    }
+}
+
+fn before(now: Timestamp, age: Duration) -> i64 {
+    now.micros().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX))
+}

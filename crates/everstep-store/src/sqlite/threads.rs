@@ -1,0 +1,77 @@
+//! Threads that own a database each and take calls from a channel.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::oneshot;
+
+use super::database::Database;
+use crate::error::{Error, Result};
+
+type Call = Box<dyn FnOnce(&mut Database) + Send>;
+
+/// Some threads with a database each. A call is done by whichever is free, in the order of arrival.
+///
+/// Dropping it lets the calls that were sent finish, and waits for that.
+pub(super) struct Threads {
+    calls: Option<Sender<Call>>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(super) fn start(name: &str, databases: Vec<Database>) -> Result<Self> {
+        let (sender, receiver) = mpsc::channel();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let mut threads = Self { calls: Some(sender), handles: Vec::new() };
+        for database in databases {
+            let receiver = receiver.clone();
+            let handle = thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(move || serve(database, &receiver))
+                .map_err(|error| Error::Unavailable(format!("a thread cannot be started: {error}")))?;
+            threads.handles.push(handle);
+        }
+        Ok(threads)
+    }
+
+    /// Does a call on one of the threads. It is done even if nobody waits for its result any more.
+    pub(super) async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Database) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let call: Call = Box::new(move |database| {
+            // Whoever asked may have gone.
+            let _ = reply.send(call(database));
+        });
+        let calls = self.calls.as_ref().expect("the channel is open until the threads are dropped");
+        calls.send(call).map_err(|_| Error::Unavailable("its thread has stopped".to_owned()))?;
+        answer.await.map_err(|_| Error::Unavailable("its thread gave no answer".to_owned()))?
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.calls = None;
+        for handle in self.handles.drain(..) {
+            if handle.join().is_err() {
+                tracing::error!("a thread of the store panicked");
+            }
+        }
+    }
+}
+
+fn serve(mut database: Database, calls: &Mutex<Receiver<Call>>) {
+    loop {
+        let next = calls.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(call) = next else {
+            return;
+        };
+        // A panic must not end the thread: its transaction is rolled back on the way, its caller gets no answer.
+        if panic::catch_unwind(AssertUnwindSafe(|| call(&mut database))).is_err() {
+            tracing::error!("a call to the store panicked");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The promises of `trait Store`, proved once for every backend.
+//!
+//! A backend writes `contract_tests!(fresh)`, where `fresh` is an async function that returns a [`Fresh`] store,
+//! and gets one test per promise. Each runs on a store of its own.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use everstep_store::Store;
+
+pub mod claims;
+pub mod commit;
+pub mod fixtures;
+pub mod inbox;
+pub mod nodes;
+pub mod reads;
+pub mod starts;
+pub mod sweep;
+pub mod waits;
+pub mod workflows;
+
+/// A store that nobody has used, with whatever must live as long as it does.
+pub struct Fresh {
+    pub store: Arc<dyn Store>,
+    /// A temporary folder or database, removed after the test.
+    pub guard: Box<dyn Any + Send>,
+}
+
+/// Runs a test on threads of its own, so that calls really are at the same time.
+pub fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime can be started");
+    runtime.block_on(test);
+}
+
+/// One test per promise of the contract.
+#[macro_export]
+macro_rules! contract_tests {
+    ($fresh:path) => {
+        $crate::contract_tests! {
+            @each $fresh;
+            commit {
+                a_refused_head_writes_nothing_of_its_item,
+                a_clash_behind_the_head_writes_nothing_of_its_item,
+                neighbours_of_a_refused_item_are_applied,
+                a_resent_item_is_a_duplicate,
+                a_resent_batch_is_answered_item_by_item,
+                another_proposal_for_the_same_place_is_a_conflict,
+                an_attempt_is_journaled_once_per_kind,
+                an_unowned_run_is_decided_by_one_node,
+                a_run_that_is_owned_refuses_items_for_unowned_ones,
+                an_unowned_run_refuses_items_of_owners,
+                an_item_of_a_missing_run_is_lost,
+                an_item_without_entries_is_gated_by_its_run,
+                an_item_that_only_takes_is_gated_by_the_owner,
+                a_failed_run_is_retried_by_whoever_comes_first,
+                a_projection_is_the_row_after_its_item,
+                an_item_without_a_projection_leaves_the_row_alone,
+                refused_data_writes_nothing_of_its_batch,
+                an_ended_run_without_an_end_time_is_refused,
+                an_empty_batch_is_nothing,
+            }
+            starts {
+                a_started_run_is_as_it_was_written,
+                a_run_that_starts_and_ends_in_one_item_is_completed,
+                two_starts_with_one_key_leave_one_journal,
+                a_start_that_exists_writes_nothing_of_its_item,
+                fifty_parallel_starts_with_one_key_leave_one_run,
+                one_key_in_another_workspace_or_scope_is_another_run,
+                starts_without_a_key_are_always_new,
+                a_resent_start_is_a_duplicate,
+                another_start_of_the_same_run_is_a_conflict,
+                a_start_without_a_projection_is_pending_and_claimable,
+            }
+            claims {
+                a_claimed_run_is_owned,
+                two_nodes_never_claim_the_same_run,
+                claims_take_the_oldest_first,
+                only_due_runs_are_claimed,
+                only_runs_of_the_lane_are_claimed,
+                ended_runs_are_never_claimed,
+                a_parked_run_is_claimed_when_it_is_due,
+                the_next_wake_is_the_earliest_of_its_lane,
+                only_members_claim,
+            }
+            inbox {
+                messages_arrive_in_their_order,
+                messages_to_ended_or_missing_runs_are_dropped,
+                a_message_reaches_a_run_that_starts_in_the_same_batch,
+                a_node_sees_the_inbox_of_its_own_and_of_unowned_runs,
+                the_inbox_is_read_on_from_the_last_row,
+                inbox_ids_are_never_used_again,
+                taken_rows_are_deleted_with_their_item,
+                taken_rows_stay_when_their_item_is_refused,
+                an_item_takes_only_rows_of_its_own_run,
+            }
+            waits {
+                open_waits_are_found_by_their_event,
+                closed_waits_are_gone,
+                waits_end_with_their_run,
+                parked_runs_keep_their_waits,
+                a_wait_that_is_open_already_is_a_conflict,
+            }
+            nodes {
+                a_node_joins_with_a_lease_and_an_address,
+                an_id_joins_once,
+                an_expired_lease_is_renewed,
+                an_expired_lease_still_commits_until_it_is_fenced,
+                only_a_lease_that_is_over_and_was_not_renewed_is_fenced,
+                a_fenced_node_stays_fenced,
+                only_members_renew_and_commit,
+                a_node_that_leaves_gives_its_runs_back,
+                runs_of_fenced_owners_are_released_in_batches,
+                a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused,
+            }
+            reads {
+                entries_come_back_as_they_were_written,
+                a_journal_is_read_in_pages,
+                payloads_of_any_length_and_content_come_back,
+                step_keys_of_any_script_come_back,
+                a_missing_run_is_none,
+                a_run_is_hidden_from_other_workspaces,
+                a_load_sees_one_moment,
+                a_snapshot_spares_the_entries_before_it,
+                snapshots_never_go_back,
+                pages_of_runs_are_stable_while_runs_are_added,
+                a_full_last_page_has_no_next,
+                runs_are_filtered,
+                test_runs_are_not_listed,
+                calls_are_counted,
+            }
+            workflows {
+                a_workflow_is_saved_as_versions,
+                the_digest_of_the_newest_version_is_that_version,
+                the_active_version_changes_only_when_told,
+                parallel_saves_get_versions_of_their_own,
+                counts_add_up,
+            }
+            sweep {
+                ended_runs_go_when_their_retention_is_over,
+                test_runs_go_an_hour_after_their_end,
+                runs_that_have_not_ended_are_never_swept,
+                a_swept_run_leaves_nothing_behind,
+                a_sweep_takes_the_oldest_in_batches,
+                retried_runs_are_not_swept,
+                old_messages_of_ended_runs_are_swept,
+            }
+        }
+    };
+    (@each $fresh:path; $($module:ident { $($name:ident,)* })*) => {
+        $(mod $module {
+            $(#[test]
+            fn $name() {
+                $crate::contract::run(async {
+                    let fresh = $fresh().await;
+                    $crate::contract::$module::$name(fresh.store.clone()).await;
+                });
+            })*
+        })*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn every_promise_is_in_the_list() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
+        let list = fs::read_to_string(folder.join("mod.rs")).unwrap();
+        let mut promises = 0;
+        for file in fs::read_dir(folder).unwrap() {
+            let source = fs::read_to_string(file.unwrap().path()).unwrap();
+            let (before, after) = ("pub async fn ", "(store: Arc<dyn Store>)");
+            for line in source.lines().filter(|line| line.starts_with(before) && line.contains(after)) {
+                let name = &line[before.len()..line.find(after).unwrap()];
+                assert!(list.contains(&format!(" {name},\n")), "{name} is not in contract_tests!");
+                promises += 1;
+            }
+        }
+        assert!(promises > 50);
+    }
+}

@@ -1,0 +1,100 @@
+//! Workflows: immutable versions, an active one, and counts of runs.
+
+use std::sync::Arc;
+
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_store::{Counts, NewWorkflow, Store, WorkflowRow};
+use serde_json::json;
+
+use super::fixtures::*;
+
+fn workflow(name: &str, text: &str) -> NewWorkflow {
+    NewWorkflow {
+        workspace: HERE,
+        name: name.to_owned(),
+        style: "graph".to_owned(),
+        definition: Payload::from(json!({ "text": text })),
+        digest: format!("digest of {text}"),
+        retention_days: 7,
+        created_at: at(0),
+    }
+}
+
+async fn active(store: &dyn Store, name: &str) -> Option<u32> {
+    store.workflow(HERE, name, None).await.unwrap().map(|workflow| workflow.version)
+}
+
+pub async fn a_workflow_is_saved_as_versions(store: Arc<dyn Store>) {
+    let (first, second) = (workflow("orders", "one"), workflow("orders", "two"));
+    assert_eq!(store.put_workflow(first.clone(), true).await.unwrap(), (1, true));
+    assert_eq!(store.put_workflow(second, true).await.unwrap(), (2, true));
+    assert_eq!(store.put_workflow(workflow("invoices", "one"), true).await.unwrap(), (1, true));
+
+    let expected = WorkflowRow {
+        workspace: HERE,
+        name: first.name,
+        version: 1,
+        style: first.style,
+        definition: first.definition,
+        digest: first.digest,
+        retention_days: 7,
+        created_at: at(0),
+    };
+    assert_eq!(store.workflow(HERE, "orders", Some(1)).await.unwrap(), Some(expected));
+    assert_eq!(active(&*store, "orders").await, Some(2));
+    assert_eq!(store.workflow(HERE, "orders", Some(3)).await.unwrap(), None);
+    assert_eq!(store.workflow(HERE, "nothing", None).await.unwrap(), None);
+    assert_eq!(store.workflow(new_workspace(), "orders", None).await.unwrap(), None);
+}
+
+pub async fn the_digest_of_the_newest_version_is_that_version(store: Arc<dyn Store>) {
+    store.put_workflow(workflow("orders", "one"), true).await.unwrap();
+    assert_eq!(store.put_workflow(workflow("orders", "one"), true).await.unwrap(), (1, false));
+    store.put_workflow(workflow("orders", "two"), true).await.unwrap();
+    // An older one comes back as a new version.
+    assert_eq!(store.put_workflow(workflow("orders", "one"), true).await.unwrap(), (3, true));
+    assert_eq!(store.workflow(HERE, "orders", Some(4)).await.unwrap(), None);
+}
+
+pub async fn the_active_version_changes_only_when_told(store: Arc<dyn Store>) {
+    store.put_workflow(workflow("orders", "one"), false).await.unwrap();
+    assert_eq!(active(&*store, "orders").await, None);
+    assert_eq!(store.put_workflow(workflow("orders", "one"), true).await.unwrap(), (1, false));
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    store.put_workflow(workflow("orders", "two"), false).await.unwrap();
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    store.put_workflow(workflow("orders", "two"), true).await.unwrap();
+    assert_eq!(active(&*store, "orders").await, Some(2));
+}
+
+pub async fn parallel_saves_get_versions_of_their_own(store: Arc<dyn Store>) {
+    let saves: Vec<_> = (0..10)
+        .map(|number| {
+            let store = store.clone();
+            let workflow = workflow("orders", &number.to_string());
+            tokio::spawn(async move { store.put_workflow(workflow, true).await.unwrap() })
+        })
+        .collect();
+    let mut versions = vec![];
+    for save in saves {
+        versions.push(save.await.unwrap());
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, (1..=10).map(|version| (version, true)).collect::<Vec<_>>());
+}
+
+pub async fn counts_add_up(store: Arc<dyn Store>) {
+    let count = |workflow: &str, status, n| Counts { workflow: workflow.to_owned(), status, n };
+    let deltas = vec![count("orders", Status::Running, 3), count("invoices", Status::Running, 1)];
+    store.add_counts(HERE, deltas).await.unwrap();
+    let deltas = vec![count("orders", Status::Running, -1), count("orders", Status::Completed, 1)];
+    store.add_counts(HERE, deltas).await.unwrap();
+    store.add_counts(new_workspace(), vec![count("orders", Status::Failed, 9)]).await.unwrap();
+    let expected = [
+        count("invoices", Status::Running, 1),
+        count("orders", Status::Completed, 1),
+        count("orders", Status::Running, 2),
+    ];
+    assert_eq!(store.counts(HERE).await.unwrap(), expected);
+}

@@ -1,0 +1,151 @@
+//! What only SQLite promises: a data folder, a lock, a disk that fills up.
+
+use std::path::Path;
+
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_store::sqlite::{Options, SqliteStore};
+use everstep_store::{Error, NewRun, Store};
+use everstep_testkit::contract::{fixtures::*, run};
+use serde_json::json;
+
+fn open(folder: &Path) -> SqliteStore {
+    SqliteStore::open(folder, &Options::default()).unwrap()
+}
+
+#[test]
+fn a_full_disk_refuses_the_batch_until_there_is_room() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let node = member(&store).await;
+        let going_on = owned_run(&store, node).await;
+        let pages = store.pages().await.unwrap();
+        store.set_max_pages(pages + 1).await.unwrap();
+
+        let big = NewRun { input: Payload::from(json!("x".repeat(100_000))), ..new() };
+        let started = new_run();
+        let batch = [step(going_on, 2), start_with(started, Some(node), big)];
+        for _ in 0..2 {
+            let error = store.commit(node, &batch).await.unwrap_err();
+            assert!(matches!(error, Error::Full(_)), "{error:?}");
+            assert!(error.is_transient());
+        }
+        assert_eq!(seqs(&store, going_on).await, [1]);
+        assert_eq!(store.load_run(started).await.unwrap(), None);
+
+        store.set_max_pages(u32::MAX - 1).await.unwrap();
+        assert_eq!(store.commit(node, &batch).await.unwrap(), [applied(), applied()]);
+        assert_eq!(seqs(&store, going_on).await, [1, 2, 3]);
+        assert_eq!(seqs(&store, started).await, [1]);
+    });
+}
+
+#[test]
+fn a_folder_in_use_is_refused_with_the_process_that_uses_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/data");
+    let store = open(&path);
+    let Err(Error::Locked(message)) = SqliteStore::open(&path, &Options::default()) else {
+        panic!("a folder was opened twice");
+    };
+    let expected = format!(
+        "data folder {} is in use by process {}; stop that process, or choose another folder with --data",
+        path.display(),
+        std::process::id()
+    );
+    assert_eq!(message, expected);
+    drop(store);
+    open(&path);
+}
+
+#[test]
+fn a_folder_is_unlocked_by_the_death_of_its_process() {
+    // The lock belongs to the process; what a dead one wrote into the file holds nobody up.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("lock"), "99999999999\n").unwrap();
+    open(folder.path());
+    let pid = std::fs::read_to_string(folder.path().join("lock")).unwrap();
+    assert_eq!(pid.trim(), std::process::id().to_string());
+}
+
+#[test]
+fn what_was_committed_survives_and_is_released_when_the_folder_is_opened_again() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let node = member(&store).await;
+        let (owned, parked, ended) =
+            (owned_run(&store, node).await, owned_run(&store, node).await, owned_run(&store, node).await);
+        apply(&store, node, &step(owned, 2)).await;
+        apply(&store, node, &park(parked, at(60))).await;
+        apply(&store, node, &end(ended, 2, at(1))).await;
+        let before = load(&store, owned).await;
+        drop(store);
+
+        let store = open(folder.path());
+        let after = load(&store, owned).await;
+        assert_eq!(after.entries, before.entries);
+        assert_eq!(after.run.owner, None);
+        assert_eq!(row(&store, parked).await.wake_at, at(60));
+        assert_eq!(row(&store, ended).await.status, Status::Completed);
+        assert!(store.nodes().await.unwrap().iter().all(|node| node.fenced));
+        assert!(matches!(store.commit(node, &[step(owned, 4)]).await, Err(Error::Fenced(_))));
+
+        let next = member(&store).await;
+        let claimed = store.claim_runs(next, "", after.run.wake_at, 10).await.unwrap();
+        assert!(claimed.contains(&owned));
+        apply(&store, next, &step(owned, 4)).await;
+    });
+}
+
+#[test]
+fn a_closed_folder_holds_one_tidy_file() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()));
+    let mut names: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["everstep.db", "lock"]);
+}
+
+#[test]
+fn the_file_shrinks_when_runs_are_swept() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let node = member(&store).await;
+        let before = store.pages().await.unwrap();
+        let big = NewRun { input: Payload::from(json!("x".repeat(500_000))), ..new() };
+        let run = new_run();
+        apply(&store, node, &start_with(run, Some(node), big)).await;
+        apply(&store, node, &end(run, 2, at(0))).await;
+        assert!(store.pages().await.unwrap() > before + 50);
+        assert_eq!(store.sweep(Timestamp::NEVER, 10).await.unwrap(), 1);
+        assert!(store.pages().await.unwrap() <= before + 5);
+    });
+}
+
+/// The simulator must catch this one; here we see that it is really there.
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn the_planted_bug_writes_the_rest_of_a_refused_item() {
+    use everstep_core::planted::{Bug, plant};
+    use everstep_store::{Outcome, sqlite::Database};
+
+    let mut database = Database::in_memory().unwrap();
+    let (node, other, run) = (new_node(), new_node(), new_run());
+    for node in [node, other] {
+        database.join(node, LEASE, None).unwrap();
+    }
+    database.commit(node, &[start(run, Some(node))]).unwrap();
+    assert_eq!(database.commit(other, &[step(run, 2)]).unwrap(), [Outcome::Lost]);
+    plant(Some(Bug::ItemWithoutHeadGate));
+    assert_eq!(database.commit(other, &[step(run, 2)]).unwrap(), [applied()]);
+    plant(None);
+    let seqs: Vec<_> = database.journal(run, 0, 10).unwrap().into_iter().map(|entry| entry.seq).collect();
+    assert_eq!(seqs, [1, 3]);
+}
