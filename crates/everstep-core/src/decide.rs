@@ -18,7 +18,7 @@ use crate::graph::{self, Place};
 use crate::ids::StepKey;
 use crate::input::{Input, Reply};
 use crate::limits;
-use crate::payload::Payload;
+use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
 use crate::retry;
 use crate::state::{Doing, Phase, State};
@@ -114,7 +114,7 @@ impl Draft<'_> {
         if is_over || !self.state.has_open_task(&step, attempt) {
             return Reply::Ignored("the result is late");
         }
-        let result = result.and_then(|outcome| self.fit(&step, outcome));
+        let result = result.and_then(|outcome| self.check(&step, outcome));
         let event = match result {
             Ok(outcome) => Event::StepCompleted { step, attempt, outcome: Outcome { logs, ..outcome } },
             Err(failure) => Event::StepFailed { step, attempt, failure, logs },
@@ -123,7 +123,26 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    /// Refuses an output that is over a limit or leaves by a handle that its node does not have.
+    /// Refuses a result that is too deep to be read back, or leaves by a handle that its node does not have.
+    fn check(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
+        if payload::depth(outcome.output.json()) > limits::JSON_DEPTH {
+            return Err(Failure::fatal(
+                code::PAYLOAD_TOO_DEEP,
+                format!("the output of {step} is nested deeper than {} levels", limits::JSON_DEPTH),
+            ));
+        }
+        let graph = self.workflow.graph();
+        let handles = Place::find(graph, step).map_or(&[][..], |place| &graph.node(place.node).handles);
+        if let Some(handle) = outcome.handle.as_ref().filter(|handle| !handles.contains(handle)) {
+            return Err(Failure::fatal(
+                code::UNKNOWN_HANDLE,
+                format!("{step} has no handle {handle:?}; one of {}", handles.join(", ")),
+            ));
+        }
+        self.fit(step, outcome)
+    }
+
+    /// Refuses an output that is over a limit.
     fn fit(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         let size = outcome.output.size();
         if size > limits::PAYLOAD_BYTES {
@@ -132,7 +151,7 @@ impl Draft<'_> {
                 format!("the output of {step} is {size} bytes, more than {}", limits::PAYLOAD_BYTES),
             ));
         }
-        if self.state.context_bytes + size > limits::CONTEXT_BYTES {
+        if self.state.context_bytes() + size > limits::CONTEXT_BYTES {
             return Err(Failure::fatal(
                 code::CONTEXT_TOO_LARGE,
                 format!("with the output of {step} the context exceeds {} bytes", limits::CONTEXT_BYTES),
@@ -193,13 +212,20 @@ impl Draft<'_> {
                 message: format!("a signal carries at most {} bytes", limits::PAYLOAD_BYTES),
             };
         }
+        if payload::depth(payload.json()) > limits::JSON_DEPTH {
+            return Reply::Refused {
+                code: "PAYLOAD_TOO_DEEP",
+                message: format!("a signal is nested at most {} levels deep", limits::JSON_DEPTH),
+            };
+        }
         // A timeout that is due came first.
         for (step, attempt) in self.state.due(self.now) {
             self.timer(&step, attempt);
         }
         let waiter = self.state.open.iter().find_map(|(step, open)| match &open.doing {
+            // A wait that asks for nothing takes whatever comes, be it an object or not.
             Doing::Wait { event: awaited, pattern }
-                if awaited == event && contains(payload.value(), pattern.value()) =>
+                if awaited == event && (pattern.json() == "{}" || contains(payload.value(), pattern.value())) =>
             {
                 Some((step.clone(), open.attempt))
             }
@@ -217,10 +243,17 @@ impl Draft<'_> {
         if self.state.has_ended() {
             return self.refuse("RUN_ENDED", "changes no more");
         }
+        if self.state.phase == Phase::Pending {
+            return self.refuse("INVALID_TRANSITION", "has no context yet");
+        }
+        if payload::depth(values.json()) > limits::JSON_DEPTH {
+            let message = format!("values are nested at most {} levels deep", limits::JSON_DEPTH);
+            return Reply::Refused { code: "PAYLOAD_TOO_DEEP", message };
+        }
         if !values.value().is_object() {
             return Reply::Refused { code: "VALIDATION_ERROR", message: "expected an object of variables".into() };
         }
-        if self.state.context_bytes + values.size() > limits::CONTEXT_BYTES || values.size() > limits::PAYLOAD_BYTES {
+        if self.state.context_bytes() + values.size() > limits::CONTEXT_BYTES || values.size() > limits::PAYLOAD_BYTES {
             return Reply::Refused { code: "CONTEXT_TOO_LARGE", message: "the context would exceed its limit".into() };
         }
         self.write(Event::ContextSet { values });
@@ -314,10 +347,10 @@ impl Draft<'_> {
     fn again(&self, step: StepKey) -> Vec<Event> {
         let open = &self.state.open[&step];
         let attempt = open.attempt;
-        if open.doing != Doing::Failed {
-            return vec![Event::StepDispatched { step, attempt: attempt + 1, dispatch: Dispatch::Task }];
-        }
         let place = Place::find(self.workflow.graph(), &step).expect("open steps are part of the workflow");
+        if open.doing != Doing::Failed {
+            return graph::next::begin(self.workflow, self.state, &place, attempt + 1, self.now, self.evaluate);
+        }
         let seed = retry::seed(self.state.run.uuid().as_u128(), step.as_str(), attempt);
         let delay = self.state.policy(self.workflow, &place).delay(open.failures, seed);
         vec![Event::TimerSet { step, attempt, due: self.now.plus(delay) }]

@@ -54,7 +54,8 @@ pub enum Event {
         reason: Option<Failure>,
     },
     RunResumed,
-    /// The failed steps of a failed run are to be tried again.
+    /// The failed steps of a failed run are to be tried again. Loops and scopes among them go on under their next
+    /// attempt, without a dispatch of their own.
     RunRetried,
     RunCompleted {
         output: Payload,

@@ -12,9 +12,10 @@ use crate::workflow::Workflow;
 /// Checks a journal that was committed to its end, and returns its state.
 ///
 /// 1. Its entries are numbered from 1 without a gap, and time does not go back.
-/// 2. No step is dispatched, completed or failed twice under one attempt.
-/// 3. It fits its workflow, and what the fold believes to be ready is ready.
-/// 4. Settling it again adds nothing, unless it is paused or its last item was full.
+/// 2. No step is dispatched, completed or failed twice under one attempt, and none completes twice.
+/// 3. An ended run changes no more, but for the retry of a failed one.
+/// 4. It fits its workflow, and what the fold believes to be ready is ready.
+/// 5. Settling it again adds nothing, unless it is paused or its last item was full.
 pub fn check(
     run: RunId,
     workflow: &Workflow,
@@ -23,6 +24,8 @@ pub fn check(
     has_more: bool,
 ) -> Result<State, String> {
     let mut seen = BTreeSet::new();
+    let mut completed = BTreeSet::new();
+    let mut end = None;
     for (index, entry) in journal.iter().enumerate() {
         if entry.seq != index as u64 + 1 {
             return Err(format!("entry {} stands at place {}", entry.seq, index + 1));
@@ -31,6 +34,17 @@ pub fn check(
             return Err(format!("entry {} is earlier than the one before it", entry.seq));
         }
         let kind = entry.event.kind();
+        match end {
+            Some(Kind::RunFailed) if kind == Kind::RunRetried => end = None,
+            Some(end) => return Err(format!("entry {}: {} after {}", entry.seq, kind.name(), end.name())),
+            None if matches!(kind, Kind::RunCompleted | Kind::RunFailed | Kind::RunCancelled) => end = Some(kind),
+            None => {}
+        }
+        if let (Some((step, _)), Kind::StepCompleted) = (entry.event.step(), kind)
+            && !completed.insert(step.clone())
+        {
+            return Err(format!("entry {}: {step} completes twice", entry.seq));
+        }
         if let (Some((step, attempt)), Kind::StepDispatched | Kind::StepCompleted | Kind::StepFailed) =
             (entry.event.step(), kind)
             && !seen.insert((step.clone(), attempt, kind))

@@ -36,8 +36,6 @@ pub struct State {
     pub(crate) failed: BTreeMap<StepKey, u32>,
     /// How many open steps are tasks.
     pub(crate) tasks: usize,
-    /// Bytes of JSON that the context holds.
-    pub(crate) context_bytes: usize,
     pub graph: Progress,
 }
 
@@ -123,7 +121,6 @@ impl State {
             timers: BTreeSet::new(),
             failed: BTreeMap::new(),
             tasks: 0,
-            context_bytes: 0,
             graph: Progress::default(),
         }
     }
@@ -219,7 +216,12 @@ impl State {
 
     /// Roughly the memory that this state takes, in bytes.
     pub fn weight(&self) -> usize {
-        1_024 + self.context_bytes + self.input.size() + self.graph.weight() + 160 * self.open.len()
+        1_024 + self.context_bytes() + self.graph.weight + 160 * self.open.len()
+    }
+
+    /// Bytes of JSON that the context holds.
+    pub(crate) fn context_bytes(&self) -> usize {
+        self.input.size() + self.graph.bytes
     }
 
     /// Folds one entry.
@@ -240,15 +242,17 @@ impl State {
         };
         match &entry.event {
             Event::RunStarted { input } => {
+                if self.phase != Phase::Pending {
+                    return Err(misfit("the run was started before"));
+                }
                 self.phase = Phase::Live;
                 self.started_at = entry.at;
                 self.input = input.clone();
-                self.context_bytes = input.size();
                 self.graph.begin(graph);
             }
             Event::ContextSet { values } => {
                 for (name, value) in values.value().as_object().into_iter().flatten() {
-                    self.set(&Path::default(), name, Payload::from(value.clone()));
+                    self.graph.set(&Path::default(), name, Payload::from(value.clone()));
                 }
             }
             Event::RunPaused { reason } => {
@@ -296,12 +300,15 @@ impl State {
             Event::StepCompleted { outcome, .. } => {
                 self.close(step)?;
                 self.record(workflow, place, outcome);
-                self.graph.completed(graph, place, &outcome.output, outcome.handle.as_deref());
+                self.graph.completed(graph, place, &outcome.output, outcome.handle.as_deref())?;
             }
             Event::StepFailed { failure, .. } => self.step_failed(workflow, step, place, failure)?,
-            Event::StepSkipped { .. } => self.graph.skipped(graph, place),
+            Event::StepSkipped { .. } => self.graph.skipped(graph, place)?,
             Event::TimerSet { due, .. } => {
                 let open = self.open.get_mut(step)?;
+                if open.timer.is_some() || !matches!(open.doing, Doing::Body | Doing::Failed) {
+                    return None;
+                }
                 open.timer = Some(*due);
                 self.timers.insert((*due, step.clone()));
                 if open.doing == Doing::Body {
@@ -313,9 +320,11 @@ impl State {
             }
             Event::TimerFired { .. } => {
                 let open = self.open.get_mut(step)?;
-                if let Some(due) = open.timer.take() {
-                    self.timers.remove(&(due, step.clone()));
+                if !matches!(open.doing, Doing::Body | Doing::Backoff) {
+                    return None;
                 }
+                let due = open.timer.take()?;
+                self.timers.remove(&(due, step.clone()));
                 if open.doing == Doing::Body {
                     self.graph.paced(graph, place, Pacing::May);
                 } else {
@@ -379,11 +388,11 @@ impl State {
             self.todo.insert(step.clone());
             return Some(());
         }
-        let (is_handled, dropped) = self.graph.failed(workflow.graph(), place, failure);
+        let (is_handled, dropped) = self.graph.failed(workflow.graph(), place, failure)?;
         if is_handled {
             if let Some(variable) = &workflow.graph().node(place.node).output_variable {
                 let error = serde_json::json!({"error": {"code": failure.code, "message": failure.message}});
-                self.set(&place.path, variable, Payload::from(error));
+                self.graph.set(&place.path, variable, Payload::from(error));
             }
         } else {
             self.failed.insert(step.clone(), open.attempt);
@@ -411,11 +420,16 @@ impl State {
     fn retried(&mut self, workflow: &Workflow) {
         self.phase = Phase::Live;
         self.failure = None;
+        // Tasks that were cut off by the run's failure did not crash.
+        for open in self.open.values_mut() {
+            open.crashes = 0;
+        }
         let graph = workflow.graph();
         for (step, attempt) in std::mem::take(&mut self.failed) {
             let Some(place) = Place::find(graph, &step) else { continue };
-            let has_body = graph.node(place.node).body.is_some() && self.graph.is_under_way(&place);
-            let doing = if has_body { Doing::Body } else { Doing::Again };
+            // A loop or scope under way goes on where it stood, under its next attempt; all else is dispatched again.
+            let (doing, attempt) =
+                if self.graph.is_under_way(&place) { (Doing::Body, attempt + 1) } else { (Doing::Again, attempt) };
             if doing == Doing::Again {
                 self.todo.insert(step.clone());
             }
@@ -432,24 +446,17 @@ impl State {
             if let Some(serde_json::Value::Object(more)) = outcome.output.value().get("workflowOutput") {
                 fields.extend(more.clone());
             }
-            self.set(&Path::default(), "output", Payload::from(serde_json::Value::Object(fields)));
+            self.graph.set(&Path::default(), "output", Payload::from(serde_json::Value::Object(fields)));
         }
         let Some(variable) = &node.output_variable else { return };
-        // An output that has a field of that name means the field.
+        // An output that has a field of that name means the field. Most have none, and are not parsed to see it.
         let json = outcome.output.json();
-        let named = if json.starts_with('{') && json.contains(variable.as_str()) {
+        let named = if json.starts_with('{') && (json.contains(variable.as_str()) || json.contains("\\u")) {
             outcome.output.value().get(variable).cloned().map(Payload::from)
         } else {
             None
         };
-        self.set(&place.path, variable, named.unwrap_or_else(|| outcome.output.clone()));
-    }
-
-    fn set(&mut self, path: &Path, name: &str, value: Payload) {
-        self.context_bytes += value.size();
-        if let Some(before) = self.graph.set(path, name, value) {
-            self.context_bytes = self.context_bytes.saturating_sub(before.size());
-        }
+        self.graph.set(&place.path, variable, named.unwrap_or_else(|| outcome.output.clone()));
     }
 
     pub(crate) fn policy<'a>(&self, workflow: &'a Workflow, place: &Place) -> &'a RetryPolicy {

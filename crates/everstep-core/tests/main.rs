@@ -3,3 +3,4 @@
 
 mod decisions;
 mod support;
+mod validation;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use everstep_core::ids::NodeId;
+use everstep_core::ids::{NodeId, RunId};
 use everstep_core::time::Timestamp;
 use everstep_store::Result;
 use futures_util::future::{self, Either};
@@ -35,19 +35,24 @@ impl Claimer {
         // At start-up everything may be due, and every inbox row is ours to take.
         let mut next = Timestamp::EPOCH;
         let mut reads_inbox = true;
+        let mut must_recover = false;
         loop {
             let now = self.world.clock.now();
             if reads_inbox {
                 reads_inbox = self.read_inbox().await.is_err();
             }
             if next <= now {
-                next = match self.claim().await {
-                    Ok(next) => next,
-                    Err(error) => {
-                        tracing::warn!(%error, "claiming failed; trying again");
-                        self.world.clock.now().plus(RETRY)
-                    }
+                // A claim whose answer was lost may have been made: then we own runs that we do not know.
+                let claimed = if must_recover { self.recover().await } else { Ok(()) };
+                let claimed = match claimed {
+                    Ok(()) => self.claim().await,
+                    Err(error) => Err(error),
                 };
+                must_recover = claimed.is_err();
+                next = claimed.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "claiming failed; trying again");
+                    self.world.clock.now().plus(RETRY)
+                });
             }
             let until = if reads_inbox { next.min(self.world.clock.now().plus(RETRY)) } else { next };
             match self.wait(until).await {
@@ -72,6 +77,23 @@ impl Claimer {
         }
     }
 
+    /// Takes up every run that the database says is ours.
+    async fn recover(&self) -> Result<()> {
+        let runs = self.world.store.owned_runs(self.node).await?;
+        for (shard, runs) in self.by_shard(runs) {
+            let _ = shard.send(ToShard::Owned(runs));
+        }
+        Ok(())
+    }
+
+    fn by_shard(&self, runs: Vec<RunId>) -> impl Iterator<Item = (&ShardSender, Vec<RunId>)> {
+        let mut by_shard: Vec<Vec<_>> = self.shards.iter().map(|_| Vec::new()).collect();
+        for run in runs {
+            by_shard[shard_of(run, self.shards.len())].push(run);
+        }
+        self.shards.iter().zip(by_shard).filter(|(_, runs)| !runs.is_empty())
+    }
+
     /// Claims all that is due and fits. Returns when to claim again.
     async fn claim(&self) -> Result<Timestamp> {
         loop {
@@ -90,14 +112,8 @@ impl Claimer {
             let runs = self.world.store.claim_runs(self.node, "", now, room).await?;
             let count = runs.len();
             self.shared.active.fetch_add(count, Ordering::SeqCst);
-            let mut by_shard: Vec<Vec<_>> = self.shards.iter().map(|_| Vec::new()).collect();
-            for run in runs {
-                by_shard[shard_of(run, self.shards.len())].push(run);
-            }
-            for (shard, runs) in self.shards.iter().zip(by_shard) {
-                if !runs.is_empty() {
-                    let _ = shard.send(ToShard::Claimed(runs));
-                }
+            for (shard, runs) in self.by_shard(runs) {
+                let _ = shard.send(ToShard::Claimed(runs));
             }
             if count < room {
                 return Ok(self.world.store.next_wake("").await?.unwrap_or(Timestamp::NEVER));

@@ -8,6 +8,7 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
+use everstep_core::state::State;
 use everstep_store::{NewRun, RunRow};
 use futures_util::future::{self, Either};
 use serde_json::json;
@@ -197,6 +198,13 @@ impl Engine {
     /// Says that there may be news in the inbox.
     pub fn hint_inbox(&self) {
         let _ = self.0.claimer.send(ToClaimer::Inbox);
+    }
+
+    /// The state that this node holds of a run, unless an item of it is in flight.
+    pub async fn inspect(&self, run: RunId) -> Option<State> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(run, ToShard::Inspect(run, reply)).ok()?;
+        answer.await.ok()?
     }
 
     /// Follows a run. What was written before must be read from the journal.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
+use everstep_core::state::State;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_store::{InboxId, Item, Loaded, NewRun, Outcome};
@@ -23,6 +24,10 @@ pub(crate) enum ToShard {
     Loaded(RunId, Box<Result<(Loaded, Arc<Workflow>), Error>>),
     /// Runs that this node claimed. They are counted as active already.
     Claimed(Vec<RunId>),
+    /// Runs that this node owns in the database; those that are not in memory are taken up.
+    Owned(Vec<RunId>),
+    /// A run's state, unless an item of it is in flight. For tests.
+    Inspect(RunId, oneshot::Sender<Option<State>>),
     Watch(RunId, mpsc::UnboundedSender<u64>),
     /// Start nothing new; answer once no item is in flight and no task is performed.
     Drain(oneshot::Sender<()>),

@@ -110,6 +110,20 @@ impl Shard {
                     self.claimed(run);
                 }
             }
+            ToShard::Owned(runs) => {
+                for run in runs {
+                    if !self.runs.contains_key(&run) {
+                        self.load(run, Loading::default());
+                    }
+                }
+            }
+            ToShard::Inspect(run, reply) => {
+                let state = match self.runs.get(&run) {
+                    Some(Slot::Held(held)) if held.flight.is_none() => Some(held.state.clone()),
+                    _ => None,
+                };
+                let _ = reply.send(state);
+            }
             ToShard::Watch(run, watcher) => self.watchers.entry(run).or_default().push(watcher),
             ToShard::Drain(done) => self.drained = Some(done),
         }
@@ -257,10 +271,11 @@ impl Shard {
             }
         }
         held.mailbox.extend(loading.mailbox);
-        self.runs.insert(run, Slot::Held(Box::new(held)));
-        if !planted::is_planted(Bug::TimerLostOnReload) {
-            self.set_timer(run);
+        if planted::is_planted(Bug::TimerLostOnReload) {
+            held.timer = held.state.next_due();
         }
+        self.runs.insert(run, Slot::Held(Box::new(held)));
+        self.set_timer(run);
         self.advance(run);
     }
 

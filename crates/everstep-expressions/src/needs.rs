@@ -1,19 +1,21 @@
 //! Gathers the values that an expression looks at, and no others.
 
+use std::collections::BTreeMap;
+
 use everstep_core::evaluate::Lookup;
 use everstep_core::limits::JSON_DEPTH;
-use serde_json::{Map, Value};
 
 use crate::INPUT_BYTES;
 use crate::convert;
 use crate::path::{Path, Step};
+use crate::scan::Sight;
 
-/// The paths that an expression reads, the shortest of each kind: `ctx.a` covers `ctx.a.b`.
+/// The paths that an expression reads.
 #[derive(Debug)]
 pub(crate) struct Needs {
     /// As written, to name what is missing.
-    written: Vec<Path>,
-    /// Cut at the first index, without those that a shorter one covers.
+    written: Vec<Sight>,
+    /// Cut at the first index, without those that a shorter one covers: `ctx.a` covers `ctx.a.b`.
     covering: Vec<Vec<String>>,
 }
 
@@ -23,11 +25,13 @@ pub(crate) struct Given {
     pub(crate) bytes: usize,
     /// The first path that leads nowhere.
     pub(crate) missing: Option<String>,
+    /// Whether a path with a fallback breaks off before its last step, which the library does not forgive by itself.
+    pub(crate) breaks_off: bool,
 }
 
 impl Needs {
-    pub(crate) fn new(written: Vec<Path>) -> Self {
-        let names: Vec<Vec<String>> = written.iter().map(names).collect();
+    pub(crate) fn new(written: Vec<Sight>) -> Self {
+        let names: Vec<Vec<String>> = written.iter().map(|sight| names(&sight.path)).collect();
         let mut covering: Vec<Vec<String>> = Vec::new();
         for path in &names {
             let is_covered = names.iter().any(|other| other.len() < path.len() && path.starts_with(other));
@@ -43,46 +47,69 @@ impl Needs {
     /// A path that leads nowhere still gets its parents, so that only its last step is undefined:
     /// `ctx.a.b|default(1)` then works without `ctx.a`.
     pub(crate) fn gather(&self, lookup: &dyn Lookup) -> Result<Given, String> {
-        let mut root = Map::new();
+        let mut root = BTreeMap::new();
         let mut bytes = 0;
         for names in &self.covering {
             let path = Path { root: names[0].clone(), steps: names[1..].iter().cloned().map(Step::Name).collect() };
             let value = path.resolve(lookup);
             if let Some(value) = &value {
-                let limit = INPUT_BYTES.saturating_sub(bytes);
-                // The parents in `root` come on top of the value's own depth.
-                let measured = convert::measure(value, limit, JSON_DEPTH + 1);
-                bytes += measured.map_err(|message| format!("`{path}`: {message} that an expression may look at"))?;
+                bytes += convert::measure(value, INPUT_BYTES - bytes, JSON_DEPTH).map_err(|_| {
+                    format!("with `{path}` it looks at more than {} KiB or {JSON_DEPTH} levels", INPUT_BYTES / 1024)
+                })?;
             }
-            place(&mut root, names, value.map(std::borrow::Cow::into_owned));
+            place(&mut root, names, value.map(|value| convert::to_library(&value)));
         }
-        let missing = self.written.iter().find(|path| path.resolve(lookup).is_none()).map(Path::to_string);
-        Ok(Given { root: convert::to_library(&Value::Object(root)), bytes, missing })
+        let missing = self.written.iter().filter(|sight| !sight.path.leads_somewhere(lookup)).collect::<Vec<_>>();
+        Ok(Given {
+            root: whole(root),
+            bytes,
+            missing: missing.first().map(|sight| sight.path.to_string()),
+            breaks_off: missing.iter().any(|sight| sight.has_fallback && !self.has_parents(&sight.path)),
+        })
+    }
+
+    /// Whether `gather` makes the parents of a path where they are missing.
+    fn has_parents(&self, path: &Path) -> bool {
+        let names = names(path);
+        names.len() == path.steps.len() + 1 && self.covering.contains(&names)
     }
 }
 
-/// The steps of a path up to its first index.
+/// A context in the making.
+enum Tree {
+    Value(minijinja::Value),
+    Parent(BTreeMap<String, Tree>),
+}
+
+fn place(parent: &mut BTreeMap<String, Tree>, names: &[String], value: Option<minijinja::Value>) {
+    match names {
+        [] => {}
+        [name] => {
+            if let Some(value) = value {
+                parent.insert(name.clone(), Tree::Value(value));
+            }
+        }
+        [name, rest @ ..] => {
+            let child = parent.entry(name.clone()).or_insert_with(|| Tree::Parent(BTreeMap::new()));
+            if let Tree::Parent(child) = child {
+                place(child, rest, value);
+            }
+        }
+    }
+}
+
+fn whole(tree: BTreeMap<String, Tree>) -> minijinja::Value {
+    minijinja::Value::from_pairs(tree.into_iter().map(|(name, tree)| match tree {
+        Tree::Value(value) => (name, value),
+        Tree::Parent(children) => (name, whole(children)),
+    }))
+}
+
+/// The names of a path up to its first index.
 fn names(path: &Path) -> Vec<String> {
     let steps = path.steps.iter().map_while(|step| match step {
         Step::Name(name) => Some(name.clone()),
         Step::Index(_) => None,
     });
     std::iter::once(path.root.clone()).chain(steps).collect()
-}
-
-fn place(parent: &mut Map<String, Value>, names: &[String], value: Option<Value>) {
-    match names {
-        [] => {}
-        [name] => {
-            if let Some(value) = value {
-                parent.insert(name.clone(), value);
-            }
-        }
-        [name, rest @ ..] => {
-            let child = parent.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(child) = child {
-                place(child, rest, value);
-            }
-        }
-    }
 }

@@ -25,9 +25,8 @@ impl Path {
     /// Reads an expression that is nothing but a path.
     pub(crate) fn parse(source: &str) -> Option<Self> {
         // Most expressions that are not paths say so in one character, long before they are cut into tokens.
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'[' | b']');
-        let is_plausible = |byte: u8| is_plain(byte) || matches!(byte, b'\'' | b'"' | b'-' | b' ' | b'\t' | b'\n');
-        if !source.bytes().all(is_plausible) && !source.contains(['\'', '"']) {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || b"_.[]".contains(&byte);
+        if !source.bytes().all(is_plain) && !source.contains(['\'', '"']) {
             return None;
         }
         let tokens = token::tokenize(source).ok()?;
@@ -61,6 +60,12 @@ impl Path {
             used += taken;
         }
         Some((Self { root: root.text.to_owned(), steps }, used))
+    }
+
+    /// Whether there is a value at this place.
+    pub(crate) fn leads_somewhere(&self, lookup: &dyn Lookup) -> bool {
+        let is_root = matches!(self.root.as_str(), "ctx" | "vars" | "payload" | "meta") && self.steps.is_empty();
+        is_root || self.resolve(lookup).is_some()
     }
 
     /// The value at this place.

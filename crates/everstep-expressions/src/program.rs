@@ -33,7 +33,7 @@ impl Program {
         Ok(Self {
             strict: compile(Mode::Strict)?,
             lenient: compile(Mode::Lenient)?,
-            needs: Needs::new(scan.paths),
+            needs: Needs::new(scan.sights),
             joins: scan.joins,
             expects_missing: scan.expects_missing,
             amplifiers: scan.amplifiers,
@@ -52,8 +52,8 @@ impl Program {
             return Err(format!("it might copy more than {} MiB to join values", COPIED_BYTES / (1024 * 1024)));
         }
         let expression = match mode {
-            Mode::Strict => &self.strict,
-            Mode::Lenient => &self.lenient,
+            Mode::Strict if !given.breaks_off => &self.strict,
+            Mode::Strict | Mode::Lenient => &self.lenient,
         };
         let result = guarded(|| {
             let value = expression.eval(given.root)?;

@@ -13,13 +13,21 @@ pub(crate) struct Scan {
     /// Where text was put into the source, and how much.
     insertions: Vec<usize>,
     /// Every place that it may look at.
-    pub(crate) paths: Vec<Path>,
+    pub(crate) sights: Vec<Sight>,
     /// How many operators may join texts or lists.
     pub(crate) joins: usize,
     /// Whether a missing value may be meant: it has a default, a test for it, or is chosen by a condition.
     pub(crate) expects_missing: bool,
     /// How many filters may make far more of a text than it was.
     pub(crate) amplifiers: u32,
+}
+
+/// A place that an expression looks at.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    pub(crate) path: Path,
+    /// Whether a default, or the test for being there, stands right behind it.
+    pub(crate) has_fallback: bool,
 }
 
 impl Scan {
@@ -45,7 +53,7 @@ impl Scan {
         Ok(Self {
             guarded: insert_guards(source, &insertions),
             insertions,
-            paths: find_paths(&tokens),
+            sights: find_sights(&tokens),
             joins: tokens.iter().filter(|token| token.is("+") || token.is("~")).count(),
             expects_missing: tokens.iter().any(expects_missing),
             amplifiers: tokens.iter().map(|token| u32::from(amplifies(token))).sum(),
@@ -209,8 +217,8 @@ fn insert_guards(source: &str, places: &[usize]) -> String {
 }
 
 /// Our own reading, since the library's `undeclared_variables` overlooks what is sliced: `ctx.items[1:]`.
-fn find_paths(tokens: &[Token<'_>]) -> Vec<Path> {
-    let mut paths = Vec::new();
+fn find_sights(tokens: &[Token<'_>]) -> Vec<Sight> {
+    let mut sights = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
         let is_argument_name = tokens.get(index + 1).is_some_and(|next| next.is("="));
         if token.kind != Kind::Name || is_argument_name || role(tokens, index) != Role::Value {
@@ -219,11 +227,21 @@ fn find_paths(tokens: &[Token<'_>]) -> Vec<Path> {
         if path::is_constant(token.text) {
             continue;
         }
-        if let Some((path, _)) = Path::read(&tokens[index..]) {
-            paths.push(path);
+        if let Some((path, used)) = Path::read(&tokens[index..]) {
+            sights.push(Sight { path, has_fallback: is_fallback(&tokens[index + used..]) });
         }
     }
-    paths
+    sights
+}
+
+/// Whether what follows a path is `|default`, `is defined` or the like.
+fn is_fallback(rest: &[Token<'_>]) -> bool {
+    let is_between = |token: &&Token<'_>| {
+        let is_word = token.kind == Kind::Word && matches!(token.text, "is" | "not");
+        is_word || token.is(")") || token.is("|")
+    };
+    let name = rest.iter().find(|token| !is_between(token));
+    name.is_some_and(|name| name.kind == Kind::Name && matches!(name.text, "default" | "d" | "defined" | "undefined"))
 }
 
 #[cfg(test)]
@@ -253,7 +271,10 @@ mod tests {
 
     #[test]
     fn paths_are_found_wherever_they_stand() {
-        let paths = |source: &str| Scan::of(source).unwrap().paths.iter().map(Path::to_string).collect::<Vec<_>>();
+        let paths = |source: &str| {
+            let sights = Scan::of(source).unwrap().sights;
+            sights.iter().map(|sight| sight.path.to_string()).collect::<Vec<_>>()
+        };
         assert_eq!(paths("ctx.items[1:] + vars.a.b"), ["ctx.items", "vars.a.b"]);
         assert_eq!(paths("ctx[payload.key]|default(item, true)"), ["ctx", "payload.key", "item"]);
         assert_eq!(paths("ctx['a b'].c is divisibleby ctx.n"), ["ctx['a b'].c", "ctx.n"]);

@@ -18,6 +18,8 @@ const STACK_BYTES: usize = 1024 * 1024;
 const CONTEXT_WEIGHT: usize = 16;
 /// From here on a context is weighed, so that it does not count as the script's own memory.
 const LARGE_CONTEXT_BYTES: usize = 256 * 1024;
+/// A longer timeout means this one.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const PRELUDE: &str = include_str!("prelude.js");
 const FILE: &str = "script";
 
@@ -30,9 +32,7 @@ pub(crate) struct Limit {
 
 impl Limit {
     pub(crate) fn new(timeout: Duration) -> Self {
-        let now = Instant::now();
-        let deadline = now.checked_add(timeout).unwrap_or(now + Duration::from_secs(365 * 24 * 3600));
-        Self { deadline, stop: Arc::default() }
+        Self { deadline: Instant::now() + timeout.min(LONGEST), stop: Arc::default() }
     }
 
     fn is_over(&self) -> bool {
@@ -156,6 +156,7 @@ fn describe(caught: &CaughtError<'_>, memory_bytes: usize) -> Error {
             Error::Threw { message: shortened(message), line }
         }
         // Where memory is so short that not even an error can be made, the library throws null.
+        // A script that throws null of its own will is told the same: the two cannot be told apart.
         CaughtError::Value(value) if value.is_null() => Error::OutOfMemory(memory_bytes),
         CaughtError::Value(value) => {
             let text = value.get::<Coerced<String>>().map_or_else(|_| value.type_name().to_owned(), |text| text.0);

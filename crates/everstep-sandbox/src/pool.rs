@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{self, AssertUnwindSafe};
+use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +18,8 @@ pub(crate) const GRACE: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(30);
 const STACK_BYTES: usize = 4 * 1024 * 1024;
 /// Threads that may be given up at a time, for each of the pool. Beyond it their places stay taken: some built-ins
-/// of the library never look at the clock, and what they burn must be bounded.
+/// of the library never look at the clock (`reverse`, `slice` or `sort` of a list without items but with a length,
+/// `indexOf` of a long text), and what they burn must be bounded.
 const GIVEN_UP: usize = 4;
 
 pub(crate) struct Pool {
@@ -68,9 +70,10 @@ impl Pool {
 
     /// Waits for a thread to be free. While it waits it looks for threads that must be given up.
     pub(crate) async fn place(&self) -> OwnedSemaphorePermit {
+        // One future throughout: a new one would begin to wait at the end of the line.
+        let mut place = pin!(Arc::clone(&self.places).acquire_owned());
         loop {
-            let place = tokio::time::timeout(GRACE, Arc::clone(&self.places).acquire_owned());
-            match place.await {
+            match tokio::time::timeout(GRACE, place.as_mut()).await {
                 Ok(place) => return place.expect("the semaphore is never closed"),
                 Err(_) => self.give_up_overdue(),
             }

@@ -14,7 +14,8 @@ use crate::rows::{
 
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Registers a node under an id that was never used before. Its lease runs from the database's clock.
+    /// Registers a node under an id that was never used before ([`crate::Error::Refused`] if it was).
+    /// Its lease runs from the database's clock.
     async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<()>;
 
     /// Renews a lease, also an expired one, unless the node is fenced ([`crate::Error::Fenced`]).
@@ -39,6 +40,10 @@ pub trait Store: Send + Sync {
     /// * Nothing is written when `node` is not a live member ([`crate::Error::Fenced`]).
     /// * Each item is all or nothing, and independent of its neighbours. Its outcome stands at its place.
     /// * An item with entries is gated by its first entry, one without by its run's row.
+    ///   One without entries leaves no trace to recognise it by: resent, it is applied again or `Lost`.
+    /// * A message to a run that has ended or never was is dropped; its place holds `InboxId(0)`.
+    /// * A run whose projection has an end time loses its waits.
+    /// * A start without a projection is pending, unowned and due at its creation.
     /// * On an error nothing was written or the outcome is unknown; the same items may be sent again
     ///   and are then answered `Duplicate` if they had been written.
     ///   `Refused` and `Full` are certain: nothing was written.
@@ -46,8 +51,12 @@ pub trait Store: Send + Sync {
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>>;
 
     /// Makes `node` the owner of at most `limit` runs of `lane` that nobody owns and that are due, oldest first.
-    /// Two nodes never claim the same run.
+    /// Two nodes never claim the same run. Runs of a newer format than ours are left alone.
+    /// Nothing is claimed when `node` is not a live member ([`crate::Error::Fenced`]).
     async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>>;
+
+    /// The runs that `node` owns. What it claimed without learning of it is among them.
+    async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>>;
 
     /// The earliest `wake_at` of an unowned run of `lane` that has not ended; `None` when there is none
     /// or all of them wait without a timeout.
@@ -61,7 +70,7 @@ pub trait Store: Send + Sync {
     /// The same digest as the newest version returns that version and `false`.
     async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)>;
 
-    /// Replaces a run's snapshot, unless a later one is there.
+    /// Replaces a run's snapshot, unless a later one is there or the run is gone.
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()>;
 
     /// Adds to the counts of runs per workflow and status.
@@ -69,6 +78,7 @@ pub trait Store: Send + Sync {
 
     /// Deletes at most `limit` ended runs whose retention is over (test runs: an hour after their end), with all
     /// that belongs to them, and hour-old inbox rows of ended or missing runs. Returns how many runs.
+    /// Forgets fenced nodes a day after their lease, once they own nothing.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
 
     /// A run with what is needed to own it, read at one moment.

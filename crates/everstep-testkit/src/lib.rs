@@ -1,1 +1,4 @@
+//! The store contract, the simulator and fixtures: how Everstep proves its promises.
 
+pub mod contract;
+pub mod sim;

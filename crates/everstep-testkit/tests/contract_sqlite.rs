@@ -1,5 +1,7 @@
 //! The store contract on SQLite, and what only SQLite promises.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::sync::Arc;
 
 use everstep_store::sqlite::{Options, SqliteStore};

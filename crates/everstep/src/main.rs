@@ -1,1 +1,54 @@
-fn main() {}
+//! The binary: reads what was typed, wires the parts together and speaks to people.
+
+mod args;
+pub mod bench;
+mod commands;
+mod config;
+mod definition;
+mod exit;
+mod input;
+mod live;
+mod logging;
+mod signals;
+mod steps;
+mod strict;
+mod text;
+mod wire;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::config::Config;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(code) => code,
+        Err(error) => exit::report(&error),
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let config = Config::load(&cli)?;
+    logging::start(&config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")?;
+    let code = runtime.block_on(async {
+        match cli.command {
+            Command::Run(args) => commands::run::run(args, &config).await,
+            Command::Validate(args) => commands::validate::run(&args),
+            Command::Serve(_) => commands::serve::run(&config).await,
+            Command::Load(args) => commands::load::run(args, &config).await,
+            Command::Bench(args) => bench::run(args).await,
+            Command::Sim(args) => Ok(commands::sim::run(&args)),
+        }
+    });
+    // A script that does not let go of its thread must not keep the process.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    code
+}

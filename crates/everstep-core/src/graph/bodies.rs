@@ -1,6 +1,9 @@
 //! Which nodes belong to the body of which loop or scope.
 
-use super::model::Kind;
+use super::read::NodeText;
+
+/// How many loops and scopes may stand inside each other.
+pub(crate) const DEEPEST_NESTING: usize = 16;
 
 /// An edge between nodes that exist.
 pub(crate) struct Link {
@@ -16,41 +19,50 @@ pub(crate) struct Bodies {
     pub(crate) owner: Vec<Option<u32>>,
     /// Nodes that lie in two bodies of which neither contains the other.
     pub(crate) torn: Vec<(u32, u32, u32)>,
+    /// Loops and scopes that stand in too many bodies.
+    pub(crate) too_deep: Vec<u32>,
 }
 
 /// Finds the bodies. The body of a loop is all that is reached from its `loop` handle without passing the loop.
-pub(crate) fn find(kinds: &[Option<Kind>], links: &[Link]) -> Bodies {
-    let count = kinds.len();
+pub(crate) fn find(texts: &[NodeText], links: &[Link]) -> Bodies {
+    let count = texts.len();
     let mut out: Vec<Vec<&Link>> = vec![Vec::new(); count];
     for link in links {
         out[link.from as usize].push(link);
     }
-    let mut bodies: Vec<(u32, Vec<bool>, usize)> = Vec::new();
-    for (index, kind) in kinds.iter().enumerate() {
-        let Some(handle) = kind.as_ref().and_then(Kind::body_handle) else { continue };
-        let mut inside = vec![false; count];
-        let mut todo: Vec<u32> = out[index].iter().filter(|link| link.handle == handle).map(|link| link.to).collect();
+    // The owners of the bodies around each node, and the size of each owner's body.
+    let mut around: Vec<Vec<u32>> = vec![Vec::new(); count];
+    let mut sizes = vec![0_usize; count];
+    let mut seen = vec![u32::MAX; count];
+    for (owner, text) in texts.iter().enumerate() {
+        let Some(handle) = text.body_handle() else { continue };
+        let id = owner as u32;
+        let mut todo: Vec<u32> = out[owner].iter().filter(|link| link.handle == handle).map(|link| link.to).collect();
         while let Some(node) = todo.pop() {
-            if node as usize == index || std::mem::replace(&mut inside[node as usize], true) {
+            if node == id || std::mem::replace(&mut seen[node as usize], id) == id {
                 continue;
+            }
+            sizes[owner] += 1;
+            // More than this is refused anyway.
+            if around[node as usize].len() <= DEEPEST_NESTING {
+                around[node as usize].push(id);
             }
             todo.extend(out[node as usize].iter().map(|link| link.to));
         }
-        let size = inside.iter().filter(|inside| **inside).count();
-        bodies.push((index as u32, inside, size));
     }
-    let mut owner = vec![None; count];
-    let mut torn = Vec::new();
-    for node in 0..count {
-        let mut around: Vec<_> = bodies.iter().filter(|(_, inside, _)| inside[node]).collect();
-        around.sort_by_key(|(_, _, size)| *size);
-        owner[node] = around.first().map(|(owner, _, _)| *owner);
-        for pair in around.windows(2) {
-            let [(inner, _, _), (outer, inside, _)] = pair else { continue };
-            if !inside[*inner as usize] {
-                torn.push((node as u32, *inner, *outer));
-            }
+    let mut found = Bodies { owner: vec![None; count], torn: Vec::new(), too_deep: Vec::new() };
+    for owners in &mut around {
+        owners.sort_by_key(|owner| sizes[*owner as usize]);
+    }
+    for (node, owners) in around.iter().enumerate() {
+        found.owner[node] = owners.first().copied();
+        let is_torn = |pair: &&[u32]| !around[pair[0] as usize].contains(&pair[1]);
+        if let Some(&[inner, outer]) = owners.windows(2).find(is_torn) {
+            found.torn.push((node as u32, inner, outer));
+        }
+        if owners.len() >= DEEPEST_NESTING && texts[node].body_handle().is_some() {
+            found.too_deep.push(node as u32);
         }
     }
-    Bodies { owner, torn }
+    found
 }

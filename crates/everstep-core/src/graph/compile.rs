@@ -11,8 +11,8 @@ use super::read::{self, Definition, NodeText, Ports};
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 
-/// How many loops and scopes may stand inside each other.
-const DEEPEST_NESTING: usize = 16;
+/// Nearest names are looked for until there are this many problems: a definition may be large and all wrong.
+const HINTED_PROBLEMS: usize = 100;
 
 /// Reads, checks and compiles a definition.
 pub fn compile(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {
@@ -31,28 +31,29 @@ fn connect(definition: Definition, problems: &mut Vec<Problem>) -> Option<Graph>
     for (i, text) in texts.iter().enumerate() {
         if index.insert(text.id.clone(), i as u32).is_some() {
             problems.push(
-                Problem::at(format!("{}/id", text.path), format!("id {:?} is there twice", text.id)).of_node(&text.id),
+                Problem::at(format!("{}/id", text.path), format!("id {:?} is there twice", text.id))
+                    .of_node(&text.id)
+                    .hint("give each node an id of its own"),
             );
         }
     }
     let links = link(&edges, &texts, &index, problems);
     check_ends(&texts, problems);
-    let kinds: Vec<_> = texts.iter_mut().map(|text| text.kind.take()).collect();
-    let shape = Shape { texts: &texts, kinds: &kinds, links: &links };
+    let shape = Shape { texts: &texts, links: &links, index: &index };
     let owners = check_bodies(&shape, problems);
     check_cycles(&shape, &owners, problems);
     check_reach(&shape, problems);
     if !problems.is_empty() {
         return None;
     }
-    let kinds = kinds.into_iter().collect::<Option<Vec<_>>>()?;
+    let kinds = texts.iter_mut().map(|text| text.kind.take()).collect::<Option<Vec<_>>>()?;
     Some(assemble(texts, kinds, &links, &owners, index, normal, retention_days))
 }
 
 struct Shape<'a> {
     texts: &'a [NodeText],
-    kinds: &'a [Option<Kind>],
     links: &'a [Link],
+    index: &'a BTreeMap<String, u32>,
 }
 
 impl Shape<'_> {
@@ -61,7 +62,8 @@ impl Shape<'_> {
     }
 }
 
-/// Turns ids into indices and handles into known ones.
+/// Turns ids into indices and handles into known ones. A mistyped one stands for what was probably meant, so that
+/// one fault is told once.
 fn link(
     edges: &[read::EdgeText],
     texts: &[NodeText],
@@ -72,19 +74,28 @@ fn link(
     let mut seen = BTreeSet::new();
     for edge in edges {
         let mut find = |id: &str, field: &str| {
-            let found = index.get(id).copied();
-            if found.is_none() {
-                let hint = nearest(id, index.keys().map(String::as_str)).map(|near| format!("did you mean {near:?}?"));
-                let mut problem = Problem::at(format!("{}/{field}", edge.path), format!("there is no node {id:?}"));
-                problem.hint = hint;
-                problems.push(problem);
+            if let Some(found) = index.get(id) {
+                return Some(*found);
             }
-            found
+            let known = || index.keys().map(String::as_str);
+            let near = if problems.len() < HINTED_PROBLEMS { nearest(id, known()) } else { None };
+            let hint = match near {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("known nodes: {}", known().take(10).collect::<Vec<_>>().join(", ")),
+            };
+            let problem = Problem::at(format!("{}/{field}", edge.path), format!("there is no node {id:?}")).hint(hint);
+            problems.push(problem);
+            near.and_then(|near| index.get(near).copied())
         };
         let (from, to) = (find(&edge.source, "source"), find(&edge.target, "target"));
         let (Some(from), Some(to)) = (from, to) else { continue };
         let source = &texts[from as usize];
-        let Some(kind) = &source.kind else { continue };
+        let Some(kind) = &source.kind else {
+            // Its own problem is noted; its edges still hold the graph together.
+            let handle = edge.handle.clone().unwrap_or_default();
+            links.push(Link { from, to, handle, path: edge.path.clone() });
+            continue;
+        };
         let handle = match edge.handle.as_deref() {
             None if matches!(kind, Kind::Loop(_) | Kind::Condition { .. }) => {
                 problems.push(
@@ -102,19 +113,24 @@ fn link(
             Some(handle) => handle,
         };
         if matches!(kind, Kind::End { .. }) {
-            problems.push(Problem::at(&edge.path, "no edge leaves an end").of_node(&source.id));
+            let problem = Problem::at(&edge.path, "no edge leaves an end").of_node(&source.id);
+            problems.push(problem.hint("remove the edge: this way of the run is over there"));
             continue;
         }
-        if !source.handles.iter().any(|known| known == handle) {
+        let known = || source.handles.iter().map(String::as_str);
+        let handle = if known().any(|known| known == handle) {
+            handle
+        } else {
             problems.push(
                 Problem::at(format!("{}/sourceHandle", edge.path), format!("{:?} has no handle {handle:?}", source.id))
                     .of_node(&source.id)
                     .hint(format!("one of {}", source.handles.join(", "))),
             );
-            continue;
-        }
+            nearest(handle, known()).unwrap_or(handle)
+        };
         if !seen.insert((from, to, handle.to_owned())) {
-            problems.push(Problem::at(&edge.path, "this edge is there twice").of_node(&source.id));
+            let problem = Problem::at(&edge.path, "this edge is there twice").of_node(&source.id);
+            problems.push(problem.hint("remove one of them"));
             continue;
         }
         links.push(Link { from, to, handle: handle.to_owned(), path: edge.path.clone() });
@@ -123,8 +139,8 @@ fn link(
 }
 
 fn check_ends(texts: &[NodeText], problems: &mut Vec<Problem>) {
-    let starts: Vec<_> = texts.iter().filter(|text| matches!(text.kind, Some(Kind::Start))).collect();
-    let unsure = texts.iter().any(|text| text.kind.is_none());
+    let starts: Vec<_> = texts.iter().filter(|text| text.type_name.as_deref() == Some("start")).collect();
+    let unsure = texts.iter().any(|text| text.type_name.is_none());
     match starts.as_slice() {
         [] if !unsure => problems.push(Problem::at("/nodes", "no start node").hint("add a node of type \"start\"")),
         [] | [_] => {}
@@ -132,14 +148,14 @@ fn check_ends(texts: &[NodeText], problems: &mut Vec<Problem>) {
             Problem::at(&second.path, "there are two start nodes").of_node(&second.id).hint("keep one start node"),
         ),
     }
-    if !unsure && !texts.iter().any(|text| matches!(text.kind, Some(Kind::End { .. }))) {
+    if !unsure && !texts.iter().any(|text| text.type_name.as_deref() == Some("end")) {
         problems.push(Problem::at("/nodes", "no end node").hint("add a node of type \"end\""));
     }
 }
 
 /// Finds the innermost body of every node, and every edge that crosses a body's border.
 fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u32>> {
-    let found = bodies::find(shape.kinds, shape.links);
+    let found = bodies::find(shape.texts, shape.links);
     for (node, inner, outer) in &found.torn {
         problems.push(
             Problem::at(
@@ -152,7 +168,7 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
     }
     for link in shape.links {
         let (from, to) = (link.from as usize, link.to as usize);
-        let opens_body = shape.kinds[from].as_ref().and_then(Kind::body_handle) == Some(link.handle.as_str());
+        let opens_body = shape.texts[from].body_handle() == Some(link.handle.as_str());
         let is_inside = if opens_body {
             found.owner[to] == Some(link.from)
         } else {
@@ -178,34 +194,29 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
             );
         }
     }
-    for (node, kind) in shape.kinds.iter().enumerate() {
-        let text = &shape.texts[node];
-        if let (Some(Kind::End { .. }), Some(owner)) = (kind, found.owner[node]) {
+    let opened: BTreeSet<_> = shape.links.iter().map(|link| (link.from, link.handle.as_str())).collect();
+    for (node, text) in shape.texts.iter().enumerate() {
+        if let (Some("end"), Some(owner)) = (text.type_name.as_deref(), found.owner[node]) {
             problems.push(
                 Problem::at(&text.path, format!("an end cannot stand in the body of {:?}", shape.id(owner)))
                     .of_node(&text.id)
                     .hint("let the body's last node point back, and put the end after the loop"),
             );
         }
-        let Some(handle) = kind.as_ref().and_then(Kind::body_handle) else { continue };
-        if !shape.links.iter().any(|link| link.from as usize == node && link.handle == handle) {
+        let Some(handle) = text.body_handle() else { continue };
+        if !opened.contains(&(node as u32, handle)) {
             problems.push(
                 Problem::at(&text.path, "has no body")
                     .of_node(&text.id)
                     .hint(format!("connect its handle {handle:?} to the first node of the body")),
             );
         }
-        let mut depth = 1;
-        let mut around = found.owner[node];
-        while let Some(owner) = around.filter(|_| depth <= DEEPEST_NESTING) {
-            depth += 1;
-            around = found.owner[owner as usize];
-        }
-        if depth > DEEPEST_NESTING {
-            problems.push(
-                Problem::at(&text.path, format!("stands in more than {DEEPEST_NESTING} bodies")).of_node(&text.id),
-            );
-        }
+    }
+    for node in &found.too_deep {
+        let text = &shape.texts[*node as usize];
+        let message = format!("loops and scopes are nested deeper than {}", bodies::DEEPEST_NESTING);
+        let problem = Problem::at(&text.path, message).of_node(&text.id);
+        problems.push(problem.hint("move the inner ones to a workflow of their own"));
     }
     found.owner
 }
@@ -217,12 +228,13 @@ fn points_back(link: &Link, owners: &[Option<u32>]) -> bool {
 
 fn check_cycles(shape: &Shape<'_>, owners: &[Option<u32>], problems: &mut Vec<Problem>) {
     let count = shape.texts.len();
-    let forward = || shape.links.iter().filter(|link| !points_back(link, owners));
     let mut incoming = vec![0_u32; count];
     let mut out = vec![Vec::new(); count];
-    for link in forward() {
+    let mut back = vec![Vec::new(); count];
+    for link in shape.links.iter().filter(|link| !points_back(link, owners)) {
         incoming[link.to as usize] += 1;
         out[link.from as usize].push(link.to);
+        back[link.to as usize].push(link.from);
     }
     let mut free: Vec<u32> = (0..count as u32).filter(|node| incoming[*node as usize] == 0).collect();
     while let Some(node) = free.pop() {
@@ -237,10 +249,11 @@ fn check_cycles(shape: &Shape<'_>, owners: &[Option<u32>], problems: &mut Vec<Pr
     let Some(mut node) = (0..count as u32).find(|node| stuck(*node)) else { return };
     // Every stuck node has a stuck one before it: walking back ends in the cycle itself.
     let mut walked = Vec::new();
-    while !walked.contains(&node) {
+    let mut was_here = vec![false; count];
+    while !std::mem::replace(&mut was_here[node as usize], true) {
         walked.push(node);
-        let Some(link) = forward().find(|link| link.to == node && stuck(link.from)) else { break };
-        node = link.from;
+        let Some(before) = back[node as usize].iter().find(|before| stuck(**before)) else { break };
+        node = *before;
     }
     let begin = walked.iter().position(|walked| *walked == node).unwrap_or(0);
     let mut names: Vec<_> = walked[begin..].iter().rev().map(|node| shape.id(*node)).collect();
@@ -254,15 +267,14 @@ fn check_cycles(shape: &Shape<'_>, owners: &[Option<u32>], problems: &mut Vec<Pr
 }
 
 fn check_reach(shape: &Shape<'_>, problems: &mut Vec<Problem>) {
-    let Some(start) = shape.kinds.iter().position(|kind| matches!(kind, Some(Kind::Start))) else { return };
-    if shape.kinds.iter().any(Option::is_none) {
-        return;
-    }
+    let is_start = |text: &NodeText| text.type_name.as_deref() == Some("start");
+    let Some(start) = shape.texts.iter().position(is_start) else { return };
     let mut out = vec![Vec::new(); shape.texts.len()];
     for link in shape.links {
         out[link.from as usize].push(link.to);
         if link.to as usize == start {
-            problems.push(Problem::at(&link.path, "no edge leads to a start").of_node(shape.id(link.from)));
+            let problem = Problem::at(&link.path, "no edge leads to a start").of_node(shape.id(link.from));
+            problems.push(problem.hint("repeat with a loop node"));
         }
     }
     let mut reached = vec![false; shape.texts.len()];
@@ -272,7 +284,12 @@ fn check_reach(shape: &Shape<'_>, problems: &mut Vec<Problem>) {
             todo.extend(&out[node as usize]);
         }
     }
-    for (text, _) in shape.texts.iter().zip(&reached).filter(|(_, reached)| !**reached) {
+    for (node, text) in shape.texts.iter().enumerate() {
+        // A second start and a second node of one id are told elsewhere.
+        let is_told = is_start(text) || shape.index.get(&text.id) != Some(&(node as u32));
+        if reached[node] || is_told {
+            continue;
+        }
         problems.push(
             Problem::at(&text.path, "is not reached from the start").of_node(&text.id).hint("connect it, or remove it"),
         );
@@ -311,7 +328,9 @@ fn assemble(
             timeout: text.timeout,
             on_error: text.on_error,
             output_variable: text.output_variable,
+            handles: text.handles,
             out: Vec::new(),
+            errs_back: false,
             incoming: 0,
             home,
             slot,
@@ -320,6 +339,7 @@ fn assemble(
     }
     for link in links {
         if points_back(link, owners) {
+            nodes[link.from as usize].errs_back |= link.handle == "error";
             let body = own_body[&link.to];
             if !bodies[body as usize].lasts.contains(&link.from) {
                 bodies[body as usize].lasts.push(link.from);

@@ -13,6 +13,11 @@ use crate::kinds::KindInfo;
 
 pub(crate) const NAMES: &[&str] = &["start", "end", "condition", "transform", "delay", "wait", "loop", "scope"];
 
+/// What may be a variable's name, for the hint of a problem.
+pub(crate) const VARIABLE: &str = "letters, digits and `_`, not beginning with a digit or `__`; `input` is taken";
+
+const BRANCH: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total > 100\"}";
+
 /// The longest delay of one node.
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -91,14 +96,20 @@ impl<'a> Reader<'a, '_> {
     fn check(&mut self, value: &Value, pointer: &str) {
         for fault in self.ports.evaluate.check(value) {
             self.problems.push(
-                Problem::at(format!("{}{pointer}{}", self.path, fault.pointer), fault.message).of_node(self.node),
+                Problem::at(format!("{}{pointer}{}", self.path, fault.pointer), fault.message)
+                    .of_node(self.node)
+                    .hint("such as {{ctx.order.total * 2}}"),
             );
         }
     }
 
     fn check_expression(&mut self, source: &str, pointer: &str) {
         if let Some(fault) = self.ports.evaluate.check_expression(source) {
-            self.problems.push(Problem::at(format!("{}{pointer}", self.path), fault.message).of_node(self.node));
+            self.problems.push(
+                Problem::at(format!("{}{pointer}", self.path), fault.message)
+                    .of_node(self.node)
+                    .hint("such as ctx.order.total > 100"),
+            );
         }
     }
 
@@ -109,19 +120,25 @@ impl<'a> Reader<'a, '_> {
             fields.choice(&["status"], &[("success", false), ("error", true), ("failure", true)]).unwrap_or_default();
         let terminate = fields.flag(&["terminate"]).unwrap_or_default();
         fields.finish();
-        let mut parameters = Vec::new();
+        let mut parameters = Vec::<(String, Value)>::new();
         for (index, parameter) in list.iter().enumerate() {
             let pointer = format!("/outputParameters/{index}");
             let path = format!("{}{pointer}", self.path);
-            let mut fields = Fields::of(parameter, path, Some(self.node), self.problems)?;
+            let Some(mut fields) = Fields::of(parameter, path, Some(self.node), self.problems) else { continue };
             let name = fields.text(&["name"]).map(str::to_owned);
             let source = fields.any(&["sourceVariable"]).cloned();
-            if name.as_deref().is_none_or(str::is_empty) {
-                fields.problem("name", "an output parameter needs a name");
+            match name.as_deref() {
+                None => fields.missing(&["name"], "an output parameter needs a name", "such as \"total\""),
+                Some("") => fields.problem("name", "an output parameter needs a name", "such as \"total\""),
+                Some(name) if parameters.iter().any(|(known, _)| known == name) => {
+                    let message = format!("output parameter {name:?} is there twice");
+                    fields.problem("name", message, "give each parameter a name of its own");
+                }
+                Some(_) => {}
             }
             if source.is_none() {
-                fields.problem("sourceVariable", "an output parameter needs a source").hint =
-                    Some("such as \"{{ctx.total}}\"".into());
+                let message = "an output parameter needs a source";
+                fields.missing(&["sourceVariable"], message, "such as \"{{ctx.total}}\"");
             }
             fields.finish();
             if let (Some(name), Some(source)) = (name, source) {
@@ -136,8 +153,8 @@ impl<'a> Reader<'a, '_> {
         let mut fields = self.fields()?;
         let value = fields.any(&["value"]).cloned();
         if value.is_none() {
-            fields.problem("value", "a transform needs the value it makes").hint =
-                Some("such as {\"total\": \"{{ctx.price * ctx.count}}\"}".into());
+            let hint = "such as {\"total\": \"{{ctx.price * ctx.count}}\"}";
+            fields.missing(&["value"], "a transform needs the value it makes", hint);
         }
         fields.finish();
         let value = value?;
@@ -147,19 +164,28 @@ impl<'a> Reader<'a, '_> {
 
     fn condition(&mut self) -> Option<Kind> {
         let mut fields = self.fields()?;
-        let list = fields.list(&["branches"]).unwrap_or_default().to_vec();
+        let list = fields.list(&["branches"]);
         let default = fields.text(&["defaultBranch"]).unwrap_or("default").to_owned();
-        if list.is_empty() {
-            fields.problem("branches", "a condition needs at least one branch");
+        if list == Some(&[]) {
+            fields.problem("branches", "a condition needs at least one branch", BRANCH);
+        } else if list.is_none() {
+            fields.missing(&["branches"], "a condition needs at least one branch", BRANCH);
         }
+        if default == "error" {
+            fields.problem("defaultBranch", "`error` is the handle of a failed node", "such as \"default\"");
+        }
+        let list = list.unwrap_or_default().to_vec();
         fields.finish();
         let mut branches = Vec::<Branch>::new();
         for (index, branch) in list.iter().enumerate() {
             let Some(branch) = self.branch(branch, &format!("/branches/{index}")) else { continue };
             if branches.iter().any(|other| other.id == branch.id) {
                 let path = format!("{}/branches/{index}/id", self.path);
-                self.problems
-                    .push(Problem::at(path, format!("branch {:?} is there twice", branch.id)).of_node(self.node));
+                self.problems.push(
+                    Problem::at(path, format!("branch {:?} is there twice", branch.id))
+                        .of_node(self.node)
+                        .hint("give each branch an id of its own"),
+                );
             }
             branches.push(branch);
         }
@@ -174,14 +200,21 @@ impl<'a> Reader<'a, '_> {
         let any = fields.choice(&["conditionLogic"], &[("AND", false), ("OR", true)]).unwrap_or_default();
         let expression = fields.text(&["expression", "condition"]).map(str::to_owned);
         let list = fields.list(&["conditions"]).map(<[Value]>::to_vec);
-        if id.as_deref().is_none_or(str::is_empty) {
-            fields.problem("id", "a branch needs an id").hint = Some("edges name it as their sourceHandle".into());
+        let hint = "edges name it as their sourceHandle";
+        match id.as_deref() {
+            None => fields.missing(&["id"], "a branch needs an id", hint),
+            Some("") => fields.problem("id", "a branch needs an id", hint),
+            Some("error") => fields.problem("id", "`error` is the handle of a failed node", "such as \"failed\""),
+            Some(_) => {}
         }
-        if id.as_deref() == Some("error") {
-            fields.problem("id", "`error` is the handle of a failed node; choose another id");
-        }
-        if expression.is_some() == list.is_some() {
-            fields.problem("conditions", "a branch needs either `conditions` or an `expression`");
+        match (&expression, &list) {
+            (Some(_), Some(_)) => {
+                fields.problem("conditions", "a branch has either `conditions` or an `expression`", "keep one of them");
+            }
+            (None, None) => {
+                fields.missing(&["conditions"], "a branch needs `conditions` or an `expression`", BRANCH);
+            }
+            _ => {}
         }
         fields.finish();
         if let Some(source) = expression {
@@ -192,13 +225,14 @@ impl<'a> Reader<'a, '_> {
         for (index, condition) in list?.iter().enumerate() {
             let pointer = format!("{pointer}/conditions/{index}");
             let path = format!("{}{pointer}", self.path);
-            let mut fields = Fields::of(condition, path, Some(self.node), self.problems)?;
+            let Some(mut fields) = Fields::of(condition, path, Some(self.node), self.problems) else { continue };
             let left = fields.any(&["leftValue"]).cloned().unwrap_or_default();
             let right = fields.any(&["rightValue"]).cloned().unwrap_or_default();
             let operator = fields.choice(&["operator"], condition::OPERATORS);
-            let is_missing = operator.is_none() && condition.get("operator").is_none();
-            if is_missing {
-                fields.problem("operator", "a condition needs an operator");
+            if operator.is_none() {
+                let operators: Vec<_> = condition::OPERATORS.iter().map(|(name, _)| *name).collect();
+                let hint = format!("one of {}", operators.join(", "));
+                fields.missing(&["operator"], "a condition needs an operator", hint);
             }
             fields.finish();
             let Some(operator) = operator else { continue };
@@ -207,7 +241,8 @@ impl<'a> Reader<'a, '_> {
                     Some(source) => self.check_expression(source, &format!("{pointer}/leftValue")),
                     None => self.problems.push(
                         Problem::at(format!("{}{pointer}/leftValue", self.path), "expected an expression as text")
-                            .of_node(self.node),
+                            .of_node(self.node)
+                            .hint("such as \"ctx.order.total > 100\""),
                     ),
                 }
             } else {
@@ -238,27 +273,27 @@ impl<'a> Reader<'a, '_> {
         let delay = match kind {
             Type::Fixed => {
                 if minutes.is_none() && seconds.is_none() && millis.is_none() {
-                    fields.problem("delaySeconds", "a delay needs a length").hint =
-                        Some("delayMinutes (to 1440), delaySeconds (to 59) and delayMs (to 999) are summed".into());
+                    let hint = "delayMinutes (to 1440), delaySeconds (to 59) and delayMs (to 999) are summed";
+                    fields.missing(&["delaySeconds", "delayMinutes", "delayMs"], "a delay needs a length", hint);
                 }
                 let total = minutes.unwrap_or(0) * 60_000 + seconds.unwrap_or(0) * 1_000 + millis.unwrap_or(0);
                 if Duration::from_millis(total) > LONGEST_DELAY {
-                    fields.problem("delayMinutes", "a delay is at most 24 hours").hint =
-                        Some("use delayType \"until\", or several delays".into());
+                    let hint = "put several delays one after the other, or a wait with timeoutSeconds";
+                    fields.problem("delayMinutes", "a delay is at most 24 hours", hint);
                 }
                 Some(Delay::Fixed(Duration::from_millis(total)))
             }
             Type::Dynamic => {
                 if variable.is_none() {
-                    fields.problem("delayVariable", "a dynamic delay needs its milliseconds").hint =
-                        Some("such as \"{{ctx.waitMs}}\"".into());
+                    let message = "a dynamic delay needs its milliseconds";
+                    fields.missing(&["delayVariable"], message, "such as \"{{ctx.waitMs}}\"");
                 }
                 variable.clone().map(Delay::Dynamic)
             }
             Type::Until => {
                 if until.is_none() {
-                    fields.problem("untilTime", "this delay needs a time").hint =
-                        Some("such as \"2030-01-31T09:00:00Z\" or \"{{ctx.dueAt}}\"".into());
+                    let hint = "such as \"2030-01-31T09:00:00Z\" or \"{{ctx.dueAt}}\"";
+                    fields.missing(&["untilTime"], "this delay needs a time", hint);
                 }
                 until.clone().map(Delay::Until)
             }
@@ -273,7 +308,8 @@ impl<'a> Reader<'a, '_> {
             // Editors keep the fields of the other types at zero.
             let is_idle = wanted == Type::Fixed && is_zero(name, minutes, seconds, millis);
             if is_there && kind != wanted && !is_idle {
-                fields.problem(name, format!("{name} has no meaning with this delayType"));
+                let message = format!("{name} has no meaning with this delayType");
+                fields.problem(name, message, "remove it, or change delayType: fixed, dynamic or until");
             }
         }
         fields.finish();
@@ -291,10 +327,12 @@ impl<'a> Reader<'a, '_> {
         let event = fields.any(&["event"]).cloned();
         let pattern = fields.any(&["match"]).cloned().unwrap_or_else(|| serde_json::json!({}));
         if !event.as_ref().is_some_and(|event| event.as_str().is_some_and(|event| !event.is_empty())) {
-            fields.problem("event", "a wait needs the name of the event it waits for");
+            let message = "a wait needs the name of the event it waits for";
+            fields.problem("event", message, "such as \"order.paid\"");
         }
         if !pattern.is_object() {
-            fields.problem("match", "expected an object: the fields that the signal must carry");
+            let message = "expected an object: the fields that the signal must carry";
+            fields.problem("match", message, "such as {\"orderId\": \"{{ctx.orderId}}\"}");
         }
         fields.finish();
         let event = event?;
@@ -314,15 +352,15 @@ impl<'a> Reader<'a, '_> {
         let choices = [("fail", OnItemError::Fail), ("continue", OnItemError::Continue)];
         let on_item_error = fields.choice(&["onItemError"], &choices).unwrap_or(OnItemError::Fail);
         if source.is_none() {
-            fields.problem("sourceVariable", "a loop needs its items").hint = Some("such as \"{{ctx.orders}}\"".into());
+            fields.missing(&["sourceVariable"], "a loop needs its items", "such as \"{{ctx.orders}}\"");
         }
         for (field, name) in [("itemVariable", &item), ("indexVariable", &index)] {
             if !is_variable(name) {
-                fields.problem(field, format!("{name:?} cannot be a variable"));
+                fields.problem(field, format!("{name:?} cannot be a variable"), VARIABLE);
             }
         }
         if item == index {
-            fields.problem("indexVariable", "item and index need different names");
+            fields.problem("indexVariable", "item and index need different names", "such as \"index\"");
         }
         fields.finish();
         let source = source?;
@@ -340,8 +378,11 @@ impl<'a> Reader<'a, '_> {
 
     fn task(&mut self, info: &KindInfo) -> Kind {
         for fault in self.ports.kinds.check(&info.name, self.config) {
-            self.problems
-                .push(Problem::at(format!("{}{}", self.path, fault.pointer), fault.message).of_node(self.node));
+            self.problems.push(
+                Problem::at(format!("{}{}", self.path, fault.pointer), fault.message)
+                    .of_node(self.node)
+                    .hint(format!("the catalog describes the config of {:?}", info.name)),
+            );
         }
         let mut templates = self.config.clone();
         if let Some(object) = templates.as_object_mut() {

@@ -26,7 +26,8 @@ impl<'a, 'p> Fields<'a, 'p> {
         match value.as_object() {
             Some(object) => Some(Self { object, path, node, known: Vec::new(), problems }),
             None => {
-                let mut problem = Problem::at(path, format!("expected an object, found {}", name_of(value)));
+                let mut problem = Problem::at(path, format!("expected an object, found {}", name_of(value)))
+                    .hint("put its fields in braces: {\"field\": value}");
                 problem.node = node;
                 problems.push(problem);
                 None
@@ -34,23 +35,36 @@ impl<'a, 'p> Fields<'a, 'p> {
         }
     }
 
-    pub(crate) fn problem(&mut self, field: &str, message: impl Into<String>) -> &mut Problem {
-        let mut problem = Problem::at(format!("{}/{}", self.path, escape(field)), message);
+    pub(crate) fn problem(&mut self, field: &str, message: impl Into<String>, hint: impl Into<String>) {
+        let mut problem = Problem::at(format!("{}/{}", self.path, escape(field)), message).hint(hint);
         problem.node = self.node.clone();
         self.problems.push(problem);
-        self.problems.last_mut().expect("a problem was just pushed")
+    }
+
+    /// Notes that a field is missing, unless it is there and wrong: that was noted when it was read.
+    pub(crate) fn missing(&mut self, names: &[&'static str], message: impl Into<String>, hint: impl Into<String>) {
+        if names.iter().all(|name| self.object.get(*name).is_none_or(Value::is_null)) {
+            self.problem(names[0], message, hint);
+        }
     }
 
     /// A field under its own name or an older one. Null counts as absent.
     pub(crate) fn any(&mut self, names: &[&'static str]) -> Option<&'a Value> {
         self.known.extend_from_slice(names);
-        names.iter().find_map(|name| self.object.get(*name)).filter(|value| !value.is_null())
+        let object = self.object;
+        let found = names.iter().filter_map(|name| Some((*name, object.get(*name).filter(|value| !value.is_null())?)));
+        let found: Vec<_> = found.collect();
+        let (name, value) = *found.first()?;
+        if let Some((other, _)) = found.iter().find(|(_, other)| *other != value) {
+            self.problem(other, format!("{other} and {name} mean the same and differ"), format!("keep {name}"));
+        }
+        Some(value)
     }
 
     pub(crate) fn text(&mut self, names: &[&'static str]) -> Option<&'a str> {
         let value = self.any(names)?;
         if value.as_str().is_none() {
-            self.problem(names[0], format!("expected a string, found {}", name_of(value)));
+            self.problem(names[0], format!("expected a string, found {}", name_of(value)), "put it in quotes");
         }
         value.as_str()
     }
@@ -58,7 +72,8 @@ impl<'a, 'p> Fields<'a, 'p> {
     pub(crate) fn flag(&mut self, names: &[&'static str]) -> Option<bool> {
         let value = self.any(names)?;
         if value.as_bool().is_none() {
-            self.problem(names[0], format!("expected true or false, found {}", name_of(value)));
+            let message = format!("expected true or false, found {}", name_of(value));
+            self.problem(names[0], message, "write it without quotes");
         }
         value.as_bool()
     }
@@ -76,7 +91,8 @@ impl<'a, 'p> Fields<'a, 'p> {
         match number {
             Some(number) if (from..=to).contains(&number) => Some(number),
             _ => {
-                self.problem(names[0], format!("expected a whole number from {from} to {to}, found {value}"));
+                let message = format!("expected a whole number from {from} to {to}, found {}", shown(value));
+                self.problem(names[0], message, format!("such as {from}"));
                 None
             }
         }
@@ -87,7 +103,8 @@ impl<'a, 'p> Fields<'a, 'p> {
         match value.as_f64() {
             Some(number) if (from..=to).contains(&number) => Some(number),
             _ => {
-                self.problem(names[0], format!("expected a number from {from} to {to}, found {value}"));
+                let message = format!("expected a number from {from} to {to}, found {}", shown(value));
+                self.problem(names[0], message, format!("such as {from}"));
                 None
             }
         }
@@ -100,14 +117,14 @@ impl<'a, 'p> Fields<'a, 'p> {
             return Some(*choice);
         }
         let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-        self.problem(names[0], format!("unknown value {text:?}")).hint = Some(format!("one of {}", words.join(", ")));
+        self.problem(names[0], format!("unknown value {text:?}"), format!("one of {}", words.join(", ")));
         None
     }
 
     pub(crate) fn list(&mut self, names: &[&'static str]) -> Option<&'a [Value]> {
         let value = self.any(names)?;
         if value.as_array().is_none() {
-            self.problem(names[0], format!("expected an array, found {}", name_of(value)));
+            self.problem(names[0], format!("expected an array, found {}", name_of(value)), "put it in brackets");
         }
         value.as_array().map(Vec::as_slice)
     }
@@ -122,7 +139,7 @@ impl<'a, 'p> Fields<'a, 'p> {
                     None if self.known.is_empty() => "this takes no fields".to_owned(),
                     None => format!("known fields: {}", self.known.join(", ")),
                 };
-                self.problem(field, format!("unknown field {field:?}")).hint = Some(hint);
+                self.problem(field, format!("unknown field {field:?}"), hint);
             }
         }
     }
@@ -136,6 +153,15 @@ pub(crate) fn name_of(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
+    }
+}
+
+/// A value as part of a message: what is small as it is, the rest by its kind.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) if text.len() <= 40 => value.to_string(),
+        _ => name_of(value).to_owned(),
     }
 }
 

@@ -58,8 +58,12 @@ pub struct Node {
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_error: OnError,
     pub(crate) output_variable: Option<String>,
+    /// The handles by which it may be left.
+    pub(crate) handles: Vec<String>,
     /// Edges within the node's own body.
     pub(crate) out: Vec<Out>,
+    /// Whether its `error` edge leads back to the loop or scope around it.
+    pub(crate) errs_back: bool,
     pub(crate) incoming: u32,
     /// The body that the node is part of, and its place there.
     pub(crate) home: u32,
@@ -71,7 +75,7 @@ pub struct Node {
 impl Node {
     /// Whether a failure is followed by an edge rather than by the run's end.
     pub(crate) fn handles_failure(&self) -> bool {
-        self.on_error == OnError::Continue && self.out.iter().any(|out| out.handle == "error")
+        self.on_error == OnError::Continue && (self.errs_back || self.out.iter().any(|out| out.handle == "error"))
     }
 }
 

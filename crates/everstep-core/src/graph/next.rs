@@ -60,14 +60,20 @@ fn activate(workflow: &Workflow, state: &State, place: &Place, now: Timestamp, e
     if !is_live && !matches!(graph.node(place.node).kind, Kind::Start) {
         return vec![Event::StepSkipped { step: place.key(graph) }];
     }
-    begin(workflow, state, place, now, evaluate)
+    begin(workflow, state, place, 1, now, evaluate)
 }
 
-/// Dispatches a step for the first time.
-fn begin(workflow: &Workflow, state: &State, place: &Place, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Event> {
+/// Dispatches a step; what the core performs by itself is done in the same breath.
+pub(crate) fn begin(
+    workflow: &Workflow,
+    state: &State,
+    place: &Place,
+    attempt: u32,
+    now: Timestamp,
+    evaluate: &dyn Evaluate,
+) -> Vec<Event> {
     let node = workflow.graph().node(place.node);
     let step = place.key(workflow.graph());
-    let attempt = 1;
     let view = View::new(workflow, state, &place.path);
     let dispatched = |dispatch| Event::StepDispatched { step: step.clone(), attempt, dispatch };
     match perform(&node.kind, state, &view, now, evaluate) {
@@ -208,7 +214,7 @@ fn go_on(
             // One entry is enough: its dispatch opens the iteration's scope, with the others on the agenda.
             let path = place.path.inside(place.node, repeat.next);
             let entry = Place { path, node: graph.first_entry(node.body.expect("a repeat has a body")) };
-            begin(workflow, state, &entry, now, evaluate)
+            begin(workflow, state, &entry, 1, now, evaluate)
         }
     }
 }
@@ -257,6 +263,10 @@ fn why_not_reached(graph: &Graph, state: &State) -> String {
             (Kind::Condition { .. }, Stage::Completed) => {
                 let branch = cell.output.as_ref().and_then(|output| output.value().get("branch")?.as_str());
                 taken.push(format!("{} took {:?}", node.id, branch.unwrap_or_default()));
+            }
+            (Kind::Wait { .. }, Stage::Completed) => {
+                let timeout = cell.output.as_ref().and_then(|output| output.value().get("timeout")?.as_bool());
+                taken.extend((timeout == Some(true)).then(|| format!("{} timed out", node.id)));
             }
             _ => {}
         }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::model::{Graph, Join, Kind, Node, OnItemError};
+use super::model::{Graph, Join, Kind, Node, OnError, OnItemError};
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
@@ -71,7 +71,9 @@ impl Place {
                 return (graph.node(node).home == home).then_some(Self { path: Path(path), node });
             }
             let (id, iteration) = segment.strip_suffix(']')?.split_once('[')?;
-            let node = graph.find(id)?;
+            // One place has one key: neither `[+1]` nor `[01]` is one.
+            let is_plain = iteration == "0" || !iteration.starts_with(['0', '+']);
+            let node = graph.find(id).filter(|_| is_plain)?;
             if graph.node(node).home != home {
                 return None;
             }
@@ -90,9 +92,16 @@ pub struct Progress {
     pub(crate) repeats: BTreeMap<Place, Repeat>,
     pub(crate) agenda: BTreeSet<Place>,
     pub(crate) ends: Ends,
+    /// Bytes of JSON that variables and the results of iterations hold.
+    pub(crate) bytes: usize,
+    /// Roughly the memory that cells, their outputs and items take, in bytes.
+    pub(crate) weight: usize,
     /// An unhandled failure: the run is to fail.
     pub(crate) doom: Option<(StepKey, Failure)>,
 }
+
+/// Bytes that an item takes beside its JSON.
+const ITEM_WEIGHT: usize = 64;
 
 /// What the ends that were reached said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -113,11 +122,19 @@ pub(crate) struct Scope {
     pub(crate) vars: BTreeMap<String, Payload>,
 }
 
+impl Scope {
+    fn weight(&self) -> usize {
+        let outputs = self.cells.iter().filter_map(|cell| cell.output.as_ref());
+        96 + 64 * self.cells.len() + outputs.map(Payload::size).sum::<usize>()
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cell {
     pub(crate) stage: Stage,
     pub(crate) unsettled_in: u32,
     pub(crate) live_in: u32,
+    /// `None` for null, so that a snapshot reads back as it was.
     pub(crate) output: Option<Payload>,
 }
 
@@ -137,7 +154,10 @@ pub(crate) struct Repeat {
     pub(crate) items: Vec<Payload>,
     pub(crate) next: u32,
     pub(crate) running: BTreeSet<u32>,
+    /// In item order; `None` for null and for what has not ended.
     pub(crate) results: Vec<Option<Payload>>,
+    /// Bytes of JSON that the results hold.
+    pub(crate) bytes: usize,
     pub(crate) failed: Option<(u32, Failure)>,
     pub(crate) pace: Pacing,
 }
@@ -210,8 +230,9 @@ impl Progress {
                 self.agenda.insert(Place { path: path.clone(), node: *node });
             }
         }
-        let unsettled = cells.len() as u32;
-        self.scopes.insert(path, Scope { cells, unsettled, vars: BTreeMap::new() });
+        let scope = Scope { unsettled: cells.len() as u32, cells, vars: BTreeMap::new() };
+        self.weight += scope.weight();
+        self.scopes.insert(path, scope);
     }
 
     pub(crate) fn cell(&self, graph: &Graph, place: &Place) -> Option<&Cell> {
@@ -226,30 +247,42 @@ impl Progress {
     pub(crate) fn dispatched(&mut self, graph: &Graph, place: &Place, items: Option<&[Payload]>) -> Option<()> {
         if !self.scopes.contains_key(&place.path) {
             let (owner, iteration) = place.path.owner()?;
-            let repeat = self.repeats.get_mut(&owner)?;
+            let repeat = self.repeats.get_mut(&owner).filter(|repeat| repeat.next == iteration)?;
             repeat.items.get(iteration as usize)?;
             repeat.running.insert(iteration);
-            repeat.next = repeat.next.max(iteration + 1);
+            repeat.next += 1;
             repeat.pace = Pacing::Unset;
             self.open_scope(graph, place.path.clone(), graph.node(owner.node).body?);
             self.refresh(graph, &owner);
         }
-        self.cell_mut(graph, place)?.stage = Stage::Open;
+        let cell = self.cell_mut(graph, place)?;
+        if !matches!(cell.stage, Stage::Pending | Stage::Open) {
+            return None;
+        }
+        cell.stage = Stage::Open;
         self.agenda.remove(place);
         if let Some(items) = items {
+            graph.node(place.node).body?;
             let results = vec![None; items.len()];
+            self.weight += ITEM_WEIGHT * items.len();
             self.repeats.insert(place.clone(), Repeat { items: items.to_vec(), results, ..Repeat::default() });
             self.refresh(graph, place);
         }
         Some(())
     }
 
-    pub(crate) fn completed(&mut self, graph: &Graph, place: &Place, output: &Payload, handle: Option<&str>) {
+    pub(crate) fn completed(
+        &mut self,
+        graph: &Graph,
+        place: &Place,
+        output: &Payload,
+        handle: Option<&str>,
+    ) -> Option<()> {
         let node = graph.node(place.node);
-        if let Some(cell) = self.cell_mut(graph, place) {
-            cell.stage = Stage::Completed;
-            cell.output = Some(output.clone());
-        }
+        let cell = self.cell_mut(graph, place).filter(|cell| cell.stage == Stage::Open)?;
+        cell.stage = Stage::Completed;
+        cell.output = non_null(output.clone());
+        self.weight += cell.output.as_ref().map_or(0, Payload::size);
         if let Kind::End { is_error, terminate, .. } = &node.kind {
             self.ends.reached += 1;
             if *is_error && self.ends.error.is_none() {
@@ -260,42 +293,39 @@ impl Progress {
                 self.ends.output.extend(fields.clone());
             }
         }
-        self.repeats.remove(place);
+        self.drop_inside(place);
         self.agenda.remove(place);
         let handle = handle.unwrap_or_else(|| node.kind.default_handle());
         self.settle_edges(graph, place, Some(handle));
+        Some(())
     }
 
-    pub(crate) fn skipped(&mut self, graph: &Graph, place: &Place) {
-        if let Some(cell) = self.cell_mut(graph, place) {
-            cell.stage = Stage::Skipped;
-        }
+    pub(crate) fn skipped(&mut self, graph: &Graph, place: &Place) -> Option<()> {
+        let cell = self.cell_mut(graph, place).filter(|cell| cell.stage == Stage::Pending)?;
+        cell.stage = Stage::Skipped;
         self.agenda.remove(place);
         self.settle_edges(graph, place, None);
+        Some(())
     }
 
     /// Notes a final failure. What it makes obsolete is returned; `true` when an edge or a loop goes on from it.
-    pub(crate) fn failed(&mut self, graph: &Graph, place: &Place, failure: &Failure) -> (bool, Dropped) {
+    pub(crate) fn failed(&mut self, graph: &Graph, place: &Place, failure: &Failure) -> Option<(bool, Dropped)> {
         let node = graph.node(place.node);
-        if let Some(cell) = self.cell_mut(graph, place) {
-            cell.stage = Stage::Failed;
-        }
+        let cell = self.cell_mut(graph, place).filter(|cell| cell.stage == Stage::Open)?;
+        cell.stage = Stage::Failed;
         self.agenda.remove(place);
         if node.handles_failure() {
-            let dropped = self.repeats.remove(place).map(|_| {
-                self.drop_inside(place);
-                format!("{}[", place.key(graph))
-            });
+            let dropped = self.drop_inside(place).then(|| format!("{}[", place.key(graph)));
             self.settle_edges(graph, place, Some("error"));
-            return (true, dropped);
+            return Some((true, dropped));
         }
-        if node.on_error == super::model::OnError::FailWorkflow {
+        if node.on_error == OnError::FailWorkflow {
             self.doom.get_or_insert_with(|| (place.key(graph), failure.clone()));
-            return (false, None);
+            return Some((false, None));
         }
         let Some((owner, iteration)) = place.path.owner() else {
             self.doom.get_or_insert_with(|| (place.key(graph), failure.clone()));
-            return (false, None);
+            return Some((false, None));
         };
         let goes_on = matches!(
             &graph.node(owner.node).kind,
@@ -304,13 +334,13 @@ impl Progress {
         if goes_on {
             let prefix = place.path.prefix(graph);
             self.end_iteration(graph, &place.path, Payload::null());
-            return (true, Some(prefix));
+            return Some((true, Some(prefix)));
         }
         if let Some(repeat) = self.repeats.get_mut(&owner) {
             repeat.failed.get_or_insert_with(|| (iteration, failure.clone()));
         }
         self.refresh(graph, &owner);
-        (false, None)
+        Some((false, None))
     }
 
     /// Opens a failed step again: a loop goes on with what was unfinished.
@@ -321,6 +351,8 @@ impl Progress {
         }
         if let Some(repeat) = self.repeats.get_mut(place) {
             repeat.failed = None;
+            // A timer between two items ended with the loop's failure.
+            repeat.pace = Pacing::Unset;
             self.refresh(graph, place);
         }
     }
@@ -338,9 +370,13 @@ impl Progress {
         self.repeats.get(&owner)?.items.get(iteration as usize)
     }
 
-    /// Sets a variable in a scope.
-    pub(crate) fn set(&mut self, path: &Path, name: &str, value: Payload) -> Option<Payload> {
-        self.scopes.get_mut(path)?.vars.insert(name.to_owned(), value)
+    /// Sets a variable in a scope, if the scope is still there.
+    pub(crate) fn set(&mut self, path: &Path, name: &str, value: Payload) {
+        let Some(scope) = self.scopes.get_mut(path) else { return };
+        self.bytes += value.size();
+        if let Some(before) = scope.vars.insert(name.to_owned(), value) {
+            self.bytes -= before.size();
+        }
     }
 
     /// Settles the edges that leave a node: live by one handle, dead by the others.
@@ -366,20 +402,23 @@ impl Progress {
         let Some((owner, iteration)) = path.owner() else { return };
         self.drop_within(path);
         if let Some(repeat) = self.repeats.get_mut(&owner) {
+            self.bytes += result.size();
+            repeat.bytes += result.size();
             repeat.running.remove(&iteration);
-            repeat.results[iteration as usize] = Some(result);
+            repeat.results[iteration as usize] = non_null(result);
         }
         self.refresh(graph, &owner);
     }
 
-    /// Forgets all iterations of a loop or scope.
-    fn drop_inside(&mut self, owner: &Place) {
-        let is_inside = |path: &Path| {
-            path.is_within(&owner.path) && path.0.get(owner.path.0.len()).is_some_and(|(node, _)| *node == owner.node)
-        };
-        self.scopes.retain(|path, _| !is_inside(path));
-        self.repeats.retain(|place, _| !is_inside(&place.path));
-        self.agenda.retain(|place| !is_inside(&place.path));
+    /// Forgets a loop or scope that is under way, with its iterations; `false` where there is none.
+    fn drop_inside(&mut self, owner: &Place) -> bool {
+        let Some(repeat) = self.repeats.remove(owner) else { return false };
+        self.bytes -= repeat.bytes;
+        self.weight -= ITEM_WEIGHT * repeat.items.len();
+        for iteration in repeat.running {
+            self.drop_within(&owner.path.inside(owner.node, iteration));
+        }
+        true
     }
 
     /// Forgets one iteration with everything in it. All of it lies in one range of each ordered map.
@@ -392,8 +431,9 @@ impl Progress {
             .take_while(|p| p.is_within(path))
             .cloned()
             .collect();
-        for path in scopes {
-            self.scopes.remove(&path);
+        for scope in scopes.iter().filter_map(|path| self.scopes.remove(path)) {
+            self.bytes -= scope.vars.values().map(Payload::size).sum::<usize>();
+            self.weight -= scope.weight();
         }
         let repeats: Vec<_> = self
             .repeats
@@ -402,8 +442,9 @@ impl Progress {
             .take_while(|place| place.path.is_within(path))
             .cloned()
             .collect();
-        for place in repeats {
-            self.repeats.remove(&place);
+        for repeat in repeats.iter().filter_map(|place| self.repeats.remove(place)) {
+            self.bytes -= repeat.bytes;
+            self.weight -= ITEM_WEIGHT * repeat.items.len();
         }
         let agenda: Vec<_> =
             self.agenda.range(first..).take_while(|place| place.path.is_within(path)).cloned().collect();
@@ -444,13 +485,6 @@ impl Progress {
         })
     }
 
-    /// Roughly the memory that the cells and items take, in bytes.
-    pub(crate) fn weight(&self) -> usize {
-        let cells: usize = self.scopes.values().map(|scope| 64 * scope.cells.len() + 96).sum();
-        let items: usize = self.repeats.values().map(|repeat| 64 * repeat.items.len()).sum();
-        cells + items
-    }
-
     /// The agenda, found the slow way. The laws compare it with the folded one.
     pub(crate) fn scan(&self, graph: &Graph) -> BTreeSet<Place> {
         let mut found = BTreeSet::new();
@@ -487,6 +521,10 @@ fn is_decided(node: &Node, cell: &Cell) -> bool {
         Join::All => cell.unsettled_in == 0,
         Join::Any => cell.live_in > 0 || cell.unsettled_in == 0,
     }
+}
+
+fn non_null(payload: Payload) -> Option<Payload> {
+    (!payload.is_null()).then_some(payload)
 }
 
 /// An iteration's result: the output of the body's last node; of several, an object by node id.

@@ -25,6 +25,8 @@ pub(crate) struct Definition {
 pub(crate) struct NodeText {
     pub(crate) id: String,
     pub(crate) path: String,
+    /// `None` where the type is unknown.
+    pub(crate) type_name: Option<String>,
     pub(crate) name: Option<String>,
     /// `None` where the kind or its config is wrong; the problem is noted.
     pub(crate) kind: Option<Kind>,
@@ -34,6 +36,17 @@ pub(crate) struct NodeText {
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_error: OnError,
     pub(crate) output_variable: Option<String>,
+}
+
+impl NodeText {
+    /// The handle that leads into the body of a loop or scope, known even where the config is wrong.
+    pub(crate) fn body_handle(&self) -> Option<&'static str> {
+        match self.type_name.as_deref() {
+            Some("loop") => Some("loop"),
+            Some("scope") => Some("body"),
+            _ => None,
+        }
+    }
 }
 
 pub(crate) struct EdgeText {
@@ -65,7 +78,8 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
     let edges = fields.list(&["edges"]).unwrap_or_default();
     let options = fields.any(&["options", "workflowOptions"]);
     if nodes.is_none() {
-        fields.problem("nodes", "a graph needs a list of nodes");
+        let hint = "such as [{\"id\": \"start\", \"type\": \"start\"}, {\"id\": \"end\", \"type\": \"end\"}]";
+        fields.missing(&["nodes"], "a graph needs a list of nodes", hint);
     }
     fields.finish();
     let nodes = nodes?;
@@ -126,63 +140,66 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     let mut timeout = fields.number(&["timeoutSeconds"], 1, 31_536_000);
     let mut output_variable = fields.text(&["outputVariable"]).map(str::to_owned);
     match id {
-        None => {
-            fields.problem("id", "a node needs an id");
-        }
-        Some(id) if !is_id(id) => {
-            fields.problem("id", format!("{id:?} cannot be a node's id")).hint =
-                Some("1 to 100 letters, digits, `_` or `-`".into());
-        }
+        None => fields.missing(&["id", "nodeID"], "a node needs an id", ID),
+        Some(id) if !is_id(id) => fields.problem("id", format!("{id:?} cannot be a node's id"), ID),
         Some(_) => {}
     }
     if kind_name.is_none() {
-        fields.problem("type", "a node needs a type");
+        fields.missing(&["type", "nodeType"], "a node needs a type", kind_hint("", ports));
     }
     fields.finish();
-    let (id, kind_name) = (id?, kind_name?);
+    // A node without an id is read on, so that its other faults are told too.
+    let has_id = id.is_some();
+    let id = id.unwrap_or_default();
 
     // These may stand in the config too, as older definitions have them.
     let mut config = config;
     let config_path = format!("{path}/config");
+    let at_node = |field: &str| value.get(field).filter(|value| !value.is_null());
+    let place = |field: &str| format!("{}/{field}", if at_node(field).is_some() { &path } else { &config_path });
     if let Some(object) = config.as_object_mut() {
         let mut moved = Map::new();
         for field in ["errorHandling", "timeoutSeconds", "outputVariable", "joinMode"] {
-            if let Some(value) = object.shift_remove(field) {
-                moved.insert(field.into(), value);
+            let Some(inner) = object.shift_remove(field) else { continue };
+            if at_node(field).is_some_and(|outer| *outer != inner) && !inner.is_null() {
+                let problem = Problem::at(format!("{config_path}/{field}"), "stands at the node too, and differs");
+                problems.push(problem.of_node(id).hint("keep one of them"));
             }
+            moved.insert(field.into(), inner);
         }
         let moved = Value::Object(moved);
         let mut fields = Fields::of(&moved, config_path.clone(), Some(id), problems)?;
         on_error = on_error.or(fields.choice(&["errorHandling"], &on_errors));
         timeout = timeout.or(fields.number(&["timeoutSeconds"], 1, 31_536_000));
-        output_variable = output_variable.or(fields.text(&["outputVariable"]).map(str::to_owned));
         join = join.or(fields.choice(&["joinMode"], &joins));
+        output_variable = output_variable.or(fields.text(&["outputVariable"]).map(str::to_owned));
     }
     if let Some(variable) = output_variable.as_deref().filter(|variable| !is_variable(variable)) {
-        problems.push(
-            Problem::at(format!("{path}/outputVariable"), format!("{variable:?} cannot be a variable"))
-                .of_node(id)
-                .hint("letters, digits and `_`, not beginning with a digit or `__`; `input` is taken"),
-        );
+        let problem = Problem::at(place("outputVariable"), format!("{variable:?} cannot be a variable"));
+        problems.push(problem.of_node(id).hint(control::VARIABLE));
     }
     let policy = retry.map_or_else(RetryPolicy::graph, |retry| read_retry(retry, &path, id, problems));
-    let read = control::read(kind_name, &config, timeout, &config_path, id, ports, problems);
-    let (kind, handles, info) = match read {
-        Some(read) => (read.kind, read.handles, read.info),
-        None => {
-            let names: Vec<String> =
-                control::NAMES.iter().map(|name| (*name).to_owned()).chain(ports.kinds.names()).collect();
-            let hint = match nearest(kind_name, names.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean {near:?}?"),
-                None => format!("known types: {}", names.join(", ")),
-            };
-            problems.push(
-                Problem::at(format!("{path}/type"), format!("unknown node type {kind_name:?}")).of_node(id).hint(hint),
-            );
-            (None, Vec::new(), None)
+    let read = kind_name.and_then(|name| control::read(name, &config, timeout, &config_path, id, ports, problems));
+    let type_name = kind_name.filter(|_| read.is_some());
+    if let (Some(name), None) = (kind_name, &read) {
+        let problem = Problem::at(format!("{path}/type"), format!("unknown node type {name:?}"));
+        problems.push(problem.of_node(id).hint(kind_hint(name, ports)));
+    }
+    let (kind, handles, info) = read.map_or((None, Vec::new(), None), |read| (read.kind, read.handles, read.info));
+    if let (Some(name), None) = (type_name, &info) {
+        // What has no meaning is refused: somebody would rely on it.
+        let acts = "only nodes that act on the world have one";
+        for (field, is_there) in [("retry", retry.is_some()), ("timeoutSeconds", timeout.is_some() && name != "wait")] {
+            if is_there {
+                let message = format!("{field} has no meaning for a node of type {name:?}");
+                problems.push(Problem::at(place(field), message).of_node(id).hint(acts));
+            }
         }
-    };
-    let default_variable = match kind_name {
+    }
+    if !has_id {
+        return None;
+    }
+    let default_variable = match type_name.unwrap_or_default() {
         "loop" => Some("loopResults".to_owned()),
         "transform" => Some("transformResult".to_owned()),
         "scope" => Some("scopeResult".to_owned()),
@@ -207,6 +224,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     let text = NodeText {
         id: id.to_owned(),
         path,
+        type_name: type_name.map(str::to_owned),
         name: name.map(str::to_owned),
         kind,
         handles,
@@ -229,10 +247,12 @@ fn read_edge(value: &Value, index: usize, problems: &mut Vec<Problem>) -> Option
     let target = fields.text(&["target", "downstreamNodeID"]);
     let handle = fields.text(&["sourceHandle"]);
     if source.is_none() {
-        fields.problem("source", "an edge needs the id of the node it leaves");
+        let message = "an edge needs the id of the node it leaves";
+        fields.missing(&["source", "upstreamNodeID"], message, "such as \"start\"");
     }
     if target.is_none() {
-        fields.problem("target", "an edge needs the id of the node it leads to");
+        let message = "an edge needs the id of the node it leads to";
+        fields.missing(&["target", "downstreamNodeID"], message, "such as \"end\"");
     }
     fields.finish();
     let (source, target) = (source?, target?);
@@ -273,10 +293,12 @@ fn read_retry(value: &Value, path: &str, node: &str, problems: &mut Vec<Problem>
     for code in fields.list(&["nonRetryable"]).unwrap_or_default() {
         match code.as_str() {
             Some(code) => policy.non_retryable.push(code.to_owned()),
-            None => {
-                fields.problem("nonRetryable", "expected a list of error codes");
-            }
+            None => fields.problem("nonRetryable", "expected a list of error codes", "such as [\"CARD_DECLINED\"]"),
         }
+    }
+    if policy.base_ms > policy.max_ms {
+        let message = format!("baseMs ({}) is more than maxMs ({})", policy.base_ms, policy.max_ms);
+        fields.problem("baseMs", message, "raise maxMs, which is 300000 where it is not given");
     }
     fields.finish();
     policy
@@ -287,6 +309,18 @@ fn insert(object: &mut Map<String, Value>, field: &str, value: Option<Value>) {
         object.insert(field.to_owned(), value);
     }
 }
+
+/// Which types there are, or which one was meant.
+fn kind_hint(name: &str, ports: Ports<'_>) -> String {
+    let names: Vec<String> = control::NAMES.iter().map(|name| (*name).to_owned()).chain(ports.kinds.names()).collect();
+    match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("known types: {}", names.join(", ")),
+    }
+}
+
+/// What may be a node's id, for the hint of a problem.
+const ID: &str = "1 to 100 letters, digits, `_` or `-`";
 
 /// Ids stand in step keys, so the characters of a key's own grammar are left out.
 fn is_id(id: &str) -> bool {

@@ -140,15 +140,20 @@ impl Lookup for View<'_> {
     }
 
     fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let mut own = None;
         for path in self.paths() {
             let (owner, iteration) = path.owner()?;
+            own = own.or_else(|| self.state.graph.scopes.get(&path)?.vars.get(name));
             let Kind::Loop(config) = &self.graph().node(owner.node).kind else { continue };
-            if config.index == name {
-                return Some(Cow::Owned(iteration.into()));
+            if config.index != name && config.item != name {
+                continue;
             }
-            if config.item == name {
-                return self.state.graph.item(&path).map(|item| Cow::Borrowed(item.value()));
-            }
+            // A variable of that name, set since, hides it.
+            return match own {
+                Some(value) => Some(Cow::Borrowed(value.value())),
+                None if config.index == name => Some(Cow::Owned(iteration.into())),
+                None => self.state.graph.item(&path).map(|item| Cow::Borrowed(item.value())),
+            };
         }
         None
     }

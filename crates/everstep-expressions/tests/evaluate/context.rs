@@ -75,5 +75,5 @@ pub(crate) fn lenient(source: &str) -> Result<Value, Failure> {
 }
 
 pub(crate) fn message(template: &str) -> String {
-    resolve(template).unwrap_err().message
+    resolve(template).expect_err(template).message
 }

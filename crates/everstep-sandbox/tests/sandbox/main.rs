@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use everstep_sandbox::{Error, Ran, Sandbox, Script, Stopped};
 use serde_json::Value;
+use tokio::sync::Mutex;
+
+/// Held by tests that look at the clock, so that they do not slow each other down.
+static CLOCK: Mutex<()> = Mutex::const_new(());
 
 /// Runs code that sees `{"n": 1, "deep": {"list": [1, 2]}}`.
 async fn run(code: &str) -> Result<Ran, Stopped> {
@@ -17,7 +21,7 @@ async fn run(code: &str) -> Result<Ran, Stopped> {
 
 async fn value(code: &str) -> Value {
     let ran = run(code).await.unwrap_or_else(|stopped| panic!("{code}: {stopped}"));
-    serde_json::from_str(&ran.json).unwrap()
+    serde_json::from_str(&ran.json).expect("a result is JSON")
 }
 
 async fn error(code: &str) -> Error {

@@ -1,9 +1,10 @@
 //! The parts of a commit: starts, heads, and what follows a head.
 
 use everstep_core::event::FORMAT;
-use everstep_core::ids::{CommitId, NodeId};
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
 
 use super::database::Database;
@@ -83,7 +84,7 @@ impl<'tx> Batch<'tx> {
                     |row| rows::uuid(row, 0),
                 )
                 .optional()?
-                .map(everstep_core::ids::RunId::from_uuid);
+                .map(RunId::from_uuid);
             if let Some(winner) = winner.filter(|winner| *winner != item.run) {
                 return Ok(Some(Outcome::Exists(winner)));
             }
@@ -226,7 +227,7 @@ impl<'tx> Batch<'tx> {
             ":step": wait.step.as_str(),
             ":workspace": item.workspace.uuid().into_bytes(),
             ":event": wait.event,
-            ":deadline": wait.deadline.map(everstep_core::time::Timestamp::micros),
+            ":deadline": wait.deadline.map(Timestamp::micros),
             ":pattern": wait.pattern.json().as_bytes(),
         })?;
         Ok(())
@@ -283,7 +284,7 @@ fn bind_entry(statement: &mut CachedStatement<'_>, node: &Id, packed: &Packed<'_
     statement.raw_bind_parameter(4, (place == 0).then(|| item.commit.uuid().into_bytes()))?;
     statement.raw_bind_parameter(5, entry.at.micros())?;
     statement.raw_bind_parameter(6, entry.row.kind.number())?;
-    statement.raw_bind_parameter(7, entry.row.step.as_ref().map(everstep_core::ids::StepKey::as_str))?;
+    statement.raw_bind_parameter(7, entry.row.step.as_ref().map(StepKey::as_str))?;
     statement.raw_bind_parameter(8, entry.row.attempt)?;
     statement.raw_bind_parameter(9, codec.number())?;
     statement.raw_bind_parameter(10, payload)?;
@@ -299,7 +300,7 @@ fn owner(projection: &Projection) -> Option<Id> {
 }
 
 fn ended_at(projection: &Projection) -> Option<i64> {
-    projection.ended_at.map(everstep_core::time::Timestamp::micros)
+    projection.ended_at.map(Timestamp::micros)
 }
 
 fn output(projection: &Projection) -> Option<&[u8]> {

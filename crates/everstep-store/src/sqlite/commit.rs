@@ -49,7 +49,7 @@ impl Database {
                 if clashed[place] {
                     refused[place] = Some(Outcome::Conflict);
                 } else if let Gate::Start(run) = &packed.item.gate {
-                    refused[place] = batch.start(&packed.item, run)?;
+                    refused[place] = batch.start(&packed.item, run).map_err(|stop| stop.at(place))?;
                 }
             }
             let mut outcomes = Vec::with_capacity(items.len());

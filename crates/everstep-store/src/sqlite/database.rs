@@ -18,6 +18,7 @@ const PRAGMAS: &str = "
     pragma auto_vacuum = incremental;
     pragma journal_mode = wal;
     pragma synchronous = full;
+    pragma journal_size_limit = 67108864;
     pragma cache_size = -32768;
     pragma temp_store = memory;
 ";
@@ -106,4 +107,78 @@ impl Database {
 fn system_time() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::EPOCH.plus(since)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use everstep_core::ids::NodeId;
+    use rusqlite::types::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_durable_and_has_large_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("everstep.db")).unwrap();
+        let pragma = |name| database.connection.pragma_query_value(None, name, |row| row.get::<_, Value>(0)).unwrap();
+        assert_eq!(pragma("journal_mode"), Value::Text("wal".to_owned()));
+        assert_eq!(pragma("synchronous"), Value::Integer(2));
+        assert_eq!(pragma("page_size"), Value::Integer(8192));
+        assert_eq!(pragma("auto_vacuum"), Value::Integer(2));
+        assert_eq!(pragma("wal_autocheckpoint"), Value::Integer(1000));
+    }
+
+    #[test]
+    fn readers_write_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("everstep.db");
+        let _writer = Database::open(&path).unwrap();
+        let mut reader = Database::open_reader(&path).unwrap();
+        assert!(reader.join(NodeId::new(Timestamp::EPOCH, 1), Duration::ZERO, None).is_err());
+        assert_eq!(reader.nodes().unwrap(), []);
+    }
+
+    #[test]
+    fn leases_follow_the_clock_that_was_set() {
+        let now = Arc::new(AtomicI64::new(0));
+        let mut database = Database::in_memory().unwrap();
+        let clock = now.clone();
+        database.set_clock(move || Timestamp::from_micros(clock.load(Ordering::Relaxed)));
+        let node = NodeId::new(Timestamp::EPOCH, 1);
+        let lease = Duration::from_secs(10);
+        database.join(node, lease, None).unwrap();
+        let seen = Timestamp::EPOCH.plus(lease);
+        assert_eq!(database.nodes().unwrap()[0].lease_until, seen);
+
+        now.store(seen.micros() - 1, Ordering::Relaxed);
+        assert!(!database.fence(node, seen).unwrap());
+        now.store(seen.micros(), Ordering::Relaxed);
+        assert!(database.fence(node, seen).unwrap());
+
+        // A day later it is forgotten.
+        database.sweep(Timestamp::EPOCH, 10).unwrap();
+        assert_eq!(database.nodes().unwrap().len(), 1);
+        now.store(seen.plus(Duration::from_secs(86_401)).micros(), Ordering::Relaxed);
+        database.sweep(Timestamp::EPOCH, 10).unwrap();
+        assert_eq!(database.nodes().unwrap(), []);
+    }
+
+    #[test]
+    fn a_schema_of_a_later_release_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("everstep.db");
+        let database = Database::open(&path).unwrap();
+        database
+            .connection
+            .execute_batch(
+                "insert into refinery_schema_history (version, name, applied_on, checksum)
+                 values (9999, 'future', '2030-01-01T00:00:00Z', '1')",
+            )
+            .unwrap();
+        drop(database);
+        assert!(matches!(Database::open(&path), Err(Error::Corrupt(_))));
+    }
 }

@@ -97,9 +97,9 @@ mod tests {
             (query!("load_run/1_run"), "sqlite_autoindex_runs_1 (id=?)"),
             (query!("load_run/3_inbox"), "inbox_by_run (run_id=?)"),
             (query!("find_run"), "runs_keyed (workspace=? AND idempotency_scope=? AND idempotency_key=?)"),
-            (query!("list_runs"), "runs_listed (workspace=? AND created_at>? AND (created_at,id)<(?,?))"),
+            (query!("list_runs/all"), "runs_listed (workspace=? AND created_at>? AND (created_at,id)<(?,?))"),
             (
-                query!("list_runs_of_workflow"),
+                query!("list_runs/of_workflow"),
                 "runs_listed_by_workflow (workspace=? AND workflow=? AND created_at>? AND (created_at,id)<(?,?))",
             ),
             (query!("waits_for"), "waits_by_event (workspace=? AND event=?)"),

@@ -68,7 +68,7 @@ pub(super) fn run(row: &Columns<'_>) -> rusqlite::Result<RunRow> {
     })
 }
 
-/// In the order of `list_runs.sql`.
+/// In the order of `list_runs/all.sql`.
 pub(super) fn summary(row: &Columns<'_>) -> rusqlite::Result<RunSummary> {
     Ok(RunSummary {
         id: RunId::from_uuid(uuid(row, 0)?),
@@ -190,4 +190,28 @@ fn unreadable(
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, stored, error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use everstep_core::ids::RunId;
+    use everstep_core::time::Timestamp;
+
+    use crate::error::Error;
+    use crate::sqlite::Database;
+
+    #[test]
+    fn an_event_of_a_later_release_is_unreadable() {
+        let database = Database::in_memory().unwrap();
+        let run = RunId::new(Timestamp::EPOCH, 1);
+        database
+            .connection
+            .execute(
+                "insert into journal (run_id, seq, writer, at, kind, attempt, codec, payload)
+                 values (?1, 1, ?1, 0, 255, 0, 0, x'')",
+                [run.uuid().into_bytes()],
+            )
+            .unwrap();
+        assert!(matches!(database.journal(run, 0, 10), Err(Error::Corrupt(_))));
+    }
 }

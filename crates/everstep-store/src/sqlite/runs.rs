@@ -2,6 +2,7 @@
 
 use everstep_core::event::FORMAT;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, named_params};
 
@@ -36,6 +37,19 @@ impl Database {
         // Rows are returned in the order of their change, which says nothing.
         claimed.sort_unstable();
         Ok(claimed.into_iter().map(|(_, run)| run).collect())
+    }
+
+    pub fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
+        let mut statement = self.connection.prepare_cached(query!("owned_runs"))?;
+        let params = named_params! { ":node": node.uuid().into_bytes() };
+        let runs = statement.query_map(params, |row| Ok(RunId::from_uuid(rows::uuid(row, 0)?)))?;
+        Ok(runs.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// How many entries all journals hold together.
+    pub fn count_entries(&self) -> Result<u64> {
+        let count: i64 = self.connection.query_row(query!("count_entries"), [], |row| row.get(0))?;
+        Ok(count.cast_unsigned())
     }
 
     pub fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>> {
@@ -122,13 +136,13 @@ impl Database {
         let (before, before_id) = page_start(filter, after);
         let workspace = workspace.uuid().into_bytes();
         let since = filter.since.unwrap_or(Timestamp::from_micros(i64::MIN)).micros();
-        let status = filter.status.map(everstep_core::status::Status::as_str);
+        let status = filter.status.map(Status::as_str);
         // One more than asked for: it tells whether there is another page.
         let one_more = rows::limit(limit.saturating_add(1));
         let mut runs: Vec<_> = match &filter.workflow {
             None => self
                 .connection
-                .prepare_cached(query!("list_runs"))?
+                .prepare_cached(query!("list_runs/all"))?
                 .query_map(
                     named_params! {
                         ":workspace": workspace, ":before": before, ":before_id": before_id,
@@ -139,7 +153,7 @@ impl Database {
                 .collect::<rusqlite::Result<_>>()?,
             Some(workflow) => self
                 .connection
-                .prepare_cached(query!("list_runs_of_workflow"))?
+                .prepare_cached(query!("list_runs/of_workflow"))?
                 .query_map(
                     named_params! {
                         ":workspace": workspace, ":workflow": workflow, ":before": before, ":before_id": before_id,
@@ -187,4 +201,32 @@ fn page_start(filter: &RunFilter, after: Option<(Timestamp, RunId)>) -> (i64, Ve
     // No id is before the empty one, so that a run created at this very time is left out.
     let until = filter.until.map(|until| (until.micros(), Vec::new()));
     [after, until].into_iter().flatten().min().unwrap_or_else(|| (i64::MAX, LAST_ID.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn runs_of_a_newer_format_are_left_alone() {
+        let mut database = Database::in_memory().unwrap();
+        let node = NodeId::new(Timestamp::EPOCH, 1);
+        database.join(node, Duration::from_secs(10), None).unwrap();
+        let run = |number, format| {
+            let id = RunId::new(Timestamp::EPOCH, number);
+            let insert = "insert into runs (id, wake_at, status, format, workspace, workflow, version, lane,
+                    retention_days, is_test, created_at, tags, input)
+                values (?1, ?2, 'running', ?3, ?1, 'orders', 1, '', 7, 0, 0, '[]', 'null')";
+            let wake_at = i64::try_from(number).unwrap();
+            database.connection.execute(insert, (id.uuid().into_bytes(), wake_at, format)).unwrap();
+            id
+        };
+        run(1, FORMAT + 1);
+        let ours = run(2, FORMAT);
+        assert_eq!(database.next_wake("").unwrap(), Some(Timestamp::from_micros(2)));
+        assert_eq!(database.claim_runs(node, "", Timestamp::NEVER, 10).unwrap(), [ours]);
+        assert_eq!(database.next_wake("").unwrap(), None);
+    }
 }

@@ -124,6 +124,10 @@ impl Store for SqliteStore {
         self.write(move |database| database.claim_runs(node, &lane, now, limit)).await
     }
 
+    async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
+        self.read(move |database| database.owned_runs(node)).await
+    }
+
     async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>> {
         let lane = lane.to_owned();
         self.read(move |database| database.next_wake(&lane)).await

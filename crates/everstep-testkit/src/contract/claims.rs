@@ -28,6 +28,20 @@ pub async fn a_claimed_run_is_owned(store: Arc<dyn Store>) {
     assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), []);
 }
 
+pub async fn a_node_finds_the_runs_that_it_owns(store: Arc<dyn Store>) {
+    let (node, other) = (member(&*store).await, member(&*store).await);
+    let (started, parked, ended) =
+        (owned_run(&*store, node).await, owned_run(&*store, node).await, owned_run(&*store, node).await);
+    owned_run(&*store, other).await;
+    apply(&*store, node, &park(parked, at(60))).await;
+    apply(&*store, node, &end(ended, 2, at(1))).await;
+    assert_eq!(store.owned_runs(node).await.unwrap(), [started]);
+    // A claim whose answer was lost is found here.
+    store.claim_runs(node, "", at(60), 10).await.unwrap();
+    assert_eq!(store.owned_runs(node).await.unwrap(), [started, parked]);
+    assert_eq!(store.owned_runs(new_node()).await.unwrap(), []);
+}
+
 pub async fn two_nodes_never_claim_the_same_run(store: Arc<dyn Store>) {
     let nodes = [member(&*store).await, member(&*store).await, member(&*store).await, member(&*store).await];
     let mut runs = BTreeSet::new();

@@ -59,8 +59,7 @@ pub async fn neighbours_of_a_refused_item_are_applied(store: Arc<dyn Store>) {
     let foreign = owned_run(&*store, other).await;
     let fresh = new_run();
 
-    let items =
-        [step(first, 2), step(second, 1), step(foreign, 2), start(fresh, Some(node)), step(third, 2)];
+    let items = [step(first, 2), step(second, 1), step(foreign, 2), start(fresh, Some(node)), step(third, 2)];
     let outcomes = store.commit(node, &items).await.unwrap();
 
     assert_eq!(outcomes, [applied(), Outcome::Conflict, Outcome::Lost, applied(), applied()]);

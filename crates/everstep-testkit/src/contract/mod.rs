@@ -3,6 +3,8 @@
 //! A backend writes `contract_tests!(fresh)`, where `fresh` is an async function that returns a [`Fresh`] store,
 //! and gets one test per promise. Each runs on a store of its own.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::any::Any;
 use std::sync::Arc;
 
@@ -77,6 +79,7 @@ macro_rules! contract_tests {
             }
             claims {
                 a_claimed_run_is_owned,
+                a_node_finds_the_runs_that_it_owns,
                 two_nodes_never_claim_the_same_run,
                 claims_take_the_oldest_first,
                 only_due_runs_are_claimed,

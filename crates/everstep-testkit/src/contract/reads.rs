@@ -88,8 +88,7 @@ pub async fn step_keys_of_any_script_come_back(store: Arc<dyn Store>) {
     let node = member(&*store).await;
     let run = owned_run(&*store, node).await;
     let key = "prüfen ✓[3].'\"; drop table runs; --";
-    let item =
-        Item { entries: vec![entry(2, Kind::StepSkipped, Some(key))], ..item(run, Gate::Owned) };
+    let item = Item { entries: vec![entry(2, Kind::StepSkipped, Some(key))], ..item(run, Gate::Owned) };
     apply(&*store, node, &item).await;
     assert_eq!(store.journal(run, 1, 1).await.unwrap()[0].row.step, Some(StepKey::from(key)));
 }

@@ -79,8 +79,7 @@ pub async fn a_run_that_starts_and_ends_in_one_item_is_completed(store: Arc<dyn 
 pub async fn two_starts_with_one_key_leave_one_journal(store: Arc<dyn Store>) {
     let node = member(&*store).await;
     let (first, second, third) = (new_run(), new_run(), new_run());
-    let starts =
-        [first, second].map(|run| start_with(run, Some(node), keyed("orders", "7")));
+    let starts = [first, second].map(|run| start_with(run, Some(node), keyed("orders", "7")));
     assert_eq!(store.commit(node, &starts).await.unwrap(), [applied(), Outcome::Exists(first)]);
     let late = start_with(third, Some(node), keyed("orders", "7"));
     assert_eq!(commit(&*store, node, &late).await, Outcome::Exists(first));
@@ -141,10 +140,12 @@ pub async fn one_key_in_another_workspace_or_scope_is_another_run(store: Arc<dyn
     let starts = [here, in_another_scope, without_scope, elsewhere];
     assert_eq!(store.commit(node, &starts).await.unwrap(), vec![applied(); 4]);
     for start in starts {
-        let Gate::Start(new) = start.gate else { unreachable!("all of them are starts") };
-        let (scope, key) = new.key.unwrap();
+        let Gate::Start(new) = &start.gate else { unreachable!("all of them are starts") };
+        let (scope, key) = new.key.clone().unwrap();
         let found = store.find_run(start.workspace, &scope, &key).await.unwrap();
         assert_eq!(found.map(|run| run.id), Some(start.run));
+        let again = Item { commit: new_commit(), run: new_run(), ..start.clone() };
+        assert_eq!(commit(&*store, node, &again).await, Outcome::Exists(start.run));
     }
 }
 

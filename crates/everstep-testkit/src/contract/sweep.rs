@@ -59,11 +59,8 @@ pub async fn a_swept_run_leaves_nothing_behind(store: Arc<dyn Store>) {
     let run = new_run();
     let key = Some(("orders".to_owned(), "7".to_owned()));
     apply(&*store, node, &start_with(run, Some(node), NewRun { key: key.clone(), ..new() })).await;
-    let item = Item {
-        waits: vec![Change::Open(wait("s", "paid"))],
-        messages: vec![message(run, "news")],
-        ..step(run, 2)
-    };
+    let item =
+        Item { waits: vec![Change::Open(wait("s", "paid"))], messages: vec![message(run, "news")], ..step(run, 2) };
     apply(&*store, node, &item).await;
     store.put_snapshot(run, Snapshot { seq: 3, format: 1, state: b"state".to_vec() }).await.unwrap();
     apply(&*store, node, &end(run, 4, at(0))).await;

@@ -1,0 +1,40 @@
+//! Whether the process lives, and whether it can do its work. Both are asked without a key.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::server::Served;
+
+/// A database that has not answered after this long is not ready.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Answers as long as the process answers at all.
+pub(crate) async fn live() -> Json<Value> {
+    Json(json!({"status": "ok"}))
+}
+
+/// Answers 200 while this node may write and its database answers, else 503 with the reason in the same body.
+pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Value>) {
+    let engine = &served.engine;
+    // The cheapest question that goes to the database itself.
+    let asked = tokio::time::timeout(PATIENCE, engine.world().store.next_wake("")).await;
+    let trouble = match asked {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    let is_ready = trouble.is_none() && !engine.is_fenced();
+    let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = json!({
+        "status": if is_ready { "ok" } else { "unavailable" },
+        "node": engine.node(),
+        "store": {"kind": served.store, "status": if trouble.is_none() { "ok" } else { "unavailable" }, "error": trouble},
+        "activeRuns": engine.active_runs(),
+        "fenced": engine.is_fenced(),
+    });
+    (code, Json(body))
+}

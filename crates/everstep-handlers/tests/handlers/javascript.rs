@@ -1,0 +1,93 @@
+//! The javascript kind.
+
+use std::time::{Duration, Instant};
+
+use everstep_core::event::Outcome;
+use everstep_core::failure::{Failure, code};
+use everstep_core::limits::LOG_BYTES;
+use everstep_handlers::{Report, Task};
+use serde_json::{Value, json};
+
+use crate::{faults, registry, task};
+
+async fn perform(task: Task) -> Report {
+    registry().find_handler("javascript").expect("it is standard").perform(task).await
+}
+
+async fn failure(config: Value) -> Failure {
+    perform(task("javascript", config, json!({}))).await.result.expect_err("the code is wrong")
+}
+
+#[tokio::test]
+async fn code_computes_from_the_context() {
+    let config = json!({"code": "console.log('total', ctx.total); return {double: ctx.total * 2}"});
+    let report = perform(task("javascript", config, json!({"total": 21}))).await;
+    assert_eq!(report.result, Ok(Outcome::of(json!({"double": 42}))));
+    assert_eq!(report.logs, ["total 21"]);
+}
+
+#[tokio::test]
+async fn code_is_taken_as_written() {
+    let config = json!({"code": "return '{{ctx.x}}'"});
+    let report = perform(task("javascript", config, json!({"x": 1}))).await;
+    assert_eq!(report.result, Ok(Outcome::of(json!("{{ctx.x}}"))));
+}
+
+#[tokio::test]
+async fn failures_have_their_codes() {
+    let threw = failure(json!({"code": "\nthrow new Error('no stock')"})).await;
+    assert_eq!(threw, Failure::transient("JAVASCRIPT_ERROR", "Error: no stock (line 2)"));
+    let memory = failure(json!({"code": "return new ArrayBuffer(1 << 30)"})).await;
+    assert_eq!((memory.code.as_str(), memory.retryable), ("OUT_OF_MEMORY", false));
+    let large = failure(json!({"code": "return 'x'.repeat(2e6)"})).await;
+    assert_eq!((large.code.as_str(), large.retryable), (code::PAYLOAD_TOO_LARGE, false));
+    let function = failure(json!({"code": "return () => 1"})).await;
+    assert_eq!((function.code.as_str(), function.retryable), ("JAVASCRIPT_ERROR", false));
+    let empty = failure(json!({"code": ""})).await;
+    assert_eq!(empty.code, code::INVALID_CONFIG);
+}
+
+#[tokio::test]
+async fn a_timeout_is_the_config_s_or_else_the_task_s() {
+    let endless = |config| Task { timeout: Duration::from_millis(100), ..task("javascript", config, json!({})) };
+    let report = perform(endless(json!({"code": "console.log('begun'); for (;;) {}"}))).await;
+    let failure = report.result.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), (code::STEP_TIMEOUT, true));
+    assert_eq!(report.logs, ["begun"]);
+    let begin = Instant::now();
+    let report = perform(endless(json!({"code": "for (;;) {}", "timeoutSeconds": 1}))).await;
+    assert_eq!(report.result.unwrap_err().code, code::STEP_TIMEOUT);
+    assert!(begin.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn logs_are_cut_with_a_mark() {
+    let config = json!({"code": "for (let i = 0; i < 100000; i++) console.log('line ' + i)"});
+    let report = perform(task("javascript", config, json!({}))).await;
+    assert_eq!(report.result, Ok(Outcome::of(json!(null))));
+    assert!(report.logs.iter().map(|line| line.len() + 1).sum::<usize>() <= LOG_BYTES);
+    assert!(report.logs.last().unwrap().starts_with('…'));
+}
+
+#[test]
+fn configs_are_checked_when_saved() {
+    assert_eq!(faults("javascript", &json!({"code": "return 1"})), [""; 0]);
+    assert_eq!(faults("javascript", &json!({"code": "return '{{'", "timeoutSeconds": "{{ctx.t}}"})), [""; 0]);
+    assert_eq!(faults("javascript", &json!({"code": "return 1", "timeoutSeconds": {"$expr": "ctx.t"}})), [""; 0]);
+    assert_eq!(faults("javascript", &json!({})), ["/code: `code` is missing"]);
+    assert_eq!(faults("javascript", &json!(null)), ["/code: `code` is missing"]);
+    assert_eq!(faults("javascript", &json!([])), [": a config is an object"]);
+    assert_eq!(faults("javascript", &json!({"code": "  \n"})), ["/code: it must not be empty"]);
+    assert_eq!(
+        faults("javascript", &json!({"code": "1", "timeoutSeconds": 0})),
+        ["/timeoutSeconds: 0 is out of range: it is between 1 and 3600"]
+    );
+    assert_eq!(
+        faults("javascript", &json!({"cod/e": "1", "code": {"$expr": "ctx.code"}, "timeoutSeconds": "soon"})),
+        [
+            "/cod~1e: there is no field `cod/e`; there are code, timeoutSeconds",
+            "/code: invalid type: map, expected a string",
+            "/timeoutSeconds: invalid type: string \"soon\", expected u32",
+        ]
+    );
+}

@@ -1,0 +1,36 @@
+//! What the handlers promise, seen from outside.
+
+mod javascript;
+mod noop;
+mod registry;
+
+use std::time::Duration;
+
+use everstep_core::ids::{StepKey, WorkspaceId};
+use everstep_core::payload::Payload;
+use everstep_handlers::{Registry, Task};
+use everstep_sandbox::Sandbox;
+use serde_json::Value;
+
+fn registry() -> Registry {
+    Registry::standard(Sandbox::new(1))
+}
+
+fn task(kind: &str, config: Value, context: Value) -> Task {
+    Task {
+        workspace: WorkspaceId::DEFAULT,
+        run: "01890000-0000-7000-8000-000000000002".parse().expect("this is a UUID"),
+        step: StepKey::from("step"),
+        attempt: 1,
+        kind: kind.to_owned(),
+        config,
+        context: Payload::from(context),
+        timeout: Duration::from_secs(5),
+    }
+}
+
+/// The faults of a config, as `pointer: message`.
+fn faults(kind: &str, config: &Value) -> Vec<String> {
+    let handler = registry().find_handler(kind).expect("it is standard").clone();
+    handler.check(config).into_iter().map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect()
+}

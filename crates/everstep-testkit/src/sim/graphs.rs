@@ -1,0 +1,179 @@
+//! Random workflows that are valid by construction.
+
+use serde_json::{Value, json};
+
+use super::random::Seeded;
+
+/// An edge still without a target: a node and the handle it leaves by.
+type Exit = (String, &'static str);
+
+struct Maker<'a> {
+    random: &'a mut Seeded,
+    nodes: Vec<Value>,
+    edges: Vec<Value>,
+    budget: usize,
+}
+
+/// A definition with up to about twenty nodes: tasks, pure nodes, delays, waits, branches, joins, loops and scopes.
+pub(super) fn make(random: &mut Seeded) -> Value {
+    let budget = random.between(3, 20) as usize;
+    let mut maker = Maker { random, nodes: Vec::new(), edges: Vec::new(), budget };
+    let start = maker.node("start", "start", json!({}));
+    let mut exits = vec![(start, "output")];
+    for _ in 0..maker.random.between(1, 4) {
+        let (entry, next) = maker.block(0);
+        maker.connect(&exits, &entry);
+        exits = next;
+    }
+    let end = maker.node("end", "end", json!({}));
+    maker.connect(&exits, &end);
+    json!({"nodes": maker.nodes, "edges": maker.edges})
+}
+
+impl Maker<'_> {
+    fn node(&mut self, stem: &str, kind: &str, config: Value) -> String {
+        let id = format!("{stem}{}", self.nodes.len());
+        self.nodes.push(json!({"id": id, "type": kind, "config": config}));
+        self.budget = self.budget.saturating_sub(1);
+        id
+    }
+
+    fn last(&mut self) -> &mut Value {
+        self.nodes.last_mut().expect("a node was just made")
+    }
+
+    fn connect(&mut self, exits: &[Exit], to: &str) {
+        for (from, handle) in exits {
+            self.edges.push(json!({"source": from, "target": to, "sourceHandle": handle}));
+        }
+    }
+
+    /// A part of a graph with one entry.
+    fn block(&mut self, depth: usize) -> (String, Vec<Exit>) {
+        let choice = if self.budget == 0 || depth > 3 { self.random.below(40) } else { self.random.below(100) };
+        match choice {
+            0..40 => self.task(),
+            40..46 => {
+                let id = self.node("make", "transform", json!({"value": {"at": "{{meta.workflow}}"}}));
+                (id.clone(), vec![(id, "success")])
+            }
+            46..56 => self.delay(),
+            56..66 => self.wait(depth),
+            66..74 => self.condition(depth),
+            74..86 => self.fork(depth),
+            86..95 => self.repeat(depth),
+            _ => self.scope(depth),
+        }
+    }
+
+    fn task(&mut self) -> (String, Vec<Exit>) {
+        let id = self.node("act", "act", json!({}));
+        let attempts = self.random.between(1, 3);
+        let is_final = self.random.chance(10);
+        self.last()["retry"] = json!({"maxAttempts": attempts, "baseMs": 100, "jitter": 0.5});
+        if is_final {
+            self.last()["errorHandling"] = "fail_workflow".into();
+        }
+        let mut exits = vec![(id.clone(), "success")];
+        if self.random.chance(60) {
+            exits.push((id.clone(), "error"));
+        }
+        (id, exits)
+    }
+
+    fn delay(&mut self) -> (String, Vec<Exit>) {
+        // Short ones stay in memory, long ones park the run.
+        let config = match self.random.below(3) {
+            0 => json!({"delayMs": self.random.between(0, 900)}),
+            1 => json!({"delaySeconds": self.random.between(1, 25)}),
+            _ => json!({"delayMinutes": self.random.between(1, 3)}),
+        };
+        let id = self.node("delay", "delay", config);
+        (id.clone(), vec![(id, "output")])
+    }
+
+    fn wait(&mut self, depth: usize) -> (String, Vec<Exit>) {
+        // A person repeats the signal; a letter comes once, through the inbox.
+        let is_letter = depth == 0 && self.random.chance(50);
+        let id = self.node("wait", "wait", json!({"event": if is_letter { "letter" } else { "person" }}));
+        if is_letter {
+            // Each letter wait has an event of its own, so that one letter resolves one wait.
+            self.last()["config"]["event"] = format!("letter-{id}").into();
+        }
+        let mut exits = vec![(id.clone(), "success")];
+        if self.random.chance(if is_letter { 30 } else { 50 }) {
+            self.last()["timeoutSeconds"] = self.random.between(1, 90).into();
+            exits.push((id.clone(), "timeout"));
+        }
+        (id, exits)
+    }
+
+    fn condition(&mut self, depth: usize) -> (String, Vec<Exit>) {
+        let limit = self.random.between(0, 10);
+        let id = self.node(
+            "choose",
+            "condition",
+            json!({"branches": [{"id": "low", "expression": format!("ctx.input.n < {limit}")}]}),
+        );
+        let (low, mut exits) = self.block(depth + 1);
+        self.connect(&[(id.clone(), "low")], &low);
+        if self.random.chance(50) {
+            let (high, more) = self.block(depth + 1);
+            self.connect(&[(id.clone(), "default")], &high);
+            exits.extend(more);
+        } else {
+            exits.push((id.clone(), "default"));
+        }
+        (id, exits)
+    }
+
+    fn fork(&mut self, depth: usize) -> (String, Vec<Exit>) {
+        let id = self.node("fork", "transform", json!({"value": 1}));
+        let mut exits = Vec::new();
+        for _ in 0..self.random.between(2, 4) {
+            let (entry, more) = self.block(depth + 1);
+            self.connect(&[(id.clone(), "success")], &entry);
+            exits.extend(more);
+        }
+        let kind = if self.random.chance(50) { "act" } else { "transform" };
+        let config = if kind == "act" { json!({}) } else { json!({"value": 2}) };
+        let join = self.node("join", kind, config);
+        if self.random.chance(30) {
+            self.last()["joinMode"] = "any".into();
+        }
+        self.connect(&exits, &join);
+        (id, vec![(join, "success")])
+    }
+
+    fn repeat(&mut self, depth: usize) -> (String, Vec<Exit>) {
+        let concurrency = self.random.between(1, 3);
+        let policy = *self.random.pick(&["fail", "continue"]);
+        let mut config = json!({
+            "sourceVariable": "{{ctx.input.items}}", "concurrency": concurrency, "onItemError": policy,
+        });
+        if self.random.chance(20) {
+            config["delayBetweenItems"] = self.random.between(1, 2_000).into();
+        }
+        let id = self.node("loop", "loop", config);
+        let (entry, exits) = self.block(depth + 1);
+        self.connect(&[(id.clone(), "loop")], &entry);
+        self.connect(&exits, &id);
+        let mut exits = vec![(id.clone(), "done")];
+        if self.random.chance(50) {
+            exits.push((id.clone(), "error"));
+        }
+        (id, exits)
+    }
+
+    fn scope(&mut self, depth: usize) -> (String, Vec<Exit>) {
+        let id = self.node("try", "scope", json!({}));
+        let (entry, exits) = self.block(depth + 1);
+        self.connect(&[(id.clone(), "body")], &entry);
+        self.connect(&exits, &id);
+        let mut exits = vec![(id.clone(), "success")];
+        if self.random.chance(80) {
+            exits.push((id.clone(), "error"));
+        }
+        (id, exits)
+    }
+}

@@ -1,0 +1,78 @@
+//! The whole engine on a virtual clock, with a seeded scheduler and faults.
+//!
+//! A seed decides everything: the workflows, the inputs, which ready task is polled next, when the store's replies
+//! are late, lost or doubled, when the clock jumps and when the process dies, between any two awaits.
+//! The store is the real SQL on an in-memory database. The same seed replays exactly.
+
+mod client;
+mod executor;
+mod graphs;
+mod handlers;
+mod judge;
+mod process;
+mod random;
+mod store;
+
+use std::fmt;
+
+use everstep_core::planted::Bug;
+
+pub use random::Seeded;
+
+/// What a simulation is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Polls before a simulation that does not end is called stuck.
+    pub most_polls: u64,
+    /// Whether every poll and fault is kept for the report.
+    pub has_trace: bool,
+    /// A bug to plant (needs the feature `planted-bugs`).
+    pub bug: Option<Bug>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { most_polls: 400_000, has_trace: false, bug: None }
+    }
+}
+
+/// What happened in a seed that went well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub seed: u64,
+    pub runs: usize,
+    pub entries: usize,
+    pub polls: u64,
+    pub crashes: u32,
+    pub faults: u32,
+    /// A digest of all journals: two plays of a seed have the same one.
+    pub digest: u64,
+}
+
+/// What a seed found.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub seed: u64,
+    pub message: String,
+    pub trace: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {} failed: {}", self.seed, self.message)?;
+        for line in &self.trace {
+            writeln!(f, "  {line}")?;
+        }
+        write!(f, "replay it with: everstep sim --seed {}", self.seed)
+    }
+}
+
+/// Plays one seed.
+pub fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
+    #[cfg(feature = "planted-bugs")]
+    everstep_core::planted::plant(options.bug);
+    let result = client::play(seed, options);
+    #[cfg(feature = "planted-bugs")]
+    everstep_core::planted::plant(None);
+    result
+}

@@ -1,0 +1,294 @@
+//! What was typed. What it means is in `config`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+use crate::bench;
+use crate::config::Span;
+
+/// A durable workflow engine.
+///
+/// A workflow is a graph of nodes in a JSON or YAML file. Everstep writes every step of a run to a journal before it
+/// goes on, so a run survives crashes and restarts: what was done is not done again, what was under way is redone.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// A TOML file with settings. Flags win over the environment, the environment wins over the file.
+    #[arg(
+        long,
+        global = true,
+        env = "EVERSTEP_CONFIG",
+        hide_env_values = true,
+        value_name = "FILE",
+        help_heading = "Global options"
+    )]
+    pub(crate) config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) log: LogSettings,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0    done; a run completed
+  1    a run failed or was cancelled
+  2    a file, an input or a setting is invalid
+  3    the work could not be done: data folder, port, database
+  130  stopped by a signal before the end
+
+Every setting has three names: --max-active-runs on the command line,
+EVERSTEP_MAX_ACTIVE_RUNS in the environment, and max_active_runs in the file of --config,
+under its table: [log], [server] or [engine].";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Validate(ValidateArgs),
+    Serve(ServeArgs),
+    Load(LoadArgs),
+    Bench(bench::Args),
+    Sim(SimArgs),
+}
+
+/// Run a workflow file to its end and print its output.
+///
+/// The run's output is printed on standard output as one JSON document; everything else (the nodes as they go, the
+/// lines that javascript nodes log) is on standard error.
+///
+/// Without --data the run lives in a temporary folder that is removed afterwards. With --data it is kept there; with
+/// --key as well, running the same command again continues that run, or prints the output it had.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  everstep run order.json --input '{\"amount\": 20}'
+  everstep run order.yaml --input @order-input.json --data ./data --key order-17
+  generate | everstep run order.yaml --input - --quiet > result.json")]
+pub(crate) struct RunArgs {
+    /// The workflow: a JSON or YAML file.
+    pub(crate) file: PathBuf,
+
+    /// The run's input: JSON, @FILE for a file with JSON, or - for standard input.
+    #[arg(long, short, default_value = "{}", value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
+    pub(crate) input: String,
+
+    /// Keep the run in this data folder, which is created if need be.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// The run's idempotency key: there is one run of a workflow per key, whatever is started again.
+    #[arg(long, requires = "data")]
+    pub(crate) key: Option<String>,
+
+    /// The workflow's name in the data folder. Without it the file's name, without its extension.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// Show nothing of the run but its output, or why it failed.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Check a workflow file and report every problem in it.
+///
+/// Exits with 0 when the workflow is valid and with 2 when it is not. Each problem has the place in the file (a JSON
+/// pointer), what is wrong there, and what to do about it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep validate order.yaml")]
+pub(crate) struct ValidateArgs {
+    /// The workflow: a JSON or YAML file.
+    pub(crate) file: PathBuf,
+
+    /// Print {"valid": …, "problems": […]} on standard output, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Run the server: it owns a data folder, goes on with the runs in it and answers health checks.
+///
+/// /livez answers while the process lives. /readyz answers 200 while it can work, else 503, with the node's id, the
+/// state of the database and the number of active runs.
+///
+/// On SIGTERM or SIGINT it takes nothing new, waits for tasks under way up to --shutdown-grace and gives its runs
+/// back, so that the next server goes on with them at once.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep serve --listen 127.0.0.1:7373 --data ./data")]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerSettings,
+    #[command(flatten)]
+    pub(crate) engine: EngineSettings,
+}
+
+/// Start many runs of a workflow and wait for all of them to end.
+///
+/// The runs have the keys load-0, load-1 and so on. Run the same command again after a crash, or after Ctrl-C, and it
+/// continues: runs that exist are waited for, missing ones are started.
+///
+/// Prints {"started", "existing", "completed", "failed", "seconds"} on standard output as one JSON document.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep load order.json --data ./data --runs 1000 --input '{\"amount\": 20}'")]
+pub(crate) struct LoadArgs {
+    /// The workflow: a JSON or YAML file.
+    pub(crate) file: PathBuf,
+
+    /// The data folder, which is created if need be.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// How many runs there are to be.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+
+    /// Every run's input: JSON, @FILE for a file with JSON, or - for standard input.
+    #[arg(long, short, default_value = "{}", value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
+    pub(crate) input: String,
+
+    /// How many runs are under way at once.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) concurrency: u32,
+
+    /// The workflow's name in the data folder. Without it the file's name, without its extension.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineSettings,
+}
+
+/// Play the engine on a virtual clock with crashes, lost and doubled replies, delays and clock jumps.
+///
+/// A seed decides everything, so a failure is reported as a seed and shown again with --seed. Prints a summary on
+/// standard output as one JSON document, and exits with 1 when a seed failed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  everstep sim --seeds 20000\n  everstep sim --seed 8113")]
+pub(crate) struct SimArgs {
+    /// Play this seed alone.
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "from"])]
+    pub(crate) seed: Option<u64>,
+
+    /// How many seeds to play.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) seeds: u64,
+
+    /// The first seed.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) from: u64,
+}
+
+/// `[log]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogSettings {
+    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as
+    /// everstep_engine=debug,info. RUST_LOG is read where this is not given [default: info for serve, else warn].
+    #[arg(
+        long,
+        global = true,
+        env = "EVERSTEP_LOG",
+        hide_env_values = true,
+        value_name = "FILTER",
+        help_heading = "Global options"
+    )]
+    pub(crate) log: Option<String>,
+
+    /// How log lines are written [default: text].
+    #[arg(
+        long,
+        global = true,
+        env = "EVERSTEP_LOG_FORMAT",
+        hide_env_values = true,
+        value_name = "FORMAT",
+        help_heading = "Global options"
+    )]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// `[server]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServerSettings {
+    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7373].
+    #[arg(long, env = "EVERSTEP_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// The data folder, which is created if need be and belongs to one process at a time [default: ./data].
+    #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// How long to wait for tasks under way before stopping, such as 10s [default: 10s].
+    #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
+    pub(crate) shutdown_grace: Option<Span>,
+}
+
+/// `[engine]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EngineSettings {
+    /// Loops that own runs [default: half the cores].
+    #[arg(long, env = "EVERSTEP_SHARDS", hide_env_values = true, value_name = "N", help_heading = "Engine options")]
+    pub(crate) shards: Option<usize>,
+
+    /// Runs held in memory at once; more wait in the database until there is room [default: 4096].
+    #[arg(
+        long,
+        env = "EVERSTEP_MAX_ACTIVE_RUNS",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_active_runs: Option<usize>,
+
+    /// Memory for the states of runs that wait, in MiB; beyond it they leave memory [default: 256].
+    #[arg(
+        long,
+        env = "EVERSTEP_MAX_STATE_MIB",
+        hide_env_values = true,
+        value_name = "MIB",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_state_mib: Option<usize>,
+
+    /// A run with nothing to do for this long leaves memory [default: 30s].
+    #[arg(
+        long,
+        env = "EVERSTEP_PARK_AFTER",
+        hide_env_values = true,
+        value_name = "DURATION",
+        help_heading = "Engine options"
+    )]
+    pub(crate) park_after: Option<Span>,
+
+    /// How long this node may write without renewing its lease [default: 10s].
+    #[arg(
+        long,
+        env = "EVERSTEP_NODE_LEASE",
+        hide_env_values = true,
+        value_name = "DURATION",
+        help_heading = "Engine options"
+    )]
+    pub(crate) node_lease: Option<Span>,
+
+    /// Threads for javascript nodes [default: one fewer than there are cores].
+    #[arg(
+        long,
+        env = "EVERSTEP_JAVASCRIPT_THREADS",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Engine options"
+    )]
+    pub(crate) javascript_threads: Option<usize>,
+}

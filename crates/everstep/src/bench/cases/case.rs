@@ -1,0 +1,86 @@
+//! The cases by name.
+
+use super::{growth, idle, latency, shape, sleeping, starts, throughput};
+use crate::bench::args::Plan;
+use crate::bench::figure::Figure;
+use crate::bench::process;
+use crate::bench::shapes::{self, Shape};
+
+/// How many samples a figure with a budget is the median of.
+pub(super) const SAMPLES: usize = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::bench) enum Case {
+    Throughput,
+    Latency,
+    Starts,
+    Growth,
+    Sleeping,
+    Idle,
+    Shape(Shape),
+}
+
+impl Case {
+    const NAMED: [Self; 6] = [Self::Throughput, Self::Latency, Self::Starts, Self::Growth, Self::Sleeping, Self::Idle];
+
+    fn all() -> impl Iterator<Item = Self> {
+        Self::NAMED.into_iter().chain(Self::shapes())
+    }
+
+    fn shapes() -> impl Iterator<Item = Self> {
+        shapes::ALL.iter().copied().map(Self::Shape)
+    }
+
+    pub(in crate::bench) fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+            Self::Starts => "starts",
+            Self::Growth => "growth",
+            Self::Sleeping => "sleeping",
+            Self::Idle => "idle",
+            Self::Shape(shape) => shape.name,
+        }
+    }
+
+    pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
+        let names = || Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
+        let found = Self::all().find(|case| case.name() == name);
+        found.ok_or_else(|| anyhow::anyhow!("there is no case {name:?}; there are shapes, {}", names()))
+    }
+
+    /// The cases that were named, or all of them. `shapes` is every shape.
+    pub(in crate::bench) fn find_all(names: &[String]) -> anyhow::Result<Vec<Self>> {
+        if names.is_empty() {
+            return Ok(Self::all().collect());
+        }
+        let mut cases = Vec::new();
+        for name in names {
+            match name.as_str() {
+                "shapes" => cases.extend(Self::shapes()),
+                name => cases.push(Self::find(name)?),
+            }
+        }
+        Ok(cases)
+    }
+
+    pub(in crate::bench) async fn measure(self, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
+        match self {
+            Self::Sleeping | Self::Idle => process::measure_in_child(self.name(), plan).await,
+            _ => self.measure_here(plan).await,
+        }
+    }
+
+    /// Measures in this process, whatever else it has done before.
+    pub(in crate::bench) async fn measure_here(self, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
+        match self {
+            Self::Throughput => throughput::measure(plan).await,
+            Self::Latency => latency::measure(plan).await,
+            Self::Starts => starts::measure(plan).await,
+            Self::Growth => growth::measure(plan).await,
+            Self::Sleeping => sleeping::measure(plan).await,
+            Self::Idle => idle::measure(plan).await,
+            Self::Shape(shape) => shape::measure(shape, plan).await,
+        }
+    }
+}

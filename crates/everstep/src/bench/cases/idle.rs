@@ -1,0 +1,32 @@
+//! What an engine takes when there is nothing to do.
+
+use std::time::{Duration, Instant};
+
+use super::sleeping;
+use crate::bench::args::Plan;
+use crate::bench::figure::{Figure, Figures};
+use crate::bench::{ground, process, report, shapes};
+
+/// Sleeping runs: an engine that looks at them again and again would be seen.
+const SLEEPERS: usize = 1_000;
+const REST: Duration = Duration::from_secs(1);
+
+pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
+    report::tell("idle");
+    let (length, store_name) = (plan.length, plan.store.name());
+    ground::sample(&plan.data, move |store| async move {
+        let engine = ground::start_engine(store, "sleep", &shapes::sleep()).await?;
+        sleeping::start_sleepers(&engine, SLEEPERS).await?;
+        tokio::time::sleep(REST).await;
+        let store = &engine.world().store;
+        let (calls, work, began) = (store.calls(), process::processor_seconds()?, Instant::now());
+        tokio::time::sleep(length).await;
+        let seconds = began.elapsed().as_secs_f64();
+        let figures = Figures::of("idle", store_name, 0)
+            .with("queriesPerSecond", (store.calls() - calls) as f64 / seconds, "1/s")
+            .with("cpu", (process::processor_seconds()? - work) / seconds * 100.0, "%")
+            .with("rss", process::resident_memory()?, "MB");
+        Ok(figures.list())
+    })
+    .await
+}

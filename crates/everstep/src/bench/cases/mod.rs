@@ -1,0 +1,13 @@
+//! What is measured. Each case is a file; `case` finds them by name.
+
+mod case;
+mod growth;
+mod idle;
+mod latency;
+mod limit;
+mod shape;
+mod sleeping;
+mod starts;
+mod throughput;
+
+pub(super) use case::Case;

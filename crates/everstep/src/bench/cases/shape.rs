@@ -1,0 +1,49 @@
+//! A shape with more and more runs in flight.
+
+use std::sync::Arc;
+
+use everstep_store::Store;
+
+use crate::bench::args::Plan;
+use crate::bench::drive::{self, Load};
+use crate::bench::figure::{Figure, Figures};
+use crate::bench::journals::Journals;
+use crate::bench::shapes::{self, Shape};
+use crate::bench::{ground, report};
+
+pub(super) async fn measure(shape: Shape, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for in_flight in &plan.in_flight {
+        report::tell(&format!("{}: {in_flight} in flight", shape.name));
+        let load = Load { workflow: shape.name, input: shapes::input(), in_flight: *in_flight, length: plan.length };
+        let store = plan.store.name();
+        figures.extend(ground::sample(&plan.data, move |ground| measure_one(ground, shape, load, store)).await?);
+    }
+    Ok(figures)
+}
+
+/// What was committed is counted exactly; steps and runs follow from what one run of the shape writes.
+async fn measure_one(
+    ground: Arc<dyn Store>,
+    shape: Shape,
+    load: Load,
+    store: &'static str,
+) -> anyhow::Result<Vec<Figure>> {
+    let engine = ground::start_engine(ground, shape.name, &(shape.graph)()).await?;
+    let driven = drive::drive(&engine, &load).await?;
+    anyhow::ensure!(
+        !driven.ended.is_empty(),
+        "no run of {} ended within a sample; take longer ones with --seconds",
+        shape.name
+    );
+    let journals = Journals::read(&*engine.world().store, driven.ended.iter().map(|(run, _)| *run)).await?;
+    let per_entry = driven.entries_per_second / journals.entries as f64;
+    let mut run_times: Vec<_> = driven.ended.iter().map(|(_, time)| *time).collect();
+    let figures = Figures::of(shape.name, store, load.in_flight)
+        .with("entriesPerSecond", driven.entries_per_second, "1/s")
+        .with("stepsPerSecond", per_entry * journals.steps as f64, "1/s")
+        .with("runsPerSecond", per_entry * journals.runs as f64, "1/s")
+        .with_times("step", &mut journals.times())
+        .with_times("run", &mut run_times);
+    Ok(figures.list())
+}

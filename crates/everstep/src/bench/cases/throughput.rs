@@ -1,0 +1,44 @@
+//! How many entries the engine writes, of those that the store could.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::case::SAMPLES;
+use super::limit;
+use crate::bench::args::Plan;
+use crate::bench::drive::{self, Load};
+use crate::bench::figure::{Figure, Figures, median};
+use crate::bench::shapes::{self, CHAIN};
+use crate::bench::{ground, report};
+
+const IN_FLIGHT: usize = 256;
+
+/// Store and engine take turns, so that both see the same moods of the disk.
+pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
+    let (mut stores, mut engines) = (Vec::new(), Vec::new());
+    for sample in 1..=SAMPLES {
+        report::tell(&format!("throughput: sample {sample} of {SAMPLES}"));
+        stores.push(measure_store(&plan.data, plan.length).await?);
+        engines.push(measure_engine(&plan.data, plan.length).await?);
+    }
+    let (store, engine) = (median(stores), median(engines));
+    let figures = Figures::of("throughput", plan.store.name(), IN_FLIGHT)
+        .with("storeEntriesPerSecond", store, "1/s")
+        .with("engineEntriesPerSecond", engine, "1/s")
+        .with("engineOfStore", engine / store, "ratio");
+    Ok(figures.list())
+}
+
+async fn measure_store(data: &Path, length: Duration) -> anyhow::Result<f64> {
+    let limit = ground::sample(data, move |store| limit::measure(store, IN_FLIGHT, length)).await?;
+    Ok(limit.entries_per_second)
+}
+
+async fn measure_engine(data: &Path, length: Duration) -> anyhow::Result<f64> {
+    let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: IN_FLIGHT, length };
+    ground::sample(data, move |store| async move {
+        let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
+        Ok(drive::drive(&engine, &load).await?.entries_per_second)
+    })
+    .await
+}

@@ -1,0 +1,124 @@
+//! Keeps a number of runs in flight: whenever one ends, the next is started.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_engine::{Engine, NewStart};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+/// How long a run may be silent before its row is looked at: it may have ended before it was watched.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How long what is under way may take to end after a sample.
+const GRACE: Duration = Duration::from_secs(5);
+const ENTRIES: usize = 1_000;
+
+/// What is to be kept in flight.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub(super) workflow: &'static str,
+    pub(super) input: Value,
+    pub(super) in_flight: usize,
+    pub(super) length: Duration,
+}
+
+/// What a sample saw.
+pub(super) struct Driven {
+    pub(super) entries_per_second: f64,
+    /// The runs that ended, with the time from the request to the news of their end.
+    pub(super) ended: Vec<(RunId, Duration)>,
+}
+
+#[derive(Default)]
+struct Tally {
+    entries: AtomicU64,
+    ended: Mutex<Vec<(RunId, Duration)>>,
+}
+
+/// Drives an engine for a sample, after a quarter of its length to warm up, and stops it.
+pub(super) async fn drive(engine: &Engine, load: &Load) -> anyhow::Result<Driven> {
+    let tally = Arc::new(Tally::default());
+    let mut drivers = JoinSet::new();
+    for _ in 0..load.in_flight {
+        drivers.spawn(keep_running(engine.clone(), load.clone(), Arc::clone(&tally)));
+    }
+    tokio::time::sleep(load.length / 4).await;
+    tally.ended.lock().expect("no holder of the lock panics").clear();
+    let entries_per_second = rate_of(&tally.entries, load.length).await;
+    let ended = std::mem::take(&mut *tally.ended.lock().expect("no holder of the lock panics"));
+    if let Some(failed) = drivers.try_join_next() {
+        failed??;
+    }
+    drivers.shutdown().await;
+    engine.stop(GRACE).await?;
+    Ok(Driven { entries_per_second, ended })
+}
+
+/// Starts one run after the other until it is aborted.
+async fn keep_running(engine: Engine, load: Load, tally: Arc<Tally>) -> anyhow::Result<()> {
+    loop {
+        let began = Instant::now();
+        let started = engine.start_run(NewStart::new(load.workflow, load.input.clone())).await?;
+        follow(&engine, started.run, &tally).await?;
+        tally.ended.lock().expect("no holder of the lock panics").push((started.run, began.elapsed()));
+    }
+}
+
+/// Counts a run's entries as they are committed, up to its last.
+async fn follow(engine: &Engine, run: RunId, tally: &Tally) -> anyhow::Result<()> {
+    let mut seen = 0;
+    loop {
+        let mut watch = engine.watch(run);
+        let watching = async {
+            while let Some(seq) = watch.next().await {
+                tally.entries.fetch_add(seq - seen, Ordering::Relaxed);
+                seen = seq;
+            }
+        };
+        if tokio::time::timeout(SILENCE, watching).await.is_ok() {
+            return Ok(());
+        }
+        let store = &engine.world().store;
+        let row = store.get_run(WorkspaceId::DEFAULT, run).await?;
+        if row.is_some_and(|row| row.ended_at.is_some()) {
+            let rest = store.journal(run, seen, ENTRIES).await?;
+            tally.entries.fetch_add(rest.len() as u64, Ordering::Relaxed);
+            return Ok(());
+        }
+    }
+}
+
+/// Starts runs for a sample without waiting for their ends, and stops the engine.
+/// Returns how many starts per second were answered.
+pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<f64> {
+    let started = Arc::new(AtomicU64::new(0));
+    let mut callers = JoinSet::new();
+    for _ in 0..load.in_flight {
+        let (engine, load, started) = (engine.clone(), load.clone(), Arc::clone(&started));
+        callers.spawn(async move {
+            loop {
+                if let Err(error) = engine.start_run(NewStart::new(load.workflow, load.input.clone())).await {
+                    return error;
+                }
+                started.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    tokio::time::sleep(load.length / 4).await;
+    let rate = rate_of(&started, load.length).await;
+    if let Some(failed) = callers.try_join_next() {
+        return Err(failed?.into());
+    }
+    callers.shutdown().await;
+    engine.stop(GRACE).await?;
+    Ok(rate)
+}
+
+/// How fast a counter rises.
+async fn rate_of(counter: &AtomicU64, length: Duration) -> f64 {
+    let (before, began) = (counter.load(Ordering::Relaxed), Instant::now());
+    tokio::time::sleep(length).await;
+    (counter.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64()
+}

@@ -1,0 +1,7 @@
+//! One file per subcommand.
+
+pub(crate) mod load;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod sim;
+pub(crate) mod validate;

@@ -1,0 +1,30 @@
+//! `everstep validate`: is this file a workflow?
+
+use std::process::ExitCode;
+
+use everstep_core::graph::Problem;
+use serde_json::json;
+
+use crate::args::ValidateArgs;
+use crate::{definition, text, wire};
+
+pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
+    let checked = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
+    let problems = checked.as_ref().err().map_or(&[][..], Vec::as_slice);
+    if args.json {
+        print(problems);
+        return Ok(ExitCode::from(if problems.is_empty() { 0 } else { 2 }));
+    }
+    match checked {
+        Ok(graph) => {
+            eprintln!("{} is a valid workflow of {}", args.file.display(), text::count(graph.nodes().len(), "node"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(problems) => Err(definition::refuse(&args.file, &problems)),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "this is the command's result")]
+fn print(problems: &[Problem]) {
+    println!("{}", json!({"valid": problems.is_empty(), "problems": problems}));
+}

@@ -1,0 +1,211 @@
+//! What was typed, what the environment and the settings file say, and what follows from all of it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::CommandFactory;
+use everstep_engine::Options;
+use serde::Deserialize;
+
+use crate::args::{Cli, Command, EngineSettings, LogFormat, LogSettings, ServerSettings};
+use crate::exit::invalid;
+
+/// Everything that is in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) log: Log,
+    pub(crate) server: Server,
+    pub(crate) engine: Engine,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    pub(crate) filter: String,
+    pub(crate) format: LogFormat,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data: PathBuf,
+    pub(crate) shutdown_grace: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Engine {
+    pub(crate) options: Options,
+    pub(crate) javascript_threads: Option<usize>,
+}
+
+/// The settings file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    log: LogSettings,
+    server: ServerSettings,
+    engine: EngineSettings,
+}
+
+impl Config {
+    /// Flags win over the environment (which `Cli` holds already), the environment wins over the file.
+    pub(crate) fn load(cli: &Cli) -> anyhow::Result<Self> {
+        check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
+        let file = cli.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        let (server, engine) = match &cli.command {
+            Command::Serve(args) => (args.server.clone(), args.engine.clone()),
+            Command::Load(args) => (ServerSettings::default(), args.engine.clone()),
+            Command::Run(_) | Command::Validate(_) | Command::Bench(_) | Command::Sim(_) => Default::default(),
+        };
+        let rust_log = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
+        let default_log = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
+        let log = Log {
+            filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
+            format: cli.log.log_format.or(file.log.log_format).unwrap_or_default(),
+        };
+        let server = Server {
+            listen: server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
+            data: server.data.or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
+            shutdown_grace: server
+                .shutdown_grace
+                .or(file.server.shutdown_grace)
+                .map_or(Duration::from_secs(10), |span| span.0),
+        };
+        Ok(Self { log, server, engine: Engine::new(&engine, &file.engine)? })
+    }
+}
+
+impl Engine {
+    fn new(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<Self> {
+        let defaults = Options::default();
+        let options = Options {
+            shards: at_least_one("shards", typed.shards.or(file.shards), defaults.shards)?,
+            max_active_runs: at_least_one(
+                "max-active-runs",
+                typed.max_active_runs.or(file.max_active_runs),
+                defaults.max_active_runs,
+            )?,
+            max_state_bytes: typed
+                .max_state_mib
+                .or(file.max_state_mib)
+                .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(1024 * 1024)),
+            park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
+            node_lease: typed.node_lease.or(file.node_lease).map_or(defaults.node_lease, |span| span.0),
+            ..defaults
+        };
+        if options.node_lease < Duration::from_secs(1) {
+            return Err(invalid("node-lease must be at least 1s"));
+        }
+        Ok(Self { options, javascript_threads: typed.javascript_threads.or(file.javascript_threads) })
+    }
+}
+
+fn at_least_one(name: &str, given: Option<usize>, default: usize) -> anyhow::Result<usize> {
+    match given {
+        Some(0) => Err(invalid(format!("{name} must be at least 1"))),
+        given => Ok(given.unwrap_or(default)),
+    }
+}
+
+fn read_file(path: &Path) -> anyhow::Result<File> {
+    let read = || format!("reading the settings in {}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string())).with_context(read)?;
+    toml::from_str(&text).map_err(|error| invalid(error.to_string().trim_end())).with_context(read)
+}
+
+/// Refuses variables that begin like ours and mean nothing: a typing error must not be ignored.
+fn check_environment(names: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let known = known_variables();
+    for name in names.filter(|name| name.starts_with("EVERSTEP_")) {
+        // Kubernetes sets these for a service that is called `everstep`.
+        let is_service = name.starts_with("EVERSTEP_SERVICE_") || name.starts_with("EVERSTEP_PORT");
+        if !is_service && !known.contains(&name) {
+            let known = known.join(", ");
+            return Err(invalid(format!("the environment has an unknown variable {name}; there are {known}")));
+        }
+    }
+    Ok(())
+}
+
+/// Every variable that some command reads.
+fn known_variables() -> Vec<String> {
+    let command = Cli::command();
+    let commands = std::iter::once(&command).chain(command.get_subcommands());
+    let variables = commands.flat_map(clap::Command::get_arguments).filter_map(clap::Arg::get_env);
+    let mut variables: Vec<_> = variables.map(|name| name.to_string_lossy().into_owned()).collect();
+    variables.sort();
+    variables.dedup();
+    variables
+}
+
+/// A duration as people write it: `500ms`, `10s`, `5m`, `2h`, `7d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = &text[..text.len() - unit.len()];
+        let millis = match unit {
+            "ms" => Some(1),
+            "s" => Some(1_000),
+            "m" => Some(60_000),
+            "h" => Some(3_600_000),
+            "d" => Some(86_400_000),
+            _ => None,
+        };
+        let total = number.parse::<u64>().ok().zip(millis).and_then(|(number, unit)| number.checked_mul(unit));
+        let total = total.ok_or_else(|| format!("{text:?} is no duration; write 500ms, 10s, 5m, 2h or 7d"))?;
+        Ok(Self(Duration::from_millis(total)))
+    }
+}
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        let read = |text: &str| text.parse::<Span>().map(|span| span.0.as_millis());
+        assert_eq!(read("500ms"), Ok(500));
+        assert_eq!(read("10s"), Ok(10_000));
+        assert_eq!(read("7d"), Ok(604_800_000));
+        for wrong in ["", "10", "s", "-1s", "1.5s", "1w", "99999999999999999999s", "18446744073709551615d", "5é"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_variable_is_refused() {
+        let check = |name: &str| check_environment(std::iter::once(name.to_owned()));
+        assert!(check("EVERSTEP_DATA").is_ok());
+        assert!(check("EVERSTEP_NODE_LEASE").is_ok());
+        assert!(check("EVERSTEP_SERVICE_HOST").is_ok());
+        assert!(check("HOME").is_ok());
+        let error = check("EVERSTEP_DATTA").unwrap_err().to_string();
+        assert!(error.contains("EVERSTEP_DATTA") && error.contains("EVERSTEP_DATA"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_key_in_the_file_is_refused() {
+        let error = toml::from_str::<File>("[server]\nlisten = \"127.0.0.1:1\"\ndatta = \"x\"").unwrap_err();
+        assert!(error.to_string().contains("unknown field `datta`"), "{error}");
+        let file = toml::from_str::<File>("[engine]\npark_after = \"1m\"\n[log]\nlog_format = \"json\"").unwrap();
+        assert_eq!(file.engine.park_after, Some(Span(Duration::from_secs(60))));
+        assert_eq!(file.log.log_format, Some(LogFormat::Json));
+    }
+}

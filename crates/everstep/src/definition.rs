@@ -1,0 +1,111 @@
+//! Workflow files: reading them, naming them, and telling what is wrong with them.
+
+use std::fmt::Write;
+use std::io::Read;
+use std::path::Path;
+
+use everstep_core::graph::Problem;
+use everstep_core::limits::JSON_DEPTH;
+use everstep_core::workflow::is_name;
+use serde_json::Value;
+
+use crate::exit::invalid;
+use crate::strict::Strict;
+use crate::text;
+
+/// A file beyond this is no workflow.
+const FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// Problems that are shown to a person; a program is given all of them.
+const SHOWN: usize = 50;
+
+/// Reads a file into JSON. What is wrong with its syntax is a problem like any other.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Result<Value, Vec<Problem>>> {
+    let unreadable = |error: std::io::Error| invalid(format!("{} cannot be read: {error}", path.display()));
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES {
+        return Err(invalid(format!("{} has more than {} MiB", path.display(), FILE_BYTES / 1024 / 1024)));
+    }
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err(invalid(format!("{} is not a text in UTF-8", path.display())));
+    };
+    let parsed = match is_yaml(path, &text) {
+        true => parse_yaml(&text).map_err(|message| format!("not YAML: {message}")),
+        false => serde_json::from_str(&text).map(|Strict(value)| value).map_err(|error| format!("not JSON: {error}")),
+    };
+    Ok(parsed.map_err(|message| vec![Problem::at("", message)]))
+}
+
+/// By its extension; a file with another one is JSON if it begins like JSON.
+fn is_yaml(path: &Path, text: &str) -> bool {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => false,
+        Some("yaml" | "yml") => true,
+        _ => !text.trim_start().starts_with('{'),
+    }
+}
+
+fn parse_yaml(text: &str) -> Result<Value, String> {
+    let options = serde_saphyr::options! {
+        // `no` and `off` are words, not booleans.
+        strict_booleans: true,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            // The core's own limit speaks more clearly, so it is met first.
+            max_depth: 2 + JSON_DEPTH,
+            max_nodes: 4_000_000,
+            max_events: 8_000_000,
+        },
+        // A small file must not unfold into a large one.
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
+}
+
+/// The name that a file's workflow is saved under.
+pub(crate) fn name(path: &Path, given: Option<&str>) -> anyhow::Result<String> {
+    if let Some(name) = given {
+        if is_name(name) {
+            return Ok(name.to_owned());
+        }
+        let hint = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
+        return Err(invalid(format!("{name:?} cannot be a workflow's name: {hint}")));
+    }
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_lowercase();
+    let plain = stem.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' });
+    let name: String = plain.skip_while(|c| !c.is_ascii_alphanumeric()).take(128).collect();
+    Ok(if is_name(&name) { name } else { "workflow".to_owned() })
+}
+
+/// An error that lists the problems of a file: where, what, and what to do.
+pub(crate) fn refuse(path: &Path, problems: &[Problem]) -> anyhow::Error {
+    let mut message = format!("{} is not a valid workflow: {}", path.display(), text::count(problems.len(), "problem"));
+    for problem in problems.iter().take(SHOWN) {
+        let place = if problem.path.is_empty() { "/" } else { &problem.path };
+        let node = problem.node.as_ref().map(|node| format!(" (node {node:?})")).unwrap_or_default();
+        let _ = write!(message, "\n  {}{}: {}", text::safe(place), text::safe(&node), text::safe(&problem.message));
+        if let Some(hint) = &problem.hint {
+            let _ = write!(message, "\n      hint: {}", text::safe(hint));
+        }
+    }
+    if problems.len() > SHOWN {
+        let _ = write!(message, "\n  … and {} more; --json of `everstep validate` lists all", problems.len() - SHOWN);
+    }
+    invalid(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_s_name_becomes_the_workflow_s() {
+        let named = |path: &str| name(Path::new(path), None).unwrap();
+        assert_eq!(named("examples/Order Approval.v2.json"), "order-approval-v2");
+        assert_eq!(named("__x.yaml"), "x");
+        assert_eq!(named("été.yaml"), "t-");
+        assert_eq!(named("…"), "workflow");
+        assert!(name(Path::new("x.json"), Some("Not A Name")).is_err());
+    }
+}

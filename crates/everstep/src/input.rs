@@ -1,0 +1,40 @@
+//! A run's input, as it is given on the command line.
+
+use std::io::Read;
+
+use anyhow::Context;
+use everstep_core::limits::PAYLOAD_BYTES;
+use everstep_core::payload::Payload;
+
+use crate::exit::invalid;
+
+/// Reads JSON, `@FILE` or `-`. The engine checks what may be in it; here it must be JSON.
+pub(crate) fn read(given: &str) -> anyhow::Result<Payload> {
+    let (text, source) = match given {
+        "-" => (read_all(std::io::stdin().lock(), "standard input")?, "standard input"),
+        given => match given.strip_prefix('@') {
+            Some(path) => {
+                let file = std::fs::File::open(path).map_err(|error| invalid(error.to_string()));
+                (read_all(file.with_context(|| format!("reading the input from {path}"))?, path)?, path)
+            }
+            None => (given.to_owned(), "--input"),
+        },
+    };
+    Payload::from_json(text).map_err(|error| {
+        invalid(format!("the input from {source} is not JSON: {error}; give JSON, @FILE, or - for standard input"))
+    })
+}
+
+/// Reads at most a little more than an input may have, so that a wrong file does not fill the memory.
+fn read_all(reader: impl Read, source: &str) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    reader
+        .take(2 * PAYLOAD_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .map_err(|error| invalid(error.to_string()))
+        .with_context(|| format!("reading the input from {source}"))?;
+    if bytes.len() > PAYLOAD_BYTES {
+        return Err(invalid(format!("the input from {source} has more than {PAYLOAD_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| invalid(format!("the input from {source} is not UTF-8: {error}")))
+}

@@ -1,0 +1,20 @@
+//! Log lines, on standard error.
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::args::LogFormat;
+use crate::config::Log;
+use crate::exit::invalid;
+
+pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&log.filter)
+        .map_err(|error| invalid(format!("{:?} is no log filter: {error}; write info or debug", log.filter)))?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    match log.format {
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()).init(),
+        LogFormat::Json => lines.json().init(),
+    }
+    Ok(())
+}

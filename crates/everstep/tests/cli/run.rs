@@ -1,0 +1,237 @@
+//! `everstep run`.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Told, call, call_with_stdin, chain, chain_to, everstep, example, wait_for};
+
+/// A workflow that doubles its input, and says so.
+fn double() -> Value {
+    let code = "console.log('doubling', ctx.input.n); return ctx.input.n * 2";
+    let parameter = json!({"name": "n", "sourceVariable": "{{ctx.jsResult}}"});
+    chain_to(
+        &[json!({"id": "double", "type": "javascript", "config": {"code": code}})],
+        json!({"id": "end", "type": "end", "config": {"outputParameters": [parameter]}}),
+    )
+}
+
+#[test]
+fn a_completed_run_prints_its_output_and_nothing_else() {
+    let folder = Folder::new();
+    let file = folder.write("double.json", double().to_string());
+    let told = call(&["run", &file, "--input", r#"{"n": 21}"#]);
+    assert_eq!(told.exits(0).stdout, "{\"n\":42}\n");
+    told.says("started   double").says("log       double: doubling 21").says("completed double in ");
+    let told = call(&["run", &file, "--input", r#"{"n": 21}"#, "--quiet"]);
+    assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("{\"n\":42}\n", ""));
+}
+
+#[test]
+fn input_comes_from_the_command_line_a_file_or_standard_input() {
+    let folder = Folder::new();
+    let file = folder.write("double.json", double().to_string());
+    let input = folder.write("input.json", "{\n  \"n\": 4\n}\n");
+    assert_eq!(call(&["run", &file, "--input", &format!("@{input}")]).exits(0).json(), json!({"n": 8}));
+    assert_eq!(call_with_stdin(&["run", &file, "--input", "-"], b"{\"n\": 5}\n").exits(0).json(), json!({"n": 10}));
+}
+
+#[test]
+fn a_yaml_file_runs_as_its_json_does() {
+    let folder = Folder::new();
+    let text = "\
+nodes:
+  - {id: start, type: start}
+  - id: double
+    type: javascript
+    config:
+      code: |
+        const n = ctx.input.n
+        return n * 2
+  - id: end
+    type: end
+    config:
+      outputParameters:
+        - name: answer
+          sourceVariable: '{{ctx.jsResult}}'
+        - name: words
+          sourceVariable: [no, off, '1']
+edges:
+  - {source: start, target: double}
+  - {source: double, target: end}
+";
+    let file = folder.write("double.yaml", text);
+    let told = call(&["run", &file, "--input", r#"{"n": 3}"#]);
+    assert_eq!(told.exits(0).json(), json!({"answer": 6, "words": ["no", "off", "1"]}));
+}
+
+#[test]
+fn a_failed_run_tells_why_and_exits_with_one() {
+    let folder = Folder::new();
+    let broken = json!({
+        "id": "broken",
+        "type": "javascript",
+        "config": {"code": "console.log('about to'); throw new Error('out of \\u001b[31morder')"},
+        "retry": {"maxAttempts": 2, "baseMs": 100},
+    });
+    let file = folder.write("broken.json", chain(&[broken]).to_string());
+    let told = call(&["run", &file]);
+    told.exits(1)
+        .says("log       broken: about to")
+        .says("failed    broken (attempt 1)")
+        .says("retrying  broken in 100 ms")
+        .says("failed    broken (attempt 2)")
+        .says(" failed: JAVASCRIPT_ERROR: ");
+    assert_eq!(told.stdout, "");
+    assert!(!told.stderr.contains('\u{1b}'), "what a workflow says cannot command a terminal");
+    let told = call(&["run", &example("shapes/error_path.json"), "--quiet"]);
+    told.exits(1).says("END_ERROR");
+}
+
+#[test]
+fn an_invalid_file_is_not_run() {
+    let folder = Folder::new();
+    let file = folder.write("bad.json", json!({"nodes": [{"id": "s", "type": "start", "x": 1}]}).to_string());
+    let told = call(&["run", &file, "--data", &folder.at("data")]);
+    told.exits(2).says("/nodes/0/x (node \"s\"): unknown field \"x\"").says("no end node");
+    assert!(!folder.path().join("data").exists(), "nothing was begun");
+}
+
+#[test]
+fn an_invalid_input_is_refused() {
+    let folder = Folder::new();
+    let file = folder.write("double.json", double().to_string());
+    let refused = |input: &str| -> Told {
+        let told = call(&["run", &file, "--input", input]);
+        told.exits(2);
+        told
+    };
+    refused("{n: 1}").says("the input from --input is not JSON");
+    refused("").says("not JSON");
+    refused("@no-such-file").says("No such file");
+    refused(r#"{"n": "a\u0000b"}"#).says("NUL");
+    refused(&format!("{}{}", "[".repeat(101), "]".repeat(101))).says("nested deeper than 100 levels");
+    let large = json!({"n": "x".repeat(1024 * 1024)}).to_string();
+    call_with_stdin(&["run", &file, "--input", "-"], large.as_bytes()).exits(2).says("more than 1048576 bytes");
+    let input = folder.write("large.json", &large);
+    call(&["run", &file, "--input", &format!("@{input}")]).exits(2).says("more than 1048576 bytes");
+    let nested = "[".repeat(500_000) + &"]".repeat(500_000);
+    call_with_stdin(&["run", &file, "--input", "-"], nested.as_bytes()).exits(2).says("nested deeper than");
+    call_with_stdin(&["run", &file, "--input", "-"], b"\"\xff\"").exits(2).says("not UTF-8");
+}
+
+#[test]
+fn a_text_with_a_nul_character_passes_through_a_run() {
+    let folder = Folder::new();
+    let parameter = json!({"name": "text", "sourceVariable": "{{ctx.jsResult}}"});
+    let definition = chain_to(
+        &[json!({"id": "nul", "type": "javascript", "config": {"code": "return 'a' + String.fromCharCode(0)"}})],
+        json!({"id": "end", "type": "end", "config": {"outputParameters": [parameter]}}),
+    );
+    let file = folder.write("nul.json", definition.to_string());
+    let told = call(&["run", &file, "--data", &folder.at("data"), "--key", "k"]);
+    assert_eq!(told.exits(0).json(), json!({"text": "a\0"}));
+    let again = call(&["run", &file, "--data", &folder.at("data"), "--key", "k"]);
+    assert_eq!(again.exits(0).json(), json!({"text": "a\0"}));
+}
+
+#[test]
+fn a_key_leads_to_the_same_run_again() {
+    let folder = Folder::new();
+    let file = folder.write("double.json", double().to_string());
+    let data = folder.at("data");
+    let run = |input: &str, key: &str| call(&["run", &file, "--data", &data, "--key", key, "--input", input]);
+    assert_eq!(run(r#"{"n": 1}"#, "a").exits(0).json(), json!({"n": 2}));
+    let again = run(r#"{"n": 100}"#, "a");
+    assert_eq!(again.exits(0).says("has that key").json(), json!({"n": 2}));
+    assert_eq!(run(r#"{"n": 100}"#, "b").exits(0).json(), json!({"n": 200}));
+    call(&["run", &file, "--key", "a"]).exits(2).says("--data");
+    run("{}", &"k".repeat(256)).exits(2).says("1 to 255 characters");
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_was() {
+    let folder = Folder::new();
+    let definition = chain_to(
+        &[
+            json!({"id": "first", "type": "javascript", "config": {"code": "return Math.random()"}}),
+            json!({"id": "pause", "type": "delay", "config": {"delaySeconds": 2}}),
+        ],
+        json!({"id": "end", "type": "end", "config": {
+            "outputParameters": [{"name": "first", "sourceVariable": "{{ctx.jsResult}}"}],
+        }}),
+    );
+    let file = folder.write("slow.json", definition.to_string());
+    let data = folder.at("data");
+    let args = ["run", &file, "--data", &data, "--key", "k"];
+    let mut command = everstep();
+    let child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let database = folder.path().join("data/everstep.db");
+    let output = || -> Option<Vec<u8>> {
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = rusqlite::Connection::open_with_flags(&database, flags).ok()?;
+        let sql = "select payload from journal where step = 'first' and kind = 3";
+        connection.query_row(sql, [], |row| row.get(0)).ok()
+    };
+    let before = wait_for("the first step", output);
+    crate::serve::send(&child, "INT");
+    let told = Told::from(child.wait_with_output().unwrap());
+    told.exits(130).says("is kept and goes on with: everstep run").says("--key k");
+    assert_eq!(told.stdout, "");
+    let told = call(&args);
+    let first = told.exits(0).json()["first"].clone();
+    let before: Value = serde_json::from_slice(&before).unwrap();
+    assert_eq!(first, before["output"], "what was done is not done again");
+}
+
+#[test]
+fn a_data_folder_belongs_to_one_process() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    let server = crate::serve::Server::start(&data);
+    let file = folder.write("double.json", double().to_string());
+    let holder = format!("is in use by process {}", server.id());
+    call(&["run", &file, "--data", &data]).exits(3).says(&holder).says("--data");
+    call(&["serve", "--listen", "127.0.0.1:0", "--data", &data]).exits(3).says(&holder);
+    call(&["load", &file, "--data", &data, "--runs", "1"]).exits(3).says(&holder);
+    server.stop();
+    call(&["run", &file, "--data", &data, "--input", r#"{"n": 1}"#]).exits(0);
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_told_so() {
+    let folder = Folder::new();
+    let file = folder.write("double.json", double().to_string());
+    let not_a_folder = format!("{file}/data");
+    call(&["run", &file, "--data", &not_a_folder]).exits(3).says("cannot be used").says(&not_a_folder);
+}
+
+#[test]
+fn settings_that_mean_nothing_are_refused() {
+    let folder = Folder::new();
+    let file = folder.write("double.json", double().to_string());
+    let settings = folder.write("everstep.toml", "[engine]\nmax_active_rnus = 3\n");
+    call(&["--config", &settings, "validate", &file]).exits(2).says("unknown field `max_active_rnus`").says("line 2");
+    call(&["--config", "no-such.toml", "validate", &file]).exits(2).says("no-such.toml");
+    let settings = folder.write("everstep.toml", "[engine]\npark_after = \"soon\"\n");
+    call(&["--config", &settings, "validate", &file]).exits(2).says("\"soon\" is no duration");
+    let told: Told = everstep().args(["validate", &file]).env("EVERSTEP_DATTA", "x").output().unwrap().into();
+    told.exits(2).says("unknown variable EVERSTEP_DATTA");
+    call(&["validate", &file, "--log", "everstep=loud"]).exits(2).says("is no log filter");
+    call(&["validate", &file, "--loud"]).exits(2).says("--loud");
+}
+
+#[test]
+fn load_starts_many_runs_once() {
+    let folder = Folder::new();
+    let file = folder.write("double.json", double().to_string());
+    let args = ["load", &file, "--data", &folder.at("data"), "--runs", "50", "--input", r#"{"n": 1}"#];
+    let mut summary = call(&args).exits(0).json();
+    assert!(summary["seconds"].take().is_number());
+    assert_eq!(summary, json!({"started": 50, "existing": 0, "completed": 50, "failed": 0, "seconds": null}));
+    let mut summary = call(&args).exits(0).json();
+    summary["seconds"].take();
+    assert_eq!(summary, json!({"started": 0, "existing": 50, "completed": 50, "failed": 0, "seconds": null}));
+    let told = call(&["load", &example("shapes/error_path.json"), "--data", &folder.at("other"), "--runs", "3"]);
+    assert_eq!(told.exits(1).json()["failed"], 3);
+}
