@@ -253,6 +253,9 @@ impl Draft<'_> {
         if !values.value().is_object() {
             return Reply::Refused { code: "VALIDATION_ERROR", message: "expected an object of variables".into() };
         }
+        if values.value().get("input").is_some() {
+            return Reply::Refused { code: "VALIDATION_ERROR", message: "`input` is what the run was given".into() };
+        }
         if self.state.context_bytes() + values.size() > limits::CONTEXT_BYTES || values.size() > limits::PAYLOAD_BYTES {
             return Reply::Refused { code: "CONTEXT_TOO_LARGE", message: "the context would exceed its limit".into() };
         }

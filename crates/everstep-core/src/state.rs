@@ -290,6 +290,10 @@ impl State {
         let graph = workflow.graph();
         match event {
             Event::StepDispatched { attempt, dispatch, .. } => {
+                // Only a lost task and a step that is to be tried again are dispatched while they are open.
+                if self.open.get(step).is_some_and(|open| !matches!(open.doing, Doing::Task | Doing::Again)) {
+                    return None;
+                }
                 self.dispatched(step, *attempt, dispatch);
                 let items = match dispatch {
                     Dispatch::Body { items } => Some(items.as_slice()),

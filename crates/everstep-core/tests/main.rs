@@ -1,6 +1,11 @@
 //! The core, proved: decision texts, conditions, context, validation, laws and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
+mod codec;
+mod conditions;
+mod context;
 mod decisions;
+mod laws;
 mod support;
 mod validation;
+mod wild;

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::Started;
 use crate::error::Error;
-use crate::message::Mail;
+use crate::message::{Mail, Place};
 
 /// Where a run stands in its shard.
 pub(crate) enum Slot {
@@ -36,12 +36,14 @@ pub(crate) struct Loading {
     pub(crate) mailbox: VecDeque<Mail>,
     /// Tasks that went on while the run was reloaded.
     pub(crate) performing: Performing,
-    /// Whether the run is counted as active.
-    pub(crate) is_counted: bool,
+    /// The run's place, if it is counted as owned.
+    pub(crate) place: Option<Place>,
     /// Whether it was claimed after the reading began: what is read may be older.
     pub(crate) must_reload: bool,
     /// The seq at which an item was refused before.
     pub(crate) conflict: Option<u64>,
+    /// Why the run is to be paused before anything else is decided.
+    pub(crate) pause: Option<Failure>,
 }
 
 /// Open tasks that somebody performs, with their attempts.
@@ -108,7 +110,10 @@ pub(crate) struct Held {
     pub(crate) timer: Option<Timestamp>,
     pub(crate) snapshot_seq: u64,
     pub(crate) conflict: Option<u64>,
-    pub(crate) was_claimed: bool,
+    /// The run's place while it is owned.
+    pub(crate) place: Option<Place>,
+    /// The place of a claim that was made while the run was here: it must be read anew.
+    pub(crate) claim: Option<Place>,
     pub(crate) weight: usize,
 }
 
@@ -153,7 +158,8 @@ impl Held {
             timer: None,
             snapshot_seq: 0,
             conflict: None,
-            was_claimed: false,
+            place: None,
+            claim: None,
             weight: 0,
         }
     }

@@ -109,3 +109,31 @@ impl Shared {
         self.is_stopping.load(Ordering::Relaxed)
     }
 }
+
+/// A run's place among those that a node owns. Dropping it makes room.
+pub(crate) struct Place {
+    shared: Arc<Shared>,
+    claimer: mpsc::UnboundedSender<ToClaimer>,
+}
+
+impl Place {
+    /// Takes a place.
+    pub(crate) fn take(shared: &Arc<Shared>, claimer: &mpsc::UnboundedSender<ToClaimer>) -> Self {
+        shared.active.fetch_add(1, Ordering::SeqCst);
+        Self::adopt(shared, claimer)
+    }
+
+    /// Answers for a place that the claimer has counted.
+    pub(crate) fn adopt(shared: &Arc<Shared>, claimer: &mpsc::UnboundedSender<ToClaimer>) -> Self {
+        Self { shared: Arc::clone(shared), claimer: claimer.clone() }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.active.fetch_sub(1, Ordering::SeqCst);
+        if self.shared.has_backlog.load(Ordering::SeqCst) {
+            let _ = self.claimer.send(ToClaimer::Room);
+        }
+    }
+}

@@ -26,7 +26,7 @@ use crate::engine::Started;
 use crate::error::Error;
 use crate::held::{self, Becomes, Decided, Flight, Held, Loading, Slot, Tenure};
 use crate::library::Library;
-use crate::message::{Mail, Proposal, ShardSender, Shared, StartRequest, ToClaimer, ToShard, Verdict};
+use crate::message::{Mail, Place, Proposal, ShardSender, Shared, StartRequest, ToClaimer, ToShard, Verdict};
 use crate::options::Options;
 use crate::perform::{Dispatcher, Job};
 use crate::ports::World;
@@ -156,7 +156,7 @@ impl Shard {
         }
         flight.start = Some(reply);
         held.flight = Some(flight);
-        self.shared.active.fetch_add(1, Ordering::SeqCst);
+        held.place = Some(self.place());
         self.runs.insert(run, Slot::Held(Box::new(held)));
         self.submit(item, bytes);
     }
@@ -191,30 +191,20 @@ impl Shard {
     }
 
     fn claimed(&mut self, run: RunId) {
+        let place = Place::adopt(&self.shared, &self.claimer);
         match self.runs.get_mut(&run) {
-            None => self.load(run, Loading { is_counted: true, ..Loading::default() }),
+            None => self.load(run, Loading { place: Some(place), ..Loading::default() }),
             Some(Slot::Loading(loading)) => {
                 loading.must_reload = true;
-                self.count_claim(run);
+                loading.place = Some(place);
             }
-            // It visits here to answer an input, and was claimed meanwhile.
-            Some(Slot::Held(held)) => {
-                held.was_claimed = true;
-                self.count_claim(run);
-            }
+            // It visits here to answer an input, or is about to be parked, and was claimed meanwhile.
+            Some(Slot::Held(held)) => held.claim = Some(place),
         }
     }
 
-    /// The claimer has counted a run that may be counted here too.
-    fn count_claim(&mut self, run: RunId) {
-        let is_counted = match self.runs.get_mut(&run) {
-            Some(Slot::Loading(loading)) => std::mem::replace(&mut loading.is_counted, true),
-            Some(Slot::Held(held)) => held.tenure == Tenure::Owned,
-            None => false,
-        };
-        if is_counted {
-            self.shared.active.fetch_sub(1, Ordering::SeqCst);
-        }
+    fn place(&self) -> Place {
+        Place::take(&self.shared, &self.claimer)
     }
 
     /// Reads a run's journal, beside this loop.
@@ -251,11 +241,7 @@ impl Shard {
 
     fn hold(&mut self, run: RunId, mut held: Held, loading: Loading, loaded: Loaded) {
         let is_owned = held.tenure == Tenure::Owned;
-        match (loading.is_counted, is_owned) {
-            (false, true) => _ = self.shared.active.fetch_add(1, Ordering::SeqCst),
-            (true, false) => self.free_place(),
-            _ => {}
-        }
+        held.place = is_owned.then(|| loading.place.unwrap_or_else(|| self.place()));
         held.performing = loading.performing;
         held.performing.keep_open(&held.state);
         held.conflict = loading.conflict;
@@ -271,6 +257,9 @@ impl Shard {
             }
         }
         held.mailbox.extend(loading.mailbox);
+        if let Some(reason) = loading.pause {
+            held.mailbox.push_front(Mail::of(Input::Pause { reason: Some(reason) }));
+        }
         if planted::is_planted(Bug::TimerLostOnReload) {
             held.timer = held.state.next_due();
         }
@@ -280,9 +269,6 @@ impl Shard {
     }
 
     fn give_up(&mut self, loading: Loading, error: &Error) {
-        if loading.is_counted {
-            self.free_place();
-        }
         for mail in loading.mailbox {
             mail.answer(Err(error.clone()));
         }
@@ -324,14 +310,6 @@ impl Shard {
         self.give_up(loading, &error);
     }
 
-    /// A run left memory: whoever waits for room may come.
-    fn free_place(&self) {
-        self.shared.active.fetch_sub(1, Ordering::SeqCst);
-        if self.shared.has_backlog.load(Ordering::SeqCst) {
-            let _ = self.claimer.send(ToClaimer::Room);
-        }
-    }
-
     /// Takes all waiting inputs of one run through the core and hands one item to the committer.
     fn advance(&mut self, run: RunId) {
         let now = self.world.clock.now();
@@ -371,15 +349,14 @@ impl Shard {
 
     /// Nothing is left to decide: a visitor leaves, an owned run waits for its timer.
     fn rest(&mut self, run: RunId) {
-        let Some(Slot::Held(held)) = self.runs.get(&run) else { return };
-        if held.tenure == Tenure::Visiting {
-            let was_claimed = held.was_claimed;
-            self.forget(run);
-            if was_claimed {
-                self.load(run, Loading { is_counted: true, ..Loading::default() });
-            }
-        } else {
-            self.set_timer(run);
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if held.tenure == Tenure::Owned {
+            return self.set_timer(run);
+        }
+        let claim = held.claim.take();
+        self.forget(run);
+        if claim.is_some() {
+            self.load(run, Loading { place: claim, ..Loading::default() });
         }
     }
 
@@ -393,10 +370,9 @@ impl Shard {
                     let _ = reply.send(Ok(Started { run: winner, created: false }));
                 }
                 self.forget(run);
-                self.free_place();
             }
             Verdict::Stored(Outcome::Conflict) => self.conflict(run, flight),
-            Verdict::Stored(Outcome::Lost) => self.reload(run, flight, None),
+            Verdict::Stored(Outcome::Lost) => self.reload(run, flight, None, None),
             Verdict::Refused(message) => self.refused(run, flight, message),
             Verdict::Full(message) => self.abandon(run, flight, &Error::Full(message)),
             Verdict::Fenced => self.abandon(run, flight, &Error::Stopping),
@@ -406,18 +382,18 @@ impl Shard {
     /// The item is durable: answer, dispatch, and go on.
     fn applied(&mut self, run: RunId, flight: Flight) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
-        let was_counted = held.tenure == Tenure::Owned;
+        let was_owned = held.tenure == Tenure::Owned;
         held.tenure = if flight.becomes == Becomes::Owned { Tenure::Owned } else { Tenure::Visiting };
         held.status = flight.status;
         held.conflict = None;
         held.performing.keep_open(&held.state);
-        let is_counted = held.tenure == Tenure::Owned;
+        let is_owned = held.tenure == Tenure::Owned;
         // What was open while nobody owned the run, or while it was paused or over, is performed by nobody.
         let is_woken = flight
             .answered
             .iter()
             .any(|(mail, reply)| reply.is_accepted() && matches!(mail.input, Input::Resume | Input::Retry));
-        if is_counted && (!was_counted || is_woken) {
+        if is_owned && (!was_owned || is_woken) {
             let fresh: BTreeSet<_> = flight.dispatched.iter().cloned().collect();
             held.find_lost_tasks();
             held.mailbox.retain(|mail| match &mail.input {
@@ -425,10 +401,10 @@ impl Shard {
                 _ => true,
             });
         }
-        match (was_counted, is_counted) {
-            (true, false) => self.free_place(),
-            (false, true) => _ = self.shared.active.fetch_add(1, Ordering::SeqCst),
-            _ => {}
+        if !is_owned {
+            held.place = None;
+        } else if held.place.is_none() {
+            held.place = Some(Place::take(&self.shared, &self.claimer));
         }
         if let Some(reply) = flight.start {
             let _ = reply.send(Ok(Started { run, created: true }));
@@ -477,19 +453,19 @@ impl Shard {
 
     /// Another entry stands where ours should: read the journal and decide again.
     fn conflict(&mut self, run: RunId, flight: Flight) {
-        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        let Some(Slot::Held(held)) = self.runs.get(&run) else { return };
         let seq = flight.first_seq;
-        if held.conflict == Some(seq) {
+        let pause = (held.conflict == Some(seq)).then(|| {
             let message = format!("entry {seq} was refused again after a reload");
             let reason = Failure::fatal(code::JOURNAL_CONFLICT, message);
             tracing::error!(%run, %reason, "paused");
-            held.mailbox.push_front(Mail::of(Input::Pause { reason: Some(reason) }));
-        }
-        self.reload(run, flight, Some(seq));
+            reason
+        });
+        self.reload(run, flight, Some(seq), pause);
     }
 
     /// Forgets a run's state and reads it anew, keeping its inputs and its tasks.
-    fn reload(&mut self, run: RunId, flight: Flight, conflict: Option<u64>) {
+    fn reload(&mut self, run: RunId, flight: Flight, conflict: Option<u64>, pause: Option<Failure>) {
         if let Some(reply) = flight.start {
             let _ = reply.send(Err(Error::Unavailable("the run's id is taken; start it again".to_owned())));
         }
@@ -497,8 +473,8 @@ impl Shard {
         let mut mailbox: VecDeque<_> =
             flight.answered.into_iter().map(|(mail, _)| mail).filter(|mail| !is_own(&mail.input)).collect();
         mailbox.extend(held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)));
-        let is_counted = held.tenure == Tenure::Owned || held.was_claimed;
-        self.load(run, Loading { mailbox, performing: held.performing, is_counted, must_reload: false, conflict });
+        let place = held.claim.or(held.place);
+        self.load(run, Loading { mailbox, performing: held.performing, place, must_reload: false, conflict, pause });
     }
 
     /// The database refuses this item for ever: the run fails without the payload that it cannot store.
@@ -516,8 +492,8 @@ impl Shard {
         let failure = Failure::fatal(code::STORE_REFUSED, message);
         let mut mailbox = VecDeque::from([Mail::of(Input::Fail { failure })]);
         mailbox.extend(held.mailbox);
-        let is_counted = held.tenure == Tenure::Owned || held.was_claimed;
-        self.load(run, Loading { mailbox, performing: held.performing, is_counted, ..Loading::default() });
+        let place = held.claim.or(held.place);
+        self.load(run, Loading { mailbox, performing: held.performing, place, ..Loading::default() });
     }
 
     /// Drops a run and tells everybody who waits for it.
@@ -529,9 +505,6 @@ impl Shard {
             mail.answer(Err(error.clone()));
         }
         let Some(held) = self.take_out(run) else { return };
-        if held.tenure == Tenure::Owned || held.was_claimed {
-            self.free_place();
-        }
         for mail in held.mailbox {
             mail.answer(Err(error.clone()));
         }

@@ -300,3 +300,20 @@ async fn a_result_that_arrives_twice_dispatches_nothing_twice() {
     assert!(dispatched.values().all(|times| *times == 1), "{dispatched:?}");
     fixture.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_costs_one_call_to_the_store() {
+    let fixture = Fixture::new().await;
+    fixture.publish_shape("deep_chain").await;
+    // The second run finds the workflow compiled.
+    for _ in 0..2 {
+        let store = &fixture.engine.world().store;
+        let before = store.calls();
+        let run = fixture.start("deep_chain").await;
+        fixture.wait(run).await;
+        let calls = store.calls() - before;
+        // Twenty results, the start, its workflow, and what `wait` reads.
+        assert!(calls <= 20 + 6, "{calls} calls for 20 steps");
+    }
+    fixture.stop().await;
+}

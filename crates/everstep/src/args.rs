@@ -92,6 +92,9 @@ pub(crate) struct RunArgs {
     /// Show nothing of the run but its output, or why it failed.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) engine: EngineSettings,
 }
 
 /// Check a workflow file and report every problem in it.
@@ -186,7 +189,7 @@ pub(crate) struct SimArgs {
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogSettings {
     /// What to log on standard error: error, warn, info, debug, trace, or a filter such as
-    /// everstep_engine=debug,info. RUST_LOG is read where this is not given [default: info for serve, else warn].
+    /// everstep_engine=debug,info. RUST_LOG is read where this is not given [default: info for serve, off for sim, else warn].
     #[arg(
         long,
         global = true,

@@ -57,10 +57,16 @@ impl Config {
         let (server, engine) = match &cli.command {
             Command::Serve(args) => (args.server.clone(), args.engine.clone()),
             Command::Load(args) => (ServerSettings::default(), args.engine.clone()),
-            Command::Run(_) | Command::Validate(_) | Command::Bench(_) | Command::Sim(_) => Default::default(),
+            Command::Run(args) => (ServerSettings::default(), args.engine.clone()),
+            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) => Default::default(),
         };
         let rust_log = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
-        let default_log = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
+        let default_log = match cli.command {
+            Command::Serve(_) => "info",
+            // Its faults are what it is about.
+            Command::Sim(_) => "off",
+            Command::Run(_) | Command::Validate(_) | Command::Load(_) | Command::Bench(_) => "warn",
+        };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
             format: cli.log.log_format.or(file.log.log_format).unwrap_or_default(),

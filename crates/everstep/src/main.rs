@@ -9,6 +9,7 @@ mod exit;
 mod input;
 mod live;
 mod logging;
+mod output;
 mod signals;
 mod steps;
 mod strict;
@@ -45,7 +46,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Serve(_) => commands::serve::run(&config).await,
             Command::Load(args) => commands::load::run(args, &config).await,
             Command::Bench(args) => bench::run(args).await,
-            Command::Sim(args) => Ok(commands::sim::run(&args)),
+            Command::Sim(args) => commands::sim::run(&args),
         }
     });
     // A script that does not let go of its thread must not keep the process.

@@ -12,7 +12,7 @@ use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 
 /// Nearest names are looked for until there are this many problems: a definition may be large and all wrong.
-const HINTED_PROBLEMS: usize = 100;
+const HINTED_PROBLEMS: usize = 20;
 
 /// Reads, checks and compiles a definition.
 pub fn compile(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {

@@ -247,7 +247,10 @@ impl Progress {
     pub(crate) fn dispatched(&mut self, graph: &Graph, place: &Place, items: Option<&[Payload]>) -> Option<()> {
         if !self.scopes.contains_key(&place.path) {
             let (owner, iteration) = place.path.owner()?;
-            let repeat = self.repeats.get_mut(&owner).filter(|repeat| repeat.next == iteration)?;
+            let repeat = self.repeats.get_mut(&owner)?;
+            if repeat.next != iteration || repeat.pace == Pacing::Waits {
+                return None;
+            }
             repeat.items.get(iteration as usize)?;
             repeat.running.insert(iteration);
             repeat.next += 1;
@@ -279,6 +282,9 @@ impl Progress {
         handle: Option<&str>,
     ) -> Option<()> {
         let node = graph.node(place.node);
+        if self.repeats.get(place).is_some_and(|repeat| !repeat.running.is_empty()) {
+            return None;
+        }
         let cell = self.cell_mut(graph, place).filter(|cell| cell.stage == Stage::Open)?;
         cell.stage = Stage::Completed;
         cell.output = non_null(output.clone());

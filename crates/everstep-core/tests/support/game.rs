@@ -1,6 +1,7 @@
 //! Plays one run, holding up the laws after every item.
 
-use everstep_core::decide::decide;
+use everstep_core::codec;
+use everstep_core::decide::{decide, record};
 use everstep_core::event::Entry;
 use everstep_core::ids::RunId;
 use everstep_core::input::{Input, Reply};
@@ -52,6 +53,23 @@ impl Game {
         (written, decision.reply)
     }
 
+    /// Records an input and leaves what follows for later.
+    pub(crate) fn record(&mut self, input: Input) {
+        let entries = record(&self.workflow, &mut self.state, input, self.now, &self.evaluate);
+        self.take(entries, true, &mut Vec::new());
+    }
+
+    /// Forgets everything but the journal, as it was written, and reads it again.
+    pub(crate) fn reload(&mut self) {
+        let mut state = State::new(self.state.run);
+        for entry in &self.journal {
+            let event = codec::decode(entry.seq, codec::encode(&entry.event)).unwrap();
+            state.apply(&self.workflow, &Entry { event, ..entry.clone() }).unwrap();
+        }
+        assert!(state == self.state, "a reload is the state:\n{state:?}\n{:?}", self.state);
+        self.state = state;
+    }
+
     fn take(&mut self, entries: Vec<Entry>, has_more: bool, written: &mut Vec<Entry>) {
         for entry in &entries {
             let before = self.shadow.status();
@@ -65,7 +83,8 @@ impl Game {
         written.extend(entries);
         // Checking looks at the whole journal: long ones are checked now and then, and at their end.
         if self.journal.len() >= self.next_check || (self.state.has_ended() && !written.is_empty()) {
-            self.next_check = if self.journal.len() < 500 { 0 } else { self.journal.len() * 2 };
+            let size = self.journal.len() + self.workflow.graph().nodes().len() + self.state.weight() / 1_000;
+            self.next_check = if size < 500 { 0 } else { size * 2 };
             self.check(has_more);
         }
     }

@@ -1,6 +1,7 @@
 //! What the core's tests share.
 
 mod game;
+mod graphs;
 mod random;
 mod text;
 
@@ -12,7 +13,8 @@ use everstep_expressions::Expressions;
 use serde_json::Value;
 
 pub(crate) use self::game::Game;
-pub(crate) use self::random::Random;
+pub(crate) use self::graphs::Plan;
+pub(crate) use self::random::{Random, often};
 pub(crate) use self::text::{definition, play};
 
 /// The acting kinds of the tests: `noop` takes any config, `javascript` as the product's one, `ask` has a handle

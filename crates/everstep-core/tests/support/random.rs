@@ -29,3 +29,9 @@ impl Random {
         &choices[self.below(choices.len())]
     }
 }
+
+/// How often something random is tried: `SOAK=100 cargo test -p everstep-core --release` takes a longer look.
+pub(crate) fn often(times: u64) -> u64 {
+    let soak = std::env::var_os("SOAK").and_then(|text| text.to_str()?.parse().ok());
+    times * soak.unwrap_or(1)
+}

@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::input::Input;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::NewStart;
 use everstep_store::sqlite::Database;
-use everstep_store::{Gate, Item, Message, NewRun, Projection, RunRow, Wait};
+use everstep_store::{Gate, InboxId, Item, Message, NewRun, Outcome, Projection, RunRow};
+use futures_util::future::{self, Either};
 use serde_json::json;
 
 use super::executor::{Executor, Step};
@@ -107,8 +108,8 @@ impl Game {
     }
 
     fn drive(&mut self, most_polls: u64) -> Result<(), String> {
-        let storm = self.executor.with_random(|random| random.between(500, 8_000));
-        let crash_every = self.executor.with_random(|random| random.between(150, 3_000)) as usize;
+        let storm = self.executor.with_random(|random| random.between(100, 1_500));
+        let crash_every = self.executor.with_random(|random| random.between(40, 800)) as usize;
         let mut progress = (0, self.executor.now());
         loop {
             let polls = self.executor.polls();
@@ -118,13 +119,18 @@ impl Game {
                 self.server.crash();
                 self.server.boot();
             }
-            if is_storm && self.executor.with_random(|random| random.below(1_500)) == 0 {
+            if is_storm && self.executor.with_random(|random| random.below(700)) == 0 {
                 let by = self.executor.with_random(|random| random.between(1, 120));
                 self.executor.note(|| format!("the clock jumps by {by} s"));
                 self.executor.jump(Duration::from_secs(by));
             }
-            if !is_storm {
-                self.ledger.lock().expect("one thread").is_calm = true;
+            if !is_storm && !std::mem::replace(&mut self.ledger.lock().expect("one thread").is_calm, true) {
+                // A last death: what is restored now gets no more pushes from outside.
+                if self.executor.chance(50) {
+                    self.crashes += 1;
+                    self.server.crash();
+                    self.server.boot();
+                }
             }
             if let Step::Stuck = self.executor.step() {
                 return Err(format!("nothing is ready and nothing will be\n{}", self.open_runs()));
@@ -241,10 +247,7 @@ impl Person {
                 }
                 let input = match (row.status, luck) {
                     (Status::Completed | Status::Cancelled, _) => continue,
-                    (Status::Failed, 0..20) if !is_calm => {
-                        self.ledger.lock().expect("one thread").letters.retain(|(of, _)| *of != run);
-                        Input::Retry
-                    }
+                    (Status::Failed, 0..20) if !is_calm => Input::Retry,
                     (Status::Failed, _) => continue,
                     (Status::Paused, 0..40) => Input::Resume,
                     (Status::Paused, _) if is_calm => Input::Resume,
@@ -260,8 +263,13 @@ impl Person {
                     }
                     _ => Input::Signal { event: "person".into(), payload: Payload::from(json!({"ok": true})) },
                 };
+                let is_retry = input == Input::Retry;
                 // Whether it arrived is not known; people try again.
                 let _ = engine.send(run, input).await;
+                if is_retry {
+                    // A letter to the failed run was lost; its wait, opened again, gets another.
+                    self.ledger.lock().expect("one thread").letters.retain(|(of, _)| *of != run);
+                }
             }
             if let Some((run, input)) = result.filter(|_| !is_calm && self.executor.chance(50)) {
                 // A result that is delivered again.
@@ -289,34 +297,34 @@ struct Post {
 
 impl Post {
     async fn deliver(self) {
+        let mailbox = Arc::clone(&self.ledger.lock().expect("one thread").mailbox);
         loop {
-            let millis = self.executor.with_random(|random| {
-                let longest = *random.pick(&[20, 500, 20_000]);
-                random.between(1, longest)
-            });
-            self.executor.sleep(Duration::from_millis(millis)).await;
+            let millis = self.executor.with_random(|random| random.between(100, 20_000));
+            let sleep = std::pin::pin!(self.executor.sleep(Duration::from_millis(millis)));
+            let urgent = std::pin::pin!(mailbox.notified());
+            let letters = match future::select(sleep, urgent).await {
+                Either::Left(_) => self.open_letters(),
+                Either::Right(_) => std::mem::take(&mut self.ledger.lock().expect("one thread").urgent),
+            };
             let mut has_posted = false;
-            for (run, wait) in self.open_letters() {
-                let letter = (run, wait.step.clone());
-                let is_new = !self.ledger.lock().expect("one thread").letters.contains(&letter);
-                if is_new && self.post(run, &wait.event) {
-                    self.ledger.lock().expect("one thread").letters.insert(letter);
+            for (run, step, event) in letters {
+                let is_new = !self.ledger.lock().expect("one thread").letters.contains(&(run, step.clone()));
+                if is_new && self.post(run, &event) {
+                    self.ledger.lock().expect("one thread").letters.insert((run, step));
                     has_posted = true;
                 }
             }
-            if has_posted {
-                self.executor.waver().await;
-                if let Some(engine) = self.server.engine() {
-                    engine.hint_inbox();
-                }
+            if has_posted && let Some(engine) = self.server.engine() {
+                engine.hint_inbox();
             }
         }
     }
 
-    fn open_letters(&self) -> Vec<(RunId, Wait)> {
+    fn open_letters(&self) -> Vec<(RunId, StepKey, String)> {
         let of_event = |n| {
             let event = format!("letter-wait{n}");
-            self.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, &event, 100)).unwrap_or_default()
+            let waits = self.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, &event, 100)).unwrap_or_default();
+            waits.into_iter().map(move |(run, wait)| (run, wait.step, event.clone())).collect::<Vec<_>>()
         };
         (0..40).flat_map(of_event).collect()
     }
@@ -357,7 +365,9 @@ impl Post {
             messages: vec![Message { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }],
         };
         self.store.direct(|db| {
-            db.join(sender, Duration::from_secs(60), None).and_then(|()| db.commit(sender, &[item])).is_ok()
+            let outcomes = db.join(sender, Duration::from_secs(60), None).and_then(|()| db.commit(sender, &[item]));
+            // A run that has ended gets no letters.
+            outcomes.is_ok_and(|outcomes| matches!(&outcomes[..], [Outcome::Applied(ids)] if ids[0] != InboxId(0)))
         })
     }
 }

@@ -32,7 +32,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { most_polls: 400_000, has_trace: false, bug: None }
+        Self { most_polls: 30_000, has_trace: false, bug: None }
     }
 }
 

@@ -9,6 +9,7 @@ use everstep_core::input::Input;
 use everstep_engine::{Engine, Options, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
+use tokio::sync::Notify;
 
 use super::executor::{Executor, Ports, Process};
 use super::handlers::Act;
@@ -24,6 +25,9 @@ pub(super) struct Ledger {
     pub(super) results: Vec<(RunId, Input)>,
     /// Letters that were sent: by run and step.
     pub(super) letters: BTreeSet<(RunId, StepKey)>,
+    /// Letter waits that were just opened: somebody writes at once.
+    pub(super) urgent: Vec<(RunId, StepKey, String)>,
+    pub(super) mailbox: Arc<Notify>,
     pub(super) violations: Vec<String>,
     pub(super) faults: u32,
     /// From then on nothing breaks any more, and every run must come to its end.

@@ -8,7 +8,7 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, Counts, Error, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome, Result, RunFilter, RunPage, RunRow,
+    Arrival, Change, Counts, Error, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome, Result, RunFilter, RunPage, RunRow,
     Snapshot, Store, StoredEntry, Wait, WorkflowRow,
 };
 
@@ -39,6 +39,20 @@ impl SimStore {
         call(&mut self.database.lock().expect("one thread"))
     }
 
+    /// Somebody answers a wait before the engine has heard that it is open.
+    fn see_letters(&self, items: &[Item]) {
+        for item in items {
+            for wait in &item.waits {
+                let Change::Open(wait) = wait else { continue };
+                if wait.event.starts_with("letter") && self.executor.chance(40) {
+                    let mut ledger = self.ledger.lock().expect("one thread");
+                    ledger.urgent.push((item.run, wait.step.clone(), wait.event.clone()));
+                    ledger.mailbox.notify_one();
+                }
+            }
+        }
+    }
+
     async fn call<T>(&self, name: &str, call: impl Fn(&mut Database) -> Result<T>) -> Result<T> {
         self.executor.waver().await;
         let is_calm = self.ledger.lock().expect("one thread").is_calm;
@@ -46,6 +60,8 @@ impl SimStore {
             _ if is_calm => Fault::None,
             0..2 => Fault::LostCall,
             2..4 => Fault::LostReply,
+            // A claim that is made twice answers the second time only: the same as a lost reply, and as such it is tried.
+            4..6 if name == "claim" => Fault::LostReply,
             4..6 => Fault::Doubled,
             _ => Fault::None,
         };
@@ -73,7 +89,7 @@ impl SimStore {
             self.executor.note(|| format!("{name}: {}", result.as_ref().map_or("failed", |_| "doubled")));
         }
         self.executor.waver().await;
-        if !is_calm && self.executor.chance(15) {
+        if self.executor.chance(15) {
             let millis = self.executor.with_random(|random| random.between(1, 400));
             self.executor.sleep(Duration::from_millis(millis)).await;
         }
@@ -109,7 +125,12 @@ impl Store for SimStore {
     }
 
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
-        self.call("commit", |db| db.commit(node, items)).await
+        self.call("commit", |db| {
+            let outcomes = db.commit(node, items)?;
+            self.see_letters(items);
+            Ok(outcomes)
+        })
+        .await
     }
 
     async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {

@@ -9,6 +9,8 @@ use everstep_engine::{Engine, NewStart};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+use super::process;
+
 /// How long a run may be silent before its row is looked at: it may have ended before it was watched.
 const SILENCE: Duration = Duration::from_secs(1);
 /// How long what is under way may take to end after a sample.
@@ -26,9 +28,24 @@ pub(super) struct Load {
 
 /// What a sample saw.
 pub(super) struct Driven {
-    pub(super) entries_per_second: f64,
+    pub(super) entries: Pace,
     /// The runs that ended, with the time from the request to the news of their end.
     pub(super) ended: Vec<(RunId, Duration)>,
+}
+
+/// How fast something is done, and what that takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) per_second: f64,
+    /// Microseconds of processor time for each, of the whole process. A busy machine changes it less than the speed.
+    pub(super) work: f64,
+}
+
+impl Pace {
+    pub(super) fn of(count: u64, time: Duration, work: Duration) -> Self {
+        let count = count as f64;
+        Self { per_second: count / time.as_secs_f64(), work: work.as_secs_f64() * 1e6 / count.max(1.0) }
+    }
 }
 
 #[derive(Default)]
@@ -46,14 +63,14 @@ pub(super) async fn drive(engine: &Engine, load: &Load) -> anyhow::Result<Driven
     }
     tokio::time::sleep(load.length / 4).await;
     tally.ended.lock().expect("no holder of the lock panics").clear();
-    let entries_per_second = rate_of(&tally.entries, load.length).await;
+    let entries = pace_of(&tally.entries, load.length).await?;
     let ended = std::mem::take(&mut *tally.ended.lock().expect("no holder of the lock panics"));
     if let Some(failed) = drivers.try_join_next() {
         failed??;
     }
     drivers.shutdown().await;
     engine.stop(GRACE).await?;
-    Ok(Driven { entries_per_second, ended })
+    Ok(Driven { entries, ended })
 }
 
 /// Starts one run after the other until it is aborted.
@@ -91,8 +108,8 @@ async fn follow(engine: &Engine, run: RunId, tally: &Tally) -> anyhow::Result<()
 }
 
 /// Starts runs for a sample without waiting for their ends, and stops the engine.
-/// Returns how many starts per second were answered.
-pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<f64> {
+/// Returns how fast starts were answered.
+pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<Pace> {
     let started = Arc::new(AtomicU64::new(0));
     let mut callers = JoinSet::new();
     for _ in 0..load.in_flight {
@@ -107,18 +124,19 @@ pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<f
         });
     }
     tokio::time::sleep(load.length / 4).await;
-    let rate = rate_of(&started, load.length).await;
+    let starts = pace_of(&started, load.length).await?;
     if let Some(failed) = callers.try_join_next() {
         return Err(failed?.into());
     }
     callers.shutdown().await;
     engine.stop(GRACE).await?;
-    Ok(rate)
+    Ok(starts)
 }
 
 /// How fast a counter rises.
-async fn rate_of(counter: &AtomicU64, length: Duration) -> f64 {
-    let (before, began) = (counter.load(Ordering::Relaxed), Instant::now());
+async fn pace_of(counter: &AtomicU64, length: Duration) -> anyhow::Result<Pace> {
+    let (count, work, began) = (counter.load(Ordering::Relaxed), process::scheduled_time()?, Instant::now());
     tokio::time::sleep(length).await;
-    (counter.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64()
+    let (count, time) = (counter.load(Ordering::Relaxed) - count, began.elapsed());
+    Ok(Pace::of(count, time, process::scheduled_time()?.saturating_sub(work)))
 }

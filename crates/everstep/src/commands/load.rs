@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::args::LoadArgs;
 use crate::config::Config;
 use crate::signals::Stop;
-use crate::{definition, exit, input, wire};
+use crate::{definition, exit, input, output, wire};
 
 const GRACE: Duration = Duration::from_secs(5);
 /// A run is looked at this often, besides when it ends: it may have been paused.
@@ -50,8 +50,15 @@ pub(crate) async fn run(args: LoadArgs, config: &Config) -> anyhow::Result<ExitC
     };
     let seconds = began.elapsed().as_secs_f64();
     engine.stop(GRACE).await.context("stopping the engine")?;
-    print(&summary, seconds);
-    Ok(ExitCode::from(if summary.failed == 0 { 0 } else { exit::FAILED }))
+    let Summary { started, existing, completed, failed } = summary;
+    output::print(json!({
+        "started": started,
+        "existing": existing,
+        "completed": completed,
+        "failed": failed,
+        "seconds": (seconds * 1_000.0).round() / 1_000.0,
+    }))?;
+    Ok(ExitCode::from(if failed == 0 { 0 } else { exit::FAILED }))
 }
 
 async fn start_all(engine: &Engine, name: &str, input: &Payload, args: &LoadArgs) -> anyhow::Result<Summary> {
@@ -90,14 +97,4 @@ async fn wait(engine: &Engine, run: RunId) -> anyhow::Result<Status> {
         // Whether it ended or the time is over: look at it again.
         let _ = tokio::time::timeout(LOOK, async { while watch.next().await.is_some() {} }).await;
     }
-}
-
-#[expect(clippy::print_stdout, reason = "this is the command's result")]
-fn print(summary: &Summary, seconds: f64) {
-    let Summary { started, existing, completed, failed } = summary;
-    let seconds = (seconds * 1_000.0).round() / 1_000.0;
-    println!(
-        "{}",
-        json!({"started": started, "existing": existing, "completed": completed, "failed": failed, "seconds": seconds})
-    );
 }

@@ -17,7 +17,7 @@ use crate::args::RunArgs;
 use crate::config::Config;
 use crate::live::Live;
 use crate::signals::Stop;
-use crate::{definition, exit, input, text, wire};
+use crate::{definition, exit, input, output, text, wire};
 
 /// How often the durations on a terminal are brought up to date.
 const TICK: Duration = Duration::from_millis(100);
@@ -151,7 +151,7 @@ async fn interrupt(engine: &Engine, args: &RunArgs, run: RunId) -> anyhow::Resul
 
 fn conclude(row: &RunRow) -> anyhow::Result<ExitCode> {
     if row.status == Status::Completed {
-        print(row.output.as_ref().map_or("null", |output| output.json()));
+        output::print(row.output.as_ref().map_or("null", |output| output.json()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let reason = row.error.as_ref().map(ToString::to_string);
@@ -161,9 +161,4 @@ fn conclude(row: &RunRow) -> anyhow::Result<ExitCode> {
     };
     eprintln!("run {} {}: {}", row.id, row.status, text::safe(&reason));
     Ok(ExitCode::from(exit::FAILED))
-}
-
-#[expect(clippy::print_stdout, reason = "this is the command's result")]
-fn print(json: &str) {
-    println!("{json}");
 }

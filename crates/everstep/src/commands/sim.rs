@@ -9,9 +9,9 @@ use everstep_testkit::sim::{self, Failure, Options, Report};
 use serde_json::json;
 
 use crate::args::SimArgs;
-use crate::exit;
+use crate::{exit, output};
 
-pub(crate) fn run(args: &SimArgs) -> ExitCode {
+pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
     let (first, count) = match args.seed {
         Some(seed) => (seed, 1),
         None => (args.from, args.seeds),
@@ -23,8 +23,17 @@ pub(crate) fn run(args: &SimArgs) -> ExitCode {
         let again = sim::play(failure.seed, &Options { has_trace: true, ..Options::default() });
         eprintln!("{}", again.err().as_deref().unwrap_or(failure));
     }
-    print(&total, failures.len(), began.elapsed().as_secs_f64());
-    ExitCode::from(if failures.is_empty() { 0 } else { exit::FAILED })
+    let Total { seeds, runs, entries, crashes, faults } = total;
+    output::print(json!({
+        "seeds": seeds,
+        "failures": failures.len(),
+        "runs": runs,
+        "entries": entries,
+        "crashes": crashes,
+        "faults": faults,
+        "seconds": (began.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0,
+    }))?;
+    Ok(ExitCode::from(if failures.is_empty() { 0 } else { exit::FAILED }))
 }
 
 #[derive(Default)]
@@ -74,17 +83,4 @@ fn play_all(first: u64, count: u64) -> (Total, Vec<Failure>) {
         }
     });
     found.into_inner().expect("no holder of the lock panics")
-}
-
-#[expect(clippy::print_stdout, reason = "this is the command's result")]
-fn print(total: &Total, failures: usize, seconds: f64) {
-    let Total { seeds, runs, entries, crashes, faults } = total;
-    let seconds = (seconds * 1_000.0).round() / 1_000.0;
-    println!(
-        "{}",
-        json!({
-            "seeds": seeds, "failures": failures, "runs": runs, "entries": entries,
-            "crashes": crashes, "faults": faults, "seconds": seconds,
-        })
-    );
 }

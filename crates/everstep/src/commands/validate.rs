@@ -2,17 +2,16 @@
 
 use std::process::ExitCode;
 
-use everstep_core::graph::Problem;
 use serde_json::json;
 
 use crate::args::ValidateArgs;
-use crate::{definition, text, wire};
+use crate::{definition, output, text, wire};
 
 pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
     let checked = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
     let problems = checked.as_ref().err().map_or(&[][..], Vec::as_slice);
     if args.json {
-        print(problems);
+        output::print(json!({"valid": problems.is_empty(), "problems": problems}))?;
         return Ok(ExitCode::from(if problems.is_empty() { 0 } else { 2 }));
     }
     match checked {
@@ -22,9 +21,4 @@ pub(crate) fn run(args: &ValidateArgs) -> anyhow::Result<ExitCode> {
         }
         Err(problems) => Err(definition::refuse(&args.file, &problems)),
     }
-}
-
-#[expect(clippy::print_stdout, reason = "this is the command's result")]
-fn print(problems: &[Problem]) {
-    println!("{}", json!({"valid": problems.is_empty(), "problems": problems}));
 }

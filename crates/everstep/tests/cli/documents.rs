@@ -107,3 +107,58 @@ fn every_command_of_the_documents_works() {
         }
     }
 }
+
+#[test]
+fn the_readme_shows_the_example_that_it_runs() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let example = std::fs::read_to_string(root().join("examples/hello.yaml")).unwrap();
+    let (_, code) = example.split_once('\n').unwrap();
+    assert!(readme.contains(code), "the first example of README.md is examples/hello.yaml without its first line");
+}
+
+/// The reference of the command line is what the binary says of itself.
+/// `BLESS=1 cargo test -p everstep documents` writes it anew.
+#[test]
+fn the_command_line_reference_is_what_the_binary_says() {
+    let help = |args: &[&str]| -> String {
+        let told: Told = everstep().args(args).arg("--help").env("COLUMNS", "100").output().unwrap().into();
+        let lines: Vec<_> = told.exits(0).stdout.lines().map(str::trim_end).collect();
+        lines.join("\n").trim_end().to_owned()
+    };
+    let mut page = "# Command line\n\nWhat `everstep --help` says, command by command.\n\n".to_owned();
+    page += &format!("```text\n{}\n```\n", help(&[]));
+    for command in ["run", "validate", "serve", "load", "bench", "sim"] {
+        page += &format!("\n## everstep {command}\n\n```text\n{}\n```\n", help(&[command]));
+    }
+    page += SETTINGS;
+    let path = root().join("docs/reference/cli.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(written, page, "docs/reference/cli.md is old: write it anew with BLESS=1");
+}
+
+const SETTINGS: &str = r#"
+## Settings file
+
+Named by `--config` or `EVERSTEP_CONFIG`.
+Every key has the name of its flag; an unknown key is an error.
+
+```toml
+[log]
+log = "info"
+log_format = "json"
+
+[server]
+listen = "127.0.0.1:7373"
+data = "/var/lib/everstep"
+shutdown_grace = "10s"
+
+[engine]
+max_active_runs = 4096
+max_state_mib = 256
+park_after = "30s"
+node_lease = "10s"
+```
+"#;

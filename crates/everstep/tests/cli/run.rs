@@ -28,6 +28,16 @@ fn a_completed_run_prints_its_output_and_nothing_else() {
 }
 
 #[test]
+fn a_reader_that_goes_away_is_told_of() {
+    let folder = Folder::new();
+    let file = folder.write("double.json", double().to_string());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let told: Told = everstep().args(["run", &file, "--quiet"]).stdout(writer).output().unwrap().into();
+    told.exits(3).says("printing the result");
+}
+
+#[test]
 fn input_comes_from_the_command_line_a_file_or_standard_input() {
     let folder = Folder::new();
     let file = folder.write("double.json", double().to_string());

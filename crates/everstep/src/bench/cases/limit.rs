@@ -3,151 +3,58 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use everstep_core::codec;
-use everstep_core::event::{Dispatch, Event, Outcome as StepOutcome};
-use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
-use everstep_core::payload::Payload;
-use everstep_core::status::Status;
-use everstep_core::time::Timestamp;
-use everstep_engine::{Clock, Random, SystemClock, SystemRandom};
-use everstep_store::{Gate, Item, NewEntry, NewRun, Outcome, Projection, Store};
-use serde_json::{Value, json};
+use everstep_store::{Gate, Item, Outcome, Store};
 
-use crate::bench::shapes;
+use super::steps::Steps;
+use crate::bench::drive::Pace;
+use crate::bench::process;
 
-/// As many items as the engine's committer takes at once.
-const MOST_ITEMS: usize = 512;
-/// Steps of a run, as in the chain that the engine is measured with.
-const STEPS: u64 = 10;
 const LEASE: Duration = Duration::from_secs(10);
 
 pub(super) struct Limit {
-    pub(super) entries_per_second: f64,
+    pub(super) entries: Pace,
     /// How long each commit took.
     pub(super) commits: Vec<Duration>,
 }
 
 /// Commits steps of `in_flight` runs, in batches as large as that allows, for `length` after a quarter of it.
 ///
-/// The next batch is made while one is written, and the commits that start runs are not counted:
+/// The next batch is made while one is written, and the time of commits that start runs is not counted:
 /// what is left is the store alone.
 pub(super) async fn measure(store: Arc<dyn Store>, in_flight: usize, length: Duration) -> anyhow::Result<Limit> {
-    let mut load = Load::new(in_flight);
-    store.join(load.node, LEASE, None).await?;
+    let mut steps = Steps::new(in_flight);
+    store.join(steps.node, LEASE, None).await?;
+    let mut batch = steps.next_batch();
     let warm = Instant::now() + length / 4;
-    let (mut entries, mut commits, mut spent) = (0, Vec::new(), Duration::ZERO);
-    let (node, mut batch) = (load.node, load.next_batch());
+    while Instant::now() < warm {
+        (batch, _) = commit(&*store, &mut steps, &batch).await?;
+    }
+    let (mut entries, mut uncounted, mut commits) = (0, 0, Vec::new());
+    let (mut spent, work) = (Duration::ZERO, process::scheduled_time()?);
     while spent < length {
-        let began = Instant::now();
-        let commit = async { (store.commit(node, &batch).await, began.elapsed()) };
-        let ((outcomes, took), next) = tokio::join!(commit, async { load.next_batch() });
-        let is_applied = outcomes?.iter().all(|outcome| matches!(outcome, Outcome::Applied(_)));
-        anyhow::ensure!(is_applied, "the store refused an item of the benchmark");
-        if began >= warm && batch.iter().all(|item| item.gate == Gate::Owned) {
-            entries += batch.iter().map(|item| item.entries.len()).sum::<usize>();
-            commits.push(took);
-            spent += took;
+        let (next, time) = commit(&*store, &mut steps, &batch).await?;
+        let written = batch.iter().map(|item| item.entries.len() as u64).sum::<u64>();
+        if batch.iter().all(|item| item.gate == Gate::Owned) {
+            entries += written;
+            commits.push(time);
+            spent += time;
+        } else {
+            uncounted += written;
         }
         batch = next;
     }
-    Ok(Limit { entries_per_second: entries as f64 / spent.as_secs_f64(), commits })
+    let work = process::scheduled_time()?.saturating_sub(work);
+    // Work cannot be told apart by commits, so it is shared out among all entries.
+    let entries = Pace { work: Pace::of(entries + uncounted, spent, work).work, ..Pace::of(entries, spent, work) };
+    Ok(Limit { entries, commits })
 }
 
-/// Runs in flight, in groups that are committed together and start together.
-struct Load {
-    node: NodeId,
-    clock: SystemClock,
-    random: SystemRandom,
-    groups: Vec<Group>,
-    next: usize,
-}
-
-struct Group {
-    runs: Vec<RunId>,
-    /// Steps that its runs have completed; `STEPS` when they are to be replaced.
-    done: u64,
-}
-
-impl Load {
-    fn new(in_flight: usize) -> Self {
-        let (clock, random) = (SystemClock::default(), SystemRandom::default());
-        let node = NodeId::new(clock.now(), random.next());
-        let ids: Vec<_> = (0..in_flight).map(|_| RunId::new(clock.now(), random.next())).collect();
-        let groups = ids.chunks(MOST_ITEMS).map(|runs| Group { runs: runs.to_vec(), done: STEPS }).collect();
-        Self { node, clock, random, groups, next: 0 }
-    }
-
-    fn next_batch(&mut self) -> Vec<Item> {
-        let place = self.next % self.groups.len();
-        self.next += 1;
-        let group = &mut self.groups[place];
-        let (now, random) = (self.clock.now(), &self.random);
-        let commit = || CommitId::new(now, random.next());
-        if group.done == STEPS {
-            group.done = 0;
-            group.runs.iter_mut().for_each(|run| *run = RunId::new(now, random.next()));
-            return group.runs.iter().map(|run| start(self.node, *run, commit(), now)).collect();
-        }
-        group.done += 1;
-        group.runs.iter().map(|run| step(*run, commit(), group.done, now)).collect()
-    }
-}
-
-fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
-    let input = Payload::from(shapes::input());
-    let new = NewRun {
-        workflow: "limit".to_owned(),
-        version: 1,
-        lane: String::new(),
-        key: None,
-        input: input.clone(),
-        parent: None,
-        tags: Payload::from(json!({})),
-        retention_days: 30,
-        is_test: false,
-        created_at: now,
-    };
-    let projection = Projection {
-        status: Status::Running,
-        owner: Some(node),
-        wake_at: Timestamp::NEVER,
-        output: None,
-        error: None,
-        ended_at: None,
-    };
-    let entries = entries(1, now, &[Event::RunStarted { input }, dispatched(1)]);
-    Item { gate: Gate::Start(Box::new(new)), projection: Some(projection), ..item(run, commit, entries) }
-}
-
-/// The item of a step in a chain: it is completed, and the next is dispatched.
-fn step(run: RunId, commit: CommitId, n: u64, now: Timestamp) -> Item {
-    let completed = Event::StepCompleted { step: key(n), attempt: 1, outcome: StepOutcome::of(Value::Null) };
-    item(run, commit, entries(2 * n + 1, now, &[completed, dispatched(n + 1)]))
-}
-
-fn item(run: RunId, commit: CommitId, entries: Vec<NewEntry>) -> Item {
-    Item {
-        commit,
-        run,
-        workspace: WorkspaceId::DEFAULT,
-        gate: Gate::Owned,
-        entries,
-        projection: None,
-        waits: Vec::new(),
-        taken: Vec::new(),
-        messages: Vec::new(),
-    }
-}
-
-fn entries(first: u64, now: Timestamp, events: &[Event]) -> Vec<NewEntry> {
-    let rows = events.iter().map(codec::encode);
-    (first..).zip(rows).map(|(seq, row)| NewEntry { seq, at: now, row }).collect()
-}
-
-fn dispatched(n: u64) -> Event {
-    Event::StepDispatched { step: key(n), attempt: 1, dispatch: Dispatch::Task }
-}
-
-fn key(n: u64) -> StepKey {
-    StepKey::from(format!("step-{n}"))
+/// Commits a batch. Returns the next one, and how long the store took.
+async fn commit(store: &dyn Store, steps: &mut Steps, batch: &[Item]) -> anyhow::Result<(Vec<Item>, Duration)> {
+    let (node, began) = (steps.node, Instant::now());
+    let commit = async { (store.commit(node, batch).await, began.elapsed()) };
+    let ((outcomes, time), next) = tokio::join!(commit, async { steps.next_batch() });
+    let is_applied = outcomes?.iter().all(|outcome| matches!(outcome, Outcome::Applied(_)));
+    anyhow::ensure!(is_applied, "the store refused an item of the benchmark");
+    Ok((next, time))
 }

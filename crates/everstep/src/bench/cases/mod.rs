@@ -8,6 +8,7 @@ mod limit;
 mod shape;
 mod sleeping;
 mod starts;
+mod steps;
 mod throughput;
 
 pub(super) use case::Case;

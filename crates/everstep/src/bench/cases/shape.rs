@@ -37,13 +37,15 @@ async fn measure_one(
         shape.name
     );
     let journals = Journals::read(&*engine.world().store, driven.ended.iter().map(|(run, _)| *run)).await?;
-    let per_entry = driven.entries_per_second / journals.entries as f64;
+    let entries = driven.entries.per_second;
+    let per_entry = entries / journals.entries as f64;
     let mut run_times: Vec<_> = driven.ended.iter().map(|(_, time)| *time).collect();
     let figures = Figures::of(shape.name, store, load.in_flight)
-        .with("entriesPerSecond", driven.entries_per_second, "1/s")
+        .with("entriesPerSecond", entries, "1/s")
         .with("stepsPerSecond", per_entry * journals.steps as f64, "1/s")
         .with("runsPerSecond", per_entry * journals.runs as f64, "1/s")
         .with_times("step", &mut journals.times())
-        .with_times("run", &mut run_times);
+        .with_times("run", &mut run_times)
+        .with("cpuPerEntry", driven.entries.work, "us");
     Ok(figures.list())
 }

@@ -27,7 +27,7 @@ async fn measure_rate(data: &Path, length: Duration) -> anyhow::Result<f64> {
     ground::sample(data, move |store| async move {
         let engine = ground::start_engine(store, WORKFLOW, &shapes::nothing()).await?;
         let load = Load { workflow: WORKFLOW, input: shapes::input(), in_flight: IN_FLIGHT, length };
-        drive::start_only(&engine, &load).await
+        Ok(drive::start_only(&engine, &load).await?.per_second)
     })
     .await
 }

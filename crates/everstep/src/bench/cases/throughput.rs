@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::case::SAMPLES;
 use super::limit;
 use crate::bench::args::Plan;
-use crate::bench::drive::{self, Load};
+use crate::bench::drive::{self, Load, Pace};
 use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::shapes::{self, CHAIN};
 use crate::bench::{ground, report};
@@ -21,24 +21,28 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         stores.push(measure_store(&plan.data, plan.length).await?);
         engines.push(measure_engine(&plan.data, plan.length).await?);
     }
-    let (store, engine) = (median(stores), median(engines));
+    let rate = |paces: &[Pace]| median(paces.iter().map(|pace| pace.per_second).collect());
+    let work = |paces: &[Pace]| median(paces.iter().map(|pace| pace.work).collect());
+    let (store, engine) = (rate(&stores), rate(&engines));
     let figures = Figures::of("throughput", plan.store.name(), IN_FLIGHT)
         .with("storeEntriesPerSecond", store, "1/s")
         .with("engineEntriesPerSecond", engine, "1/s")
-        .with("engineOfStore", engine / store, "ratio");
+        .with("engineOfStore", engine / store, "ratio")
+        .with("storeCpuPerEntry", work(&stores), "us")
+        .with("engineCpuPerEntry", work(&engines), "us");
     Ok(figures.list())
 }
 
-async fn measure_store(data: &Path, length: Duration) -> anyhow::Result<f64> {
+async fn measure_store(data: &Path, length: Duration) -> anyhow::Result<Pace> {
     let limit = ground::sample(data, move |store| limit::measure(store, IN_FLIGHT, length)).await?;
-    Ok(limit.entries_per_second)
+    Ok(limit.entries)
 }
 
-async fn measure_engine(data: &Path, length: Duration) -> anyhow::Result<f64> {
+async fn measure_engine(data: &Path, length: Duration) -> anyhow::Result<Pace> {
     let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: IN_FLIGHT, length };
     ground::sample(data, move |store| async move {
         let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
-        Ok(drive::drive(&engine, &load).await?.entries_per_second)
+        Ok(drive::drive(&engine, &load).await?.entries)
     })
     .await
 }

@@ -1,0 +1,190 @@
+//! Events as rows, and rows that were written long ago.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use everstep_core::codec::{self, Row};
+use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome};
+use everstep_core::failure::Failure;
+use everstep_core::ids::RunId;
+use everstep_core::law;
+use everstep_core::payload::Payload;
+use everstep_core::state::State;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_expressions::Expressions;
+use serde_json::{Value, json};
+
+use super::support::{Random, compile};
+
+/// Events of every kind, with every field in every shape.
+fn events() -> Vec<Event> {
+    let step = || "each[3].fetch".into();
+    let due = Timestamp::from_millis(1_700_000_000_123);
+    let dispatches = [
+        Dispatch::Task,
+        Dispatch::Instant,
+        Dispatch::Delay { due },
+        Dispatch::Wait { event: "order.paid".into(), pattern: Payload::from(json!({"id": 7})), due: None },
+        Dispatch::Wait { event: "ü".into(), pattern: Payload::from(json!({})), due: Some(due) },
+        Dispatch::Body { items: vec![] },
+        Dispatch::Body { items: vec![Payload::null(), Payload::from(json!([1, {"a": "b"}]))] },
+    ];
+    let outcomes = [
+        Outcome::default(),
+        Outcome::of(json!({"a": [1.5, null, "x"]})),
+        Outcome::of(json!("text")).by("timeout"),
+        Outcome { logs: vec!["one".into(), "two\n".into()], ..Outcome::of(json!(5)) },
+    ];
+    let failures = [Failure::fatal("A", "no"), Failure::transient("B", "später")];
+    let mut events = vec![
+        Event::RunStarted { input: Payload::from(json!({"x": 1})) },
+        Event::RunStarted { input: Payload::null() },
+        Event::StepSkipped { step: step() },
+        Event::TimerSet { step: step(), attempt: 2, due },
+        Event::TimerFired { step: step(), attempt: 2 },
+        Event::ContextSet { values: Payload::from(json!({"x": {"y": 1}})) },
+        Event::RunPaused { reason: None },
+        Event::RunResumed,
+        Event::RunRetried,
+        Event::RunCompleted { output: Payload::from(json!({"x": 1})) },
+        Event::RunCancelled { reason: None },
+        Event::RunCancelled { reason: Some("not needed".into()) },
+    ];
+    for dispatch in dispatches {
+        events.push(Event::StepDispatched { step: step(), attempt: 1, dispatch });
+    }
+    for outcome in outcomes {
+        events.push(Event::StepCompleted { step: step(), attempt: u32::MAX, outcome });
+    }
+    for failure in failures {
+        events.push(Event::StepFailed { step: step(), attempt: 3, failure: failure.clone(), logs: vec![] });
+        events.push(Event::StepFailed { step: step(), attempt: 3, failure: failure.clone(), logs: vec!["x".into()] });
+        events.push(Event::RunPaused { reason: Some(failure.clone()) });
+        events.push(Event::RunFailed { failure: failure.clone(), step: None });
+        events.push(Event::RunFailed { failure, step: Some(step()) });
+    }
+    events
+}
+
+#[test]
+fn every_event_reads_back_as_it_was_written() {
+    let mut kinds = BTreeSet::new();
+    for event in events() {
+        let row = codec::encode(&event);
+        kinds.insert(row.kind);
+        assert_eq!(codec::decode(1, row).unwrap(), event);
+    }
+    assert_eq!(kinds, Kind::ALL.iter().copied().collect());
+}
+
+#[test]
+fn kinds_have_numbers_of_their_own() {
+    let numbers: BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.number()).collect();
+    assert_eq!(numbers.len(), Kind::ALL.len());
+    for number in 0..=255 {
+        let kind = Kind::from_number(number);
+        assert_eq!(kind.is_some(), numbers.contains(&number));
+        assert!(kind.is_none_or(|kind| kind.number() == number && !kind.name().is_empty()));
+    }
+    let words: BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.legacy_name()).collect();
+    assert_eq!(words.len(), Kind::ALL.len());
+    for word in ["INPUT_SET", "NODE_COMPLETED", "NODE_FAILED", "NODE_DISPATCHED", "SYSTEM_SET"] {
+        assert!(words.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn a_payload_that_cannot_be_read_is_told() {
+    for event in events() {
+        let row = codec::encode(&event);
+        for garbage in ["{", "5x", "\"text", "{\"later\": {\"field\": 1}}", "[[", "\u{fffd}"] {
+            let row = Row { payload: garbage.as_bytes().to_vec(), ..row.clone() };
+            if let Err(unreadable) = codec::decode(77, row) {
+                assert!(unreadable.to_string().starts_with("entry 77 cannot be read: "));
+            }
+        }
+        // What the columns say, and what an object might be, aside: garbage is never taken for something else.
+        let is_plain = row.payload.is_empty() && !matches!(event, Event::StepDispatched { .. });
+        if !is_plain {
+            let row = Row { payload: b"{".to_vec(), ..row.clone() };
+            assert!(codec::decode(77, row).is_err(), "{event:?}");
+        }
+        if row.step.is_some() {
+            let unreadable = codec::decode(77, Row { step: None, ..row }).unwrap_err();
+            assert!(unreadable.to_string().contains("names no step"));
+        }
+    }
+    let dispatch = br#"{"teleport": {"to": "mars"}}"#.to_vec();
+    let row = Row { kind: Kind::StepDispatched, step: Some("a".into()), attempt: 1, payload: dispatch };
+    assert!(codec::decode(1, row).unwrap_err().to_string().contains("teleport"));
+}
+
+#[test]
+fn damaged_rows_never_panic() {
+    let mut random = Random::new(4);
+    let rows: Vec<_> = events().iter().map(codec::encode).collect();
+    for _ in 0..5_000 {
+        let mut row = random.pick(&rows).clone();
+        row.kind = *random.pick(Kind::ALL);
+        for _ in 0..random.below(4) {
+            let at = random.below(row.payload.len() + 1);
+            match random.below(3) {
+                0 => row.payload.truncate(at),
+                1 if at < row.payload.len() => row.payload[at] = random.next() as u8,
+                _ => row.payload.insert(at, random.next() as u8),
+            }
+        }
+        let _ = codec::decode(1, row);
+    }
+}
+
+fn histories() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("histories")
+}
+
+/// The rows of a history file, one per line: kind, step, attempt, payload, and the time as entries have it.
+fn read_history(name: &str) -> Vec<(Timestamp, Row)> {
+    let text = fs::read_to_string(histories().join(name)).unwrap();
+    let read = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let number = |field: &str| line[field].as_u64().unwrap();
+        let row = Row {
+            kind: Kind::from_number(u8::try_from(number("kind")).unwrap()).unwrap(),
+            step: line["step"].as_str().map(Into::into),
+            attempt: u32::try_from(number("attempt")).unwrap(),
+            payload: line["payload"].as_str().unwrap().as_bytes().to_vec(),
+        };
+        (line["at"].as_str().unwrap().parse().unwrap(), row)
+    };
+    text.lines().map(read).collect()
+}
+
+/// Journals of the first format. The file is never changed: what was once written is read for ever.
+#[test]
+fn the_first_journals_are_read_for_ever() {
+    let definition = fs::read_to_string(histories().join("1.definition.json")).unwrap();
+    let workflow = compile(&serde_json::from_str(&definition).unwrap()).unwrap();
+    let rows = read_history("1.jsonl");
+    let kinds: BTreeSet<_> = rows.iter().map(|(_, row)| row.kind).collect();
+    assert_eq!(kinds, Kind::ALL.iter().copied().collect(), "the history holds every kind");
+    let mut journals = Vec::<Vec<Entry>>::new();
+    for (at, row) in rows {
+        if row.kind == Kind::RunStarted {
+            journals.push(Vec::new());
+        }
+        let journal = journals.last_mut().unwrap();
+        let seq = journal.len() as u64 + 1;
+        let event = codec::decode(seq, row).unwrap();
+        journal.push(Entry { seq, at, event });
+    }
+    let run = RunId::new(Timestamp::from_millis(1_000_000), 7);
+    let states: Vec<State> = journals
+        .iter()
+        .map(|journal| law::check(run, &workflow, journal, &Expressions::default(), false).unwrap())
+        .collect();
+    let statuses: Vec<_> = states.iter().map(State::status).collect();
+    assert_eq!(statuses, [Status::Completed, Status::Cancelled]);
+    assert_eq!(states[0].output.as_ref().unwrap().json(), r#"{"all":["A","B"],"note":"checked","approved":true}"#);
+}

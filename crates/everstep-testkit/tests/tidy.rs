@@ -1,0 +1,234 @@
+//! The house rules that a program can check. The rest is in CONTRIBUTING.md.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use everstep_core::event::Kind;
+use everstep_testkit::tidy::{files, root};
+use serde_json::Value;
+
+/// What each crate may use of ours. Imports point toward the core.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("everstep-core", &[]),
+    ("everstep-expressions", &["core"]),
+    ("everstep-store", &["core"]),
+    ("everstep-sandbox", &[]),
+    ("everstep-handlers", &["core", "sandbox"]),
+    ("everstep-engine", &["core", "store", "handlers"]),
+    ("everstep-api", &["core", "store", "engine"]),
+    ("everstep-testkit", &["core", "expressions", "store", "sandbox", "handlers", "engine"]),
+    ("everstep", &["core", "expressions", "store", "sandbox", "handlers", "engine", "api", "testkit"]),
+];
+const MOST_LINES: usize = 800;
+
+#[test]
+fn imports_point_toward_the_core() {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let may_use: BTreeMap<_, _> = MAY_USE.iter().copied().collect();
+    let mut wrong = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let Some(allowed) = may_use.get(name) else {
+            wrong.push(format!("{name} is not in the table of this test: say what it may use"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let used = dependency["name"].as_str().unwrap();
+            let is_for_tests = dependency["kind"] == "dev";
+            let Some(ours) = used.strip_prefix("everstep-").filter(|_| !is_for_tests) else { continue };
+            if !allowed.contains(&ours) {
+                wrong.push(format!("{name} must not use {used}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_file_is_longer_than_eight_hundred_lines() {
+    let long: Vec<_> = files()
+        .into_iter()
+        .filter(|file| file.has_extension(&["rs", "sql", "ts", "tsx", "py", "sh"]))
+        .map(|file| (file.text.lines().count(), file.path))
+        .filter(|(lines, _)| *lines > MOST_LINES)
+        .map(|(lines, path)| format!("{path} has {lines} lines; find the second idea in it"))
+        .collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn nothing_is_left_undone_in_the_code() {
+    // Put together here, so that this file does not hold them.
+    let words = ["todo", "unimplemented", "dbg"].map(|word| format!("{word}!("));
+    let mut left = Vec::new();
+    for file in files().iter().filter(|file| file.has_extension(&["rs"])) {
+        for (line, text) in (1..).zip(file.text.lines()) {
+            if words.iter().any(|word| text.contains(word)) {
+                left.push(format!("{}:{line}: {}", file.path, text.trim()));
+            }
+        }
+    }
+    assert!(left.is_empty(), "{}", left.join("\n"));
+}
+
+#[test]
+fn statements_say_what_they_promise_in_lowercase() {
+    let keywords = [
+        "SELECT",
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "FROM",
+        "WHERE",
+        "AND",
+        "OR",
+        "NOT",
+        "NULL",
+        "ORDER",
+        "GROUP",
+        "BY",
+        "LIMIT",
+        "RETURNING",
+        "VALUES",
+        "INTO",
+        "SET",
+        "ON",
+        "CONFLICT",
+        "CREATE",
+        "TABLE",
+        "INDEX",
+        "JOIN",
+        "LEFT",
+        "AS",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "IN",
+        "IS",
+        "EXISTS",
+        "UNION",
+        "ALL",
+        "DISTINCT",
+        "HAVING",
+        "PRIMARY",
+        "KEY",
+        "CONSTRAINT",
+        "CHECK",
+        "UNIQUE",
+        "DEFAULT",
+        "COUNT",
+        "MIN",
+        "MAX",
+        "COALESCE",
+        "BEGIN",
+        "COMMIT",
+        "WITH",
+        "FOR",
+        "SHARE",
+        "DO",
+        "NOTHING",
+    ];
+    let mut wrong = Vec::new();
+    for file in files().iter().filter(|file| file.has_extension(&["sql"])) {
+        if !file.text.starts_with("-- ") {
+            wrong.push(format!("{}: the first line says what the statement promises", file.path));
+        }
+        for (line, text) in (1..).zip(file.text.lines()) {
+            let code = text.split("--").next().unwrap_or_default();
+            // Literals are in quotes: every second part.
+            let code: String = code.split('\'').step_by(2).collect::<Vec<_>>().join(" ");
+            let words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            for word in words.filter(|word| keywords.contains(word)) {
+                wrong.push(format!("{}:{line}: {word} is written in lowercase", file.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_file_knows_the_machine_it_was_written_on() {
+    // Put together here, so that this file does not hold them.
+    let paths = ["work", "root", "home"].map(|folder| format!("/{folder}/"));
+    let mut found = Vec::new();
+    for file in files() {
+        for (line, text) in (1..).zip(file.text.lines()) {
+            if paths.iter().any(|path| text.contains(path)) {
+                found.push(format!("{}:{line}: {}", file.path, text.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn expectations_of_lints_have_reasons() {
+    let attributes = ["allow", "expect"].map(|word| format!("[{word}(clippy::"));
+    let mut bare = Vec::new();
+    for file in files().iter().filter(|file| file.has_extension(&["rs"])) {
+        for (line, text) in (1..).zip(file.text.lines()) {
+            if attributes.iter().any(|attribute| text.contains(attribute)) && !text.contains("reason = ") {
+                bare.push(format!("{}:{line}: {}", file.path, text.trim()));
+            }
+        }
+    }
+    assert!(bare.is_empty(), "{}", bare.join("\n"));
+}
+
+#[test]
+fn the_journal_is_only_appended_to() {
+    let mut wrong = Vec::new();
+    for file in files().iter().filter(|file| file.has_extension(&["sql"])) {
+        let code: Vec<_> = file.text.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
+        let words: Vec<_> = code.iter().flat_map(|line| line.split_whitespace()).collect();
+        // A run that is swept takes its journal with it; nothing else touches an entry.
+        let is_sweep = file.path.contains("/sweep/");
+        for pair in words.windows(2) {
+            let deletes = words.contains(&"delete") && pair == ["from", "journal"];
+            if pair == ["update", "journal"] || (deletes && !is_sweep) {
+                wrong.push(format!("{}: {} {}", file.path, pair[0], pair[1]));
+            }
+        }
+        if words.windows(3).any(|three| three == ["or", "replace", "into"]) {
+            wrong.push(format!("{}: or replace into", file.path));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_event_stands_in_the_architecture_with_its_older_name() {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for kind in Kind::ALL {
+        let row = format!("| {} | `{}` | `{}` |", kind.number(), kind.name(), kind.legacy_name());
+        assert!(page.contains(&row), "ARCHITECTURE.md has no row that begins with {row}");
+    }
+    let older: Vec<_> = Kind::ALL.iter().map(|kind| kind.legacy_name()).collect();
+    for word in ["INPUT_SET", "NODE_DISPATCHED", "NODE_COMPLETED", "NODE_FAILED", "SYSTEM_SET"] {
+        assert!(older.contains(&word), "{word} is how older engines say it");
+    }
+}
+
+#[test]
+fn every_invariant_of_the_code_stands_in_the_architecture() {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    // Put together here, so that this file does not hold it.
+    let mark = format!("**{}**: ", "Invariant");
+    let plain = |text: &str| text.replace(['`', '[', ']'], "").to_lowercase();
+    for file in files().iter().filter(|file| file.has_extension(&["rs"])) {
+        for (_, invariant) in file.text.lines().filter_map(|line| line.split_once(&mark)) {
+            // The first words are enough to find it by.
+            let begin: Vec<_> = invariant.split_whitespace().take(5).collect();
+            assert!(plain(&page).contains(&plain(&begin.join(" "))), "{}: {invariant}", file.path);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `make trace`: every requirement that `docs/trace.toml` claims is held by a test that exists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use everstep_testkit::tidy::{File, files, root};
+use serde::Deserialize;
+
+/// The table, from requirements to tests.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    /// Numbers and ranges of numbers: `"9-38"`.
+    claimed: Vec<String>,
+    /// For each number, the tests that hold it.
+    requirements: BTreeMap<String, Vec<String>>,
+}
+
+#[test]
+fn every_claimed_requirement_is_held_by_a_test_that_exists() {
+    let text = std::fs::read_to_string(root().join("docs/trace.toml")).unwrap();
+    let table: Table = toml::from_str(&text).unwrap();
+    let claimed: BTreeSet<u32> = table.claimed.iter().flat_map(|range| numbers(range)).collect();
+    let files: BTreeMap<_, _> = files().into_iter().map(|file| (file.path.clone(), file)).collect();
+    let mut wrong = Vec::new();
+    let mut held = BTreeMap::new();
+    for (name, tests) in &table.requirements {
+        let Some(number) = name.strip_prefix('R').and_then(|number| number.parse::<u32>().ok()) else {
+            wrong.push(format!("{name} is no requirement; write R12"));
+            continue;
+        };
+        if !claimed.contains(&number) {
+            wrong.push(format!("{name} has tests but is not claimed"));
+        }
+        wrong.extend(tests.iter().filter_map(|test| find(test, &files).err()).map(|why| format!("{name}: {why}")));
+        held.insert(number, tests);
+    }
+    for number in &claimed {
+        match held.get(number) {
+            Some(tests) if !tests.is_empty() => println!("R{number:<4} {}", tests.join("\n      ")),
+            _ => wrong.push(format!("R{number} is claimed and no test holds it")),
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+    println!("{} requirements are held by tests", claimed.len());
+}
+
+fn numbers(range: &str) -> std::ops::RangeInclusive<u32> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let read = |text: &str| text.parse().unwrap_or_else(|_| panic!("{range:?} is no range of numbers"));
+    read(first)..=read(last)
+}
+
+/// Finds a test by what the table calls it.
+///
+/// 1. `decisions::name` is a decision text that the core plays.
+/// 2. `contract::group::name` is a promise of the store that every database keeps.
+/// 3. `crate/path.rs::name` is a test function in that file.
+fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
+    let missing = || format!("there is no test {test}");
+    let lists = |path: &str, name: &str| {
+        let file = files.get(path).ok_or_else(missing)?;
+        let is_listed = file.text.lines().any(|line| line.trim().trim_end_matches(',') == name);
+        is_listed.then_some(()).ok_or_else(|| format!("{name} is not listed in {path}, so it does not run"))
+    };
+    match test.split("::").collect::<Vec<_>>()[..] {
+        ["decisions", name] => {
+            let path = format!("crates/everstep-core/tests/decisions/{name}.txt");
+            files.get(&path).ok_or_else(missing)?;
+            lists("crates/everstep-core/tests/decisions.rs", name)
+        }
+        ["contract", group, name] => {
+            let path = format!("crates/everstep-testkit/src/contract/{group}.rs");
+            let file = files.get(&path).ok_or_else(missing)?;
+            if !file.text.contains(&format!("fn {name}(")) {
+                return Err(missing());
+            }
+            lists("crates/everstep-testkit/src/contract/mod.rs", name)
+        }
+        [path, name] => {
+            let file = files.get(&format!("crates/{path}")).ok_or_else(missing)?;
+            has_test(&file.text, name).then_some(()).ok_or_else(missing)
+        }
+        _ => Err(format!("{test} is not how a test is named: decisions::x, contract::x::y or crate/file.rs::x")),
+    }
+}
+
+/// Whether a file has a function of that name under an attribute that makes it a test that runs.
+fn has_test(text: &str, name: &str) -> bool {
+    let lines: Vec<_> = text.lines().map(str::trim).collect();
+    let heads = [format!("fn {name}("), format!("async fn {name}(")];
+    let Some(head) = lines.iter().position(|line| heads.iter().any(|head| line.starts_with(head.as_str()))) else {
+        return false;
+    };
+    let attributes: Vec<_> = lines[..head].iter().rev().take_while(|line| line.starts_with("#[")).collect();
+    let is_test = attributes.iter().any(|line| **line == "#[test]" || line.starts_with("#[tokio::test"));
+    is_test && !attributes.iter().any(|line| line.starts_with("#[ignore"))
+}
