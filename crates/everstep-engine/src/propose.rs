@@ -110,9 +110,10 @@ fn dispatched_task(entry: &Entry) -> Option<(everstep_core::ids::StepKey, u32)> 
 
 /// The waits that appear and go with these entries.
 fn changed_waits(held: &mut Held, entries: &[Entry]) -> Vec<Change<Wait>> {
-    let opens = entries
-        .iter()
-        .any(|entry| matches!(&entry.event, Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. }));
+    // The rows of a failed run's waits are gone; a retry brings them back.
+    let opens = entries.iter().any(|entry| {
+        matches!(&entry.event, Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. } | Event::RunRetried)
+    });
     if held.waits.is_empty() && !opens {
         return Vec::new();
     }
