@@ -37,9 +37,12 @@ fn holds(left: &Value, operator: &str, right: &Value) -> bool {
     branch(&config, &json!({"n": 5, "s": "five", "list": [1, "two"], "none": null, "object": {"a": 1}})) == "yes"
 }
 
+type Pairs<'a> = &'a [(Value, Value)];
+
+/// An operator, the pairs for which it holds, and those for which it does not.
 #[test]
 fn every_operator_compares_as_it_says() {
-    let table: &[(&str, &[(Value, Value)], &[(Value, Value)])] = &[
+    let table: &[(&str, Pairs<'_>, Pairs<'_>)] = &[
         (
             "equals",
             &[

@@ -71,7 +71,7 @@ fn a_context_over_sixteen_mebibytes_fails_the_step_that_fills_it() {
 
 #[test]
 fn a_variable_that_is_written_again_counts_once() {
-    let steps: Vec<_> = (0..20).map(|i| format!("n{i}")).collect();
+    let steps: Vec<_> = (0..18).map(|i| format!("n{i}")).collect();
     let mut head = format!("start -> {} -> end\n", steps.join(" -> "));
     for step in &steps {
         head += &format!("{step}: noop {{\"outputVariable\": \"same\"}}\n");
@@ -86,8 +86,8 @@ fn a_variable_that_is_written_again_counts_once() {
 #[test]
 fn a_loop_leaves_no_trace_of_its_iterations_variables() {
     let head = "start -> loop -loop-> a -> b\nloop -done-> end\na: noop {\"outputVariable\": \"big\"}";
-    let mut game = play(head, json!({"items": vec![0; 40]}));
-    for item in 0..40 {
+    let mut game = play(head, json!({"items": vec![0; 18]}));
+    for item in 0..18 {
         let entries = done(&mut game, &format!("loop[{item}].a"), text_of(limits::PAYLOAD_BYTES));
         assert_eq!(failure_of(&entries[0]), None, "item {item}");
         done(&mut game, &format!("loop[{item}].b"), Payload::null());
@@ -171,7 +171,7 @@ fn a_signal_over_a_mebibyte_is_refused() {
 #[test]
 fn values_that_would_fill_the_context_are_refused() {
     let mut game = play("start -> a -> end", json!({}));
-    let accepted = (0..20).filter(|i| {
+    let accepted = (0..18).filter(|i| {
         let values = Payload::from(json!({format!("v{i}"): "x".repeat(limits::PAYLOAD_BYTES - 20)}));
         game.input(Input::SetContext { values }).1.is_accepted()
     });

@@ -70,6 +70,7 @@ texts! {
     a_paced_loop_over_pure_bodies_waits_between_them
     a_parallel_loop_keeps_its_results_in_item_order
     a_parallel_loop_pauses_between_starts
+    a_paused_loop_goes_on_where_it_was
     a_paused_run_can_be_cancelled
     a_paused_run_records_results_and_dispatches_nothing
     a_paused_run_takes_values
@@ -92,9 +93,11 @@ texts! {
     a_scope_carries_its_first_failure
     a_scope_that_succeeds_gives_its_last_output
     a_signal_resolves_the_wait_that_it_matches
+    a_signal_that_comes_between_two_waits_is_not_kept
     a_signal_that_nobody_waits_for_changes_nothing
     a_skipped_last_node_gives_null
     a_step_that_crashes_ten_times_fails
+    a_steps_status_follows_what_it_does
     a_successful_step_raises_the_version_by_two
     a_terminating_end_cancels_what_is_open
     a_terminating_end_in_error_fails_the_run
@@ -103,7 +106,9 @@ texts! {
     a_wait_answered_in_time_has_no_timeout
     a_wait_ends_by_its_timeout
     a_wait_for_no_name_fails
+    a_wait_inside_a_failed_scope_takes_no_more_signals
     a_waiting_run_can_be_cancelled
+    a_waiting_run_is_running_again_when_something_is_dispatched
     a_wide_fan_in_runs_its_join_once
     a_wide_fan_out_runs_ten_ends
     an_empty_loop_is_done_at_once
@@ -131,6 +136,7 @@ texts! {
     loops_nest
     of_two_waiters_the_first_in_key_order_takes_the_signal
     one_attempt_means_no_retry
+    retries_again_and_again_are_no_crash_loop
     retries_wait_one_and_two_seconds
     several_ends_merge_their_outputs_in_the_order_they_complete
     several_last_nodes_give_an_object_by_id

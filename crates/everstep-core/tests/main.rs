@@ -1,4 +1,4 @@
-//! The core, proved: decision texts, conditions, context, validation, laws and the codec.
+//! The core, proved: decision texts, conditions, tasks, context, validation, laws and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod codec;
@@ -7,5 +7,6 @@ mod context;
 mod decisions;
 mod laws;
 mod support;
+mod tasks;
 mod validation;
 mod wild;

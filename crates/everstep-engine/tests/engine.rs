@@ -1,29 +1,42 @@
 //! The engine on a real SQLite file, with real handlers and the machine's clock.
 
-use std::path::Path;
+mod support;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::event::Kind;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::input::{Input, Reply};
+use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::{Engine, NewStart, Options, SystemClock, SystemRandom, TokioSpawn, World};
-use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
-use everstep_sandbox::Sandbox;
-use everstep_store::sqlite::SqliteStore;
-use serde_json::json;
+use everstep_engine::{Engine, Error, NewStart, Options};
+use serde_json::{Value, json};
+use support::{WORKSPACE, chain, engine, engine_with, finish, open, publish, start};
 
-async fn engine(folder: &Path) -> Engine {
-    let store = SqliteStore::open(folder, &Default::default()).unwrap();
-    let world = World {
-        store: Arc::new(store),
-        clock: Arc::new(SystemClock::default()),
-        spawn: Arc::new(TokioSpawn::current()),
-        random: Arc::new(SystemRandom::default()),
-        evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(Sandbox::new(1))),
-    };
-    Engine::start(world, Options::default()).await.unwrap()
+fn noop(config: Value) -> (&'static str, &'static str, Value) {
+    ("work", "noop", json!({"config": config}))
+}
+
+fn wait_for(event: &str) -> (&'static str, &'static str, Value) {
+    ("wait", "wait", json!({"config": {"event": event}}))
+}
+
+async fn kinds(engine: &Engine, run: everstep_core::ids::RunId) -> Vec<Kind> {
+    let journal = engine.world().store.journal(run, 0, 100_000).await.unwrap();
+    journal.into_iter().map(|entry| entry.row.kind).collect()
+}
+
+/// Waits until a run's row has a status. The row is written with the entries that change it.
+async fn reach(engine: &Engine, run: everstep_core::ids::RunId, status: Status) {
+    loop {
+        let mut watch = engine.watch(run);
+        let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+        if row.status == status {
+            return;
+        }
+        tokio::time::timeout(Duration::from_secs(10), watch.next()).await.expect("the run changes");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,16 +47,293 @@ async fn a_run_goes_from_start_to_end() {
         "nodes": [
             {"id": "start", "type": "start"},
             {"id": "double", "type": "javascript", "config": {"code": "return ctx.input.n * 2"}},
-            {"id": "end", "type": "end", "config": {"outputParameters": [{"name": "n", "sourceVariable": "{{ctx.jsResult}}"}]}},
+            {"id": "end", "type": "end", "config": {"outputParameters": [
+                {"name": "n", "sourceVariable": "{{ctx.jsResult}}"}
+            ]}},
         ],
         "edges": [{"source": "start", "target": "double"}, {"source": "double", "target": "end"}],
     });
-    let version = engine.library().publish(WorkspaceId::DEFAULT, "double", &definition).await.unwrap().unwrap();
-    assert_eq!(version, 1);
-    let started = engine.start_run(NewStart::new("double", json!({"n": 21}))).await.unwrap();
-    assert!(started.created);
-    let row = engine.wait(WorkspaceId::DEFAULT, started.run).await.unwrap();
+    publish(&engine, "double", &definition).await;
+    let run = start(&engine, "double", json!({"n": 21})).await;
+    let row = finish(&engine, run).await;
     assert_eq!(row.status, Status::Completed);
     assert_eq!(row.output.unwrap().value(), &json!({"n": 42}));
     engine.stop(Duration::from_secs(5)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_successful_step_raises_the_version_by_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "one", &chain(&[noop(json!({}))])).await;
+    publish(&engine, "none", &chain(&[])).await;
+    let one = start(&engine, "one", json!({})).await;
+    let none = start(&engine, "none", json!({})).await;
+    finish(&engine, one).await;
+    finish(&engine, none).await;
+    assert_eq!(kinds(&engine, one).await.len(), kinds(&engine, none).await.len() + 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_parallel_starts_with_one_key_make_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "order", &chain(&[noop(json!({}))])).await;
+    let starts = (0..50).map(|_| {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            let key = Some((String::new(), "order-789".to_owned()));
+            engine.start_run(NewStart { key, ..NewStart::new("order", json!({})) }).await.unwrap()
+        })
+    });
+    let mut created = 0;
+    let mut runs = std::collections::BTreeSet::new();
+    for start in starts.collect::<Vec<_>>() {
+        let started = start.await.unwrap();
+        created += usize::from(started.created);
+        runs.insert(started.run);
+    }
+    assert_eq!((created, runs.len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_belong_to_their_workspace_and_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let other = WorkspaceId::from_uuid(uuid::Uuid::from_u128(2));
+    let definition = chain(&[]);
+    publish(&engine, "w", &definition).await;
+    engine.library().publish(other, "w", &definition).await.unwrap().unwrap();
+    let keyed = |workspace, key: &str| NewStart {
+        workspace,
+        key: Some((String::new(), key.to_owned())),
+        ..NewStart::new("w", json!({}))
+    };
+    let first = engine.start_run(keyed(WORKSPACE, "k")).await.unwrap();
+    let again = engine.start_run(keyed(WORKSPACE, "k")).await.unwrap();
+    let elsewhere = engine.start_run(keyed(other, "k")).await.unwrap();
+    assert_eq!((again.run, again.created), (first.run, false));
+    assert!(elsewhere.created && elsewhere.run != first.run);
+    assert_ne!(start(&engine, "w", json!({})).await, start(&engine, "w", json!({})).await);
+    let too_long = engine.start_run(keyed(WORKSPACE, &"k".repeat(256))).await;
+    assert!(matches!(too_long, Err(Error::Invalid(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_is_refused_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "w", &chain(&[])).await;
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let bad = [
+        NewStart::new("w", Value::from("x".repeat(1 << 20))),
+        NewStart::new("w", json!({"text": "a\0b"})),
+        NewStart { input: Payload::from_json(deep).unwrap(), ..NewStart::new("w", json!({})) },
+    ];
+    for start in bad {
+        assert_eq!(engine.start_run(start).await.unwrap_err().code(), "VALIDATION_ERROR");
+    }
+    assert_eq!(engine.start_run(NewStart::new("missing", json!({}))).await.unwrap_err().code(), "NOT_FOUND");
+    assert!(engine.library().publish(WORKSPACE, "No Name", &chain(&[])).await.is_err());
+    assert!(engine.library().publish(WORKSPACE, "w", &json!({"nodes": []})).await.unwrap().is_err());
+    let page = engine.world().store.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
+    assert!(page.runs.is_empty());
+}
+
+#[test]
+fn a_crash_loses_nothing_and_costs_no_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    let definition = chain(&[("work", "noop", json!({"config": {"delayMs": 300}, "retry": {"maxAttempts": 1}}))]);
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let first = runtime();
+    let run = first.block_on(async {
+        let engine = engine(folder.path()).await;
+        publish(&engine, "w", &definition).await;
+        start(&engine, "w", json!({})).await
+    });
+    // All loops end where they are; nothing is handed over.
+    drop(first);
+    runtime().block_on(async {
+        let engine = engine(folder.path()).await;
+        let row = finish(&engine, run).await;
+        assert_eq!(row.status, Status::Completed);
+        let journal = engine.world().store.journal(run, 0, 100).await.unwrap();
+        let attempts: Vec<_> = journal
+            .iter()
+            .filter(|entry| entry.row.step.as_ref().is_some_and(|step| step.as_str() == "work"))
+            .map(|entry| (entry.row.kind, entry.row.attempt))
+            .collect();
+        assert_eq!(attempts, [
+            (Kind::StepDispatched, 1),
+            (Kind::StepDispatched, 2),
+            (Kind::StepCompleted, 2)
+        ]);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_engine_hands_its_runs_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let first = engine_with(Arc::clone(&store), Options::default()).await;
+    publish(&first, "w", &chain(&[("pause", "delay", json!({"config": {"delaySeconds": 1}}))])).await;
+    let run = start(&first, "w", json!({})).await;
+    first.stop(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(first.start_run(NewStart::new("w", json!({}))).await, Err(Error::Stopping));
+    let second = engine_with(store, Options::default()).await;
+    assert_eq!(finish(&second, run).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parked_run_leaves_memory_and_comes_back_for_a_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "w", &chain(&[wait_for("approved"), noop(json!({"output": "{{ctx.waitResult.by}}"}))])).await;
+    let run = start(&engine, "w", json!({})).await;
+    reach(&engine, run, Status::Waiting).await;
+    assert_eq!(engine.active_runs(), 0);
+    let signal = |event: &str| Input::Signal { event: event.into(), payload: Payload::from(json!({"by": "ann"})) };
+    assert!(matches!(engine.send(run, signal("other")).await, Ok(Reply::Ignored(_))));
+    assert_eq!(engine.send(run, signal("approved")).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    assert!(matches!(engine.send(run, signal("approved")).await, Ok(Reply::Refused { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_run_dispatches_nothing_until_it_is_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "w", &chain(&[wait_for("go"), noop(json!({}))])).await;
+    let run = start(&engine, "w", json!({})).await;
+    assert_eq!(engine.send(run, Input::Pause { reason: None }).await, Ok(Reply::Accepted));
+    let go = Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
+    assert_eq!(engine.send(run, go).await, Ok(Reply::Accepted));
+    let paused = kinds(&engine, run).await;
+    assert_eq!(paused.last(), Some(&Kind::StepCompleted));
+    assert_eq!(engine.send(run, Input::Resume).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_run_stops_its_tasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "w", &chain(&[noop(json!({"delayMs": 60_000}))])).await;
+    let run = start(&engine, "w", json!({})).await;
+    assert_eq!(engine.send(run, Input::Cancel { reason: None }).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
+    // Were the task still running, stopping would wait for it.
+    tokio::time::timeout(Duration::from_secs(5), engine.stop(Duration::from_secs(50))).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_run_is_retried_from_its_failed_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let nodes = [
+        ("once", "noop", json!({})),
+        ("work", "noop", json!({"config": {"fail": "no luck", "failTimes": 1}, "retry": {"maxAttempts": 1}})),
+    ];
+    publish(&engine, "w", &chain(&nodes)).await;
+    let run = start(&engine, "w", json!({})).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Failed);
+    assert_eq!(engine.send(run, Input::Retry).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    let journal = engine.world().store.journal(run, 0, 100).await.unwrap();
+    let dispatched = |step: &str| {
+        journal
+            .iter()
+            .filter(|entry| entry.row.kind == Kind::StepDispatched)
+            .filter(|entry| entry.row.step.as_ref().is_some_and(|key| key.as_str() == step))
+            .count()
+    };
+    assert_eq!((dispatched("once"), dispatched("work")), (1, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_runs_than_there_is_room_for_wait_in_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { max_active_runs: 5, ..Options::default() };
+    let engine = engine_with(open(folder.path()), options).await;
+    publish(&engine, "w", &chain(&[noop(json!({"delayMs": 20}))])).await;
+    let mut runs = Vec::new();
+    for _ in 0..60 {
+        runs.push(start(&engine, "w", json!({})).await);
+        assert!(engine.active_runs() <= 6, "{} are active", engine.active_runs());
+    }
+    for run in runs {
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_new_work_and_loses_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let engine = engine_with(Arc::clone(&store), Options::default()).await;
+    let text = "x".repeat(60_000);
+    publish(&engine, "w", &chain(&[wait_for("go"), noop(json!({"output": "{{ctx.input.text}}"}))])).await;
+    let run = start(&engine, "w", json!({"text": text})).await;
+    let pages = store.pages().await.unwrap();
+    store.set_max_pages(pages).await.unwrap();
+    let random: String = (0..40_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    let refused = engine.start_run(NewStart::new("w", json!({"text": random}))).await;
+    assert!(matches!(refused, Err(Error::Full(_))), "{refused:?}");
+    let accepted = engine.clone();
+    let random = json!({"random": random});
+    let signal = tokio::spawn(async move {
+        accepted.send(run, Input::Signal { event: "go".into(), payload: Payload::from(random) }).await
+    });
+    tokio::task::yield_now().await;
+    store.set_max_pages(1_000_000).await.unwrap();
+    assert_eq!(signal.await.unwrap(), Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_run_is_parked_with_a_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let definition = json!({
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "each", "type": "loop", "config": {"sourceVariable": "{{ctx.input.items}}"}},
+            {"id": "inner", "type": "transform", "config": {"value": "{{item + 1}}"}},
+            {"id": "wait", "type": "wait", "config": {"event": "go"}},
+            {"id": "end", "type": "end", "config": {"outputParameters": [
+                {"name": "last", "sourceVariable": "{{ctx.loopResults | last}}"}
+            ]}},
+        ],
+        "edges": [
+            {"source": "start", "target": "each"},
+            {"source": "each", "target": "inner", "sourceHandle": "loop"},
+            {"source": "inner", "target": "each"},
+            {"source": "each", "target": "wait", "sourceHandle": "done"},
+            {"source": "wait", "target": "end"},
+        ],
+    });
+    publish(&engine, "w", &definition).await;
+    let run = start(&engine, "w", json!({"items": (0..800).collect::<Vec<_>>()})).await;
+    reach(&engine, run, Status::Waiting).await;
+    // The snapshot is written beside the loop, after the park.
+    let has_snapshot = async {
+        while engine.world().store.load_run(run).await.unwrap().unwrap().snapshot.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), has_snapshot).await.unwrap();
+    let go = Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
+    assert_eq!(engine.send(run, go).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&engine, run).await.output.unwrap().value(), &json!({"last": 800}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_takes_too_long_times_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let slow = json!({"config": {"delayMs": 60_000}, "timeoutSeconds": 1, "retry": {"maxAttempts": 1}});
+    publish(&engine, "w", &chain(&[("work", "noop", slow)])).await;
+    let run = start(&engine, "w", json!({})).await;
+    let row = finish(&engine, run).await;
+    assert_eq!(row.error.unwrap().code, "STEP_TIMEOUT");
 }

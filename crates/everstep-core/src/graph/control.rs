@@ -326,7 +326,7 @@ impl<'a> Reader<'a, '_> {
         let mut fields = self.fields()?;
         let event = fields.any(&["event"]).cloned();
         let pattern = fields.any(&["match"]).cloned().unwrap_or_else(|| serde_json::json!({}));
-        if !event.as_ref().is_some_and(|event| event.as_str().is_some_and(|event| !event.is_empty())) {
+        if event.as_ref().and_then(Value::as_str).is_none_or(str::is_empty) {
             let message = "a wait needs the name of the event it waits for";
             fields.problem("event", message, "such as \"order.paid\"");
         }

@@ -175,6 +175,7 @@ pub(crate) enum Pacing {
 }
 
 /// What is ready at a loop or scope.
+#[derive(Clone, Copy)]
 pub(crate) enum Ready {
     Fail,
     Finish,

@@ -16,6 +16,8 @@ pub(crate) struct Planned {
     /// The loop or scope around it.
     pub(crate) owner: Option<String>,
     pub(crate) is_any: bool,
+    /// Whether a handler performs it.
+    pub(crate) acts: bool,
     /// Edges into it from its own body, as source and handle. The edge from the owner is `None`.
     pub(crate) incoming: Vec<Option<(String, String)>>,
     /// The handle that a completion without one means.
@@ -51,7 +53,8 @@ impl Maker<'_> {
             node["joinMode"] = if is_any { "any" } else { "all" }.into();
         }
         let owner = owner.map(str::to_owned);
-        self.planned.insert(id.to_owned(), Planned { owner, is_any, incoming: Vec::new(), default_handle });
+        let acts = node["type"] == "noop";
+        self.planned.insert(id.to_owned(), Planned { owner, is_any, acts, incoming: Vec::new(), default_handle });
         self.nodes.push(node);
     }
 

@@ -13,7 +13,7 @@ use everstep_handlers::{Description, Handler, Report, Task};
 use serde_json::{Value, json};
 
 use super::process::Ledger;
-use super::store::SimStore;
+use super::store::{POISON, SimStore};
 
 pub(super) struct Act {
     description: Description,
@@ -84,7 +84,8 @@ impl Handler for Act {
         let result = match executor.with_random(|random| random.below(100)) {
             0..70 => Ok(Outcome::of(json!({"step": task.step.as_str()}))),
             70..92 => Err(Failure::transient("UNLUCKY", "try again")),
-            92..97 if !is_calm => Err(Failure::fatal("BROKEN", "do not try again")),
+            92 if !is_calm => Ok(Outcome::of(json!({"step": POISON}))),
+            93..97 if !is_calm => Err(Failure::fatal("BROKEN", "do not try again")),
             _ => Ok(Outcome::default()),
         };
         let input = Input::Result { step: task.step, attempt: task.attempt, result: result.clone(), logs: Vec::new() };

@@ -97,6 +97,13 @@ impl SimStore {
     }
 }
 
+/// What a database refuses to store for ever.
+pub(super) const POISON: &str = "POISON";
+
+fn has_poison(payload: &[u8]) -> bool {
+    payload.windows(POISON.len()).any(|window| window == POISON.as_bytes())
+}
+
 #[async_trait]
 impl Store for SimStore {
     async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<()> {
@@ -125,6 +132,13 @@ impl Store for SimStore {
     }
 
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+        if items.iter().flat_map(|item| &item.entries).any(|entry| has_poison(&entry.row.payload)) {
+            return Err(Error::Refused("the data is poison".to_owned()));
+        }
+        if !self.ledger.lock().expect("one thread").is_calm && self.executor.chance(1) {
+            self.executor.note(|| "the disk is full".to_owned());
+            return Err(Error::Full("no room".to_owned()));
+        }
         self.call("commit", |db| {
             let outcomes = db.commit(node, items)?;
             self.see_letters(items);
