@@ -41,7 +41,7 @@ pub(crate) fn propose(
     let changes_row = is_start
         || status != held.status
         || becomes != Becomes::Owned
-        || (held.tenure == Tenure::Visiting && !entries.is_empty());
+        || (held.tenure == Tenure::Visiting && (becomes == Becomes::Owned || !entries.is_empty()));
     let projection = changes_row.then(|| project(held, status, becomes, writer));
     let dispatched = entries.iter().filter_map(dispatched_task).collect();
     let mut bytes = ENTRY_BYTES;

@@ -124,7 +124,11 @@ impl Shard {
                 };
                 let _ = reply.send(state);
             }
-            ToShard::Watch(run, watcher) => self.watchers.entry(run).or_default().push(watcher),
+            ToShard::Watch(run, watcher) => {
+                let watchers = self.watchers.entry(run).or_default();
+                watchers.retain(|watcher| !watcher.is_closed());
+                watchers.push(watcher);
+            }
             ToShard::Drain(done) => self.drained = Some(done),
         }
     }

@@ -5,12 +5,15 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::event::Kind;
-use everstep_core::ids::WorkspaceId;
+use everstep_core::codec;
+use everstep_core::event::{Event, Kind};
+use everstep_core::ids::{CommitId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
 use everstep_engine::{Engine, Error, NewStart, Options};
+use everstep_store::{Gate, Item, NewEntry, Projection, Store};
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine, engine_with, finish, open, publish, start};
 
@@ -163,11 +166,7 @@ fn a_crash_loses_nothing_and_costs_no_attempt() {
             .filter(|entry| entry.row.step.as_ref().is_some_and(|step| step.as_str() == "work"))
             .map(|entry| (entry.row.kind, entry.row.attempt))
             .collect();
-        assert_eq!(attempts, [
-            (Kind::StepDispatched, 1),
-            (Kind::StepDispatched, 2),
-            (Kind::StepCompleted, 2)
-        ]);
+        assert_eq!(attempts, [(Kind::StepDispatched, 1), (Kind::StepDispatched, 2), (Kind::StepCompleted, 2)]);
     });
 }
 
@@ -336,4 +335,52 @@ async fn a_step_that_takes_too_long_times_out() {
     let run = start(&engine, "w", json!({})).await;
     let row = finish(&engine, run).await;
     assert_eq!(row.error.unwrap().code, "STEP_TIMEOUT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let first = engine_with(Arc::clone(&store), Options::default()).await;
+    publish(&first, "w", &chain(&[wait_for("go")])).await;
+    let run = start(&first, "w", json!({})).await;
+    reach(&first, run, Status::Waiting).await;
+    // An entry of a step that this workflow does not have, as a later version might write.
+    let ghost = Event::StepSkipped { step: "ghost".into() };
+    let item = Item {
+        commit: CommitId::new(Timestamp::EPOCH, 7),
+        run,
+        workspace: WORKSPACE,
+        gate: Gate::Unowned,
+        entries: vec![NewEntry { seq: 5, at: Timestamp::NEVER, row: codec::encode(&ghost) }],
+        projection: Some(Projection {
+            status: Status::Running,
+            owner: None,
+            wake_at: Timestamp::EPOCH,
+            output: None,
+            error: None,
+            ended_at: None,
+        }),
+        waits: Vec::new(),
+        taken: Vec::new(),
+        messages: Vec::new(),
+    };
+    assert_eq!(kinds(&first, run).await.len(), 4);
+    store.commit(first.node(), &[item]).await.unwrap();
+    first.stop(Duration::from_secs(5)).await.unwrap();
+    let second = engine_with(store, Options::default()).await;
+    let paused = async {
+        loop {
+            let row = second.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+            if row.status == Status::Paused {
+                return row;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let row = tokio::time::timeout(Duration::from_secs(10), paused).await.unwrap();
+    assert_eq!(row.error.unwrap().code, "JOURNAL_UNREADABLE");
+    assert_eq!(kinds(&second, run).await.len(), 6);
+    let answer = second.send(run, Input::Cancel { reason: None }).await;
+    assert_eq!(answer.unwrap_err().code(), "UNAVAILABLE");
 }
