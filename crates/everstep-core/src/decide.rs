@@ -125,6 +125,7 @@ impl Draft<'_> {
 
     /// Refuses a result that is too deep to be read back, or leaves by a handle that its node does not have.
     fn check(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
+        let outcome = self.fit(step, outcome)?;
         if payload::depth(outcome.output.json()) > limits::JSON_DEPTH {
             return Err(Failure::fatal(
                 code::PAYLOAD_TOO_DEEP,
@@ -139,7 +140,7 @@ impl Draft<'_> {
                 format!("{step} has no handle {handle:?}; one of {}", handles.join(", ")),
             ));
         }
-        self.fit(step, outcome)
+        Ok(outcome)
     }
 
     /// Refuses an output that is over a limit.

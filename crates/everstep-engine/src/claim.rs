@@ -131,7 +131,7 @@ impl Claimer {
                 after = Some(arrival.id);
                 match serde_json::from_slice(&arrival.input) {
                     Ok(input) => {
-                        let mail = Mail { input, reply: None, inbox: Some(arrival.id) };
+                        let mail = Mail::arrived(arrival.id, input);
                         let shard = &self.shards[shard_of(arrival.run, self.shards.len())];
                         let _ = shard.send(ToShard::Mail(arrival.run, mail));
                     }

@@ -189,9 +189,15 @@ impl Engine {
 
     /// Gives a run an input and answers after the commit.
     pub async fn send(&self, run: RunId, input: Input) -> Result<Reply, Error> {
+        self.send_at(run, input, None).await
+    }
+
+    /// As [`Engine::send`], but only if the run has the expected version; else it is refused as `CONCURRENCY_ERROR`
+    /// and nothing is changed.
+    pub async fn send_at(&self, run: RunId, input: Input, expected: Option<u64>) -> Result<Reply, Error> {
         let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
         let (reply, answer) = oneshot::channel();
-        self.tell(run, ToShard::Mail(run, Mail { input, reply: Some(reply), inbox: None }))?;
+        self.tell(run, ToShard::Mail(run, Mail { reply: Some(reply), expected, ..Mail::of(input) }))?;
         answer.await.map_err(|_| Error::Stopping)?
     }
 
@@ -246,6 +252,10 @@ impl Engine {
                 "tasks were still running; they are started again by whoever claims their runs"
             );
         }
+        self.0.shared.stopped.notify_one();
+        for shard in &self.0.shards {
+            let _ = shard.send(ToShard::Quit);
+        }
         self.0.world.store.leave(self.0.node, self.0.world.clock.now()).await?;
         Ok(())
     }
@@ -267,7 +277,7 @@ fn check_start(start: &NewStart) -> Result<(), Error> {
     if everstep_core::payload::depth(start.input.json()) > limits::JSON_DEPTH {
         return Err(Error::Invalid(format!("the input is nested deeper than {} levels", limits::JSON_DEPTH)));
     }
-    if start.input.json().contains("\\u0000") {
+    if everstep_core::payload::has_nul(start.input.json()) {
         return Err(Error::Invalid("the input holds a NUL character, which no database stores as text".to_owned()));
     }
     if let Some((_, key)) = &start.key

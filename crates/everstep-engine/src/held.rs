@@ -78,10 +78,6 @@ impl Performing {
             is_wanted
         });
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// Whether this node may write to a run, and by which gate.
@@ -165,16 +161,16 @@ impl Held {
     }
 
     /// Folds a journal that was read.
-    pub(crate) fn load(loaded: &Loaded, workflow: Arc<Workflow>, tenure: Tenure) -> Result<Self, Failure> {
+    pub(crate) fn load(loaded: &Loaded, workflow: &Arc<Workflow>, tenure: Tenure) -> Result<Self, Failure> {
         let unreadable = |message: String| Failure::fatal(code::JOURNAL_UNREADABLE, message);
-        let mut held = Self::new(loaded.run.workspace, Arc::clone(&workflow), loaded.run.id);
+        let mut held = Self::new(loaded.run.workspace, Arc::clone(workflow), loaded.run.id);
         if let Some(snapshot) = &loaded.snapshot {
             held.state = serde_json::from_slice(&snapshot.state).map_err(|error| unreadable(error.to_string()))?;
             held.snapshot_seq = snapshot.seq;
         }
         for entry in &loaded.entries {
             let entry = read_entry(entry).map_err(|error| unreadable(error.to_string()))?;
-            held.state.apply(&workflow, &entry).map_err(|misfit| unreadable(misfit.to_string()))?;
+            held.state.apply(workflow, &entry).map_err(|misfit| unreadable(misfit.to_string()))?;
         }
         held.tenure = tenure;
         held.status = loaded.run.status;
@@ -191,7 +187,7 @@ impl Held {
     pub(crate) fn decide_all(&mut self, now: Timestamp, evaluate: &dyn Evaluate) -> Decided {
         let mut decided = Decided { entries: Vec::new(), answered: Vec::new() };
         if self.state.next_due().is_some_and(|due| due <= now) {
-            for (step, attempt) in self.state.due(now) {
+            for (step, attempt) in self.state.due(now).into_iter().rev() {
                 self.mailbox.push_front(Mail::of(Input::Timer { step, attempt }));
             }
         }
@@ -202,6 +198,11 @@ impl Held {
             let Some(mail) = self.mailbox.pop_front() else { break };
             if let Input::Result { step, attempt, .. } = &mail.input {
                 self.performing.finish(step, *attempt);
+            }
+            if mail.expected.is_some_and(|expected| expected != self.state.seq) {
+                let message = "Concurrent modification detected".to_owned();
+                decided.answered.push((mail, Reply::Refused { code: "CONCURRENCY_ERROR", message }));
+                continue;
             }
             let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), now, evaluate);
             let Decision { entries, reply, has_more } = decision;

@@ -10,7 +10,7 @@ use everstep_core::state::State;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_store::{InboxId, Item, Loaded, NewRun, Outcome};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::engine::Started;
 use crate::error::Error;
@@ -29,8 +29,12 @@ pub(crate) enum ToShard {
     /// A run's state, unless an item of it is in flight. For tests.
     Inspect(RunId, oneshot::Sender<Option<State>>),
     Watch(RunId, mpsc::UnboundedSender<u64>),
+    /// A task was dropped: whoever drains may be done.
+    Nudge,
     /// Start nothing new; answer once no item is in flight and no task is performed.
     Drain(oneshot::Sender<()>),
+    /// End the loop.
+    Quit,
 }
 
 pub(crate) struct StartRequest {
@@ -48,11 +52,18 @@ pub(crate) struct Mail {
     pub(crate) reply: Option<oneshot::Sender<Result<Reply, Error>>>,
     /// The inbox row that brought it, to be deleted with the item that answers it.
     pub(crate) inbox: Option<InboxId>,
+    /// The version that the run must have for the input to be taken.
+    pub(crate) expected: Option<u64>,
 }
 
 impl Mail {
     pub(crate) fn of(input: Input) -> Self {
-        Self { input, reply: None, inbox: None }
+        Self { input, reply: None, inbox: None, expected: None }
+    }
+
+    /// An input that came by the inbox.
+    pub(crate) fn arrived(id: InboxId, input: Input) -> Self {
+        Self { inbox: Some(id), ..Self::of(input) }
     }
 
     pub(crate) fn answer(self, answer: Result<Reply, Error>) {
@@ -101,7 +112,9 @@ pub(crate) struct Shared {
     pub(crate) has_backlog: AtomicBool,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) is_fenced: AtomicBool,
+    /// Tasks that handlers are performing.
     pub(crate) performing: AtomicUsize,
+    pub(crate) stopped: Notify,
 }
 
 impl Shared {

@@ -46,7 +46,7 @@ pub(crate) struct Job {
 
 impl Dispatcher {
     pub(crate) fn new(world: World, shared: Arc<Shared>) -> Arc<Self> {
-        let lanes = world.handlers.descriptions().into_iter().filter_map(|description| {
+        let lanes = world.handlers.descriptions().filter_map(|description| {
             let name = description.info.name.clone();
             let handler = Arc::clone(world.handlers.find_handler(&name)?);
             Some((name, Lane { handler, limit: description.concurrency.max(1), queue: Mutex::default() }))
@@ -59,7 +59,7 @@ impl Dispatcher {
     pub(crate) fn submit(self: &Arc<Self>, job: Job) {
         let Some(lane) = self.lanes.get(&job.task.kind) else {
             let message = format!("this server has no node kind {:?}", job.task.kind);
-            report(job.reply, &job.task, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
+            report(&job.reply, &job.task, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
             return;
         };
         let mut queue = lane.queue.lock().expect("no holder of the lock panics");
@@ -78,11 +78,10 @@ impl Dispatcher {
         let lane = &self.lanes[&first.task.kind];
         let mut next = Some(first);
         while let Some(job) = next {
-            self.shared.performing.fetch_add(1, Ordering::Relaxed);
+            self.shared.performing.fetch_add(1, Ordering::SeqCst);
             self.perform(lane, job).await;
-            self.shared.performing.fetch_sub(1, Ordering::Relaxed);
             let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-            next = queue.take();
+            next = if self.shared.is_stopping() { None } else { queue.take() };
             if next.is_none() {
                 queue.running -= 1;
             }
@@ -108,10 +107,16 @@ impl Dispatcher {
                 }
             }
         };
-        let Ok(result) = Abortable::new(work, abort).await else { return };
+        let result = Abortable::new(work, abort).await;
+        // Before the report, so that a shard that hears of it sees the task gone.
+        self.shared.performing.fetch_sub(1, Ordering::SeqCst);
+        let Ok(result) = result else {
+            let _ = reply.send(ToShard::Nudge);
+            return;
+        };
         let result =
             result.unwrap_or_else(|_| Err(Failure::transient("HANDLER_PANICKED", "the handler panicked")).into());
-        report(reply, &told, result);
+        report(&reply, &told, result);
     }
 }
 
@@ -133,7 +138,7 @@ impl Queue {
     }
 }
 
-fn report(reply: ShardSender, task: &Task, report: Report) {
+fn report(reply: &ShardSender, task: &Task, report: Report) {
     let Report { result, logs } = report;
     let input = Input::Result { step: task.step.clone(), attempt: task.attempt, result, logs };
     let _ = reply.send(ToShard::Mail(task.run, Mail::of(input)));

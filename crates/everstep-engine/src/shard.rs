@@ -87,6 +87,9 @@ impl Shard {
                 return;
             }
             for message in messages.drain(..) {
+                if let ToShard::Quit = message {
+                    return;
+                }
                 self.take(message);
             }
             self.fire_timers();
@@ -130,6 +133,7 @@ impl Shard {
                 watchers.push(watcher);
             }
             ToShard::Drain(done) => self.drained = Some(done),
+            ToShard::Nudge | ToShard::Quit => {}
         }
     }
 
@@ -236,7 +240,7 @@ impl Shard {
             None => Tenure::Visiting,
             Some(owner) => return self.give_up(loading, &Error::Elsewhere(owner)),
         };
-        let held = match Held::load(&loaded, workflow, tenure) {
+        let held = match Held::load(&loaded, &workflow, tenure) {
             Ok(held) => held,
             Err(failure) => return self.pause_unreadable(loaded, loading, failure),
         };
@@ -255,7 +259,7 @@ impl Shard {
         }
         for arrival in loaded.inbox {
             let Ok(input) = serde_json::from_slice(&arrival.input) else { continue };
-            let mail = Mail { input, reply: None, inbox: Some(arrival.id) };
+            let mail = Mail::arrived(arrival.id, input);
             if !has_row(&loading.mailbox, None, &mail) {
                 held.mailbox.push_back(mail);
             }
@@ -638,9 +642,13 @@ impl Shard {
         }
         let is_busy = self.runs.values().any(|slot| match slot {
             Slot::Loading(_) => true,
-            Slot::Held(held) => held.flight.is_some() || !held.performing.is_empty(),
+            Slot::Held(held) => held.flight.is_some(),
         });
-        if !is_busy && let Some(done) = self.drained.take() {
+        let is_performing = self.shared.performing.load(Ordering::SeqCst) > 0;
+        if !is_busy
+            && !is_performing
+            && let Some(done) = self.drained.take()
+        {
             let _ = done.send(());
         }
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::{self, Either};
+
 use crate::message::Shared;
 use crate::options::Options;
 use crate::ports::World;
@@ -10,8 +12,9 @@ const BATCH: usize = 1_000;
 
 pub(crate) async fn run(world: World, options: Options, shared: Arc<Shared>) {
     loop {
-        world.sleep(options.sweep_every).await;
-        if shared.is_stopping() {
+        let stopped = std::pin::pin!(shared.stopped.notified());
+        let sleep = std::pin::pin!(world.sleep(options.sweep_every));
+        if let Either::Right(_) = future::select(sleep, stopped).await {
             return;
         }
         run_once(&world).await;

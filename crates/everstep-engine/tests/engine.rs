@@ -1,5 +1,7 @@
 //! The engine on a real SQLite file, with real handlers and the machine's clock.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
+
 mod support;
 
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine, engine_with, finish, open, publish, start};
 
 fn noop(config: Value) -> (&'static str, &'static str, Value) {
-    ("work", "noop", json!({"config": config}))
+    ("work", "noop", Value::from_iter([("config".to_owned(), config)]))
 }
 
 fn wait_for(event: &str) -> (&'static str, &'static str, Value) {
@@ -131,6 +133,7 @@ async fn bad_input_is_refused_and_leaves_nothing() {
     let bad = [
         NewStart::new("w", Value::from("x".repeat(1 << 20))),
         NewStart::new("w", json!({"text": "a\0b"})),
+        NewStart::new("w", json!({"text": "\\\0"})),
         NewStart { input: Payload::from_json(deep).unwrap(), ..NewStart::new("w", json!({})) },
     ];
     for start in bad {
@@ -383,4 +386,58 @@ async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
     assert_eq!(kinds(&second, run).await.len(), 6);
     let answer = second.send(run, Input::Cancel { reason: None }).await;
     assert_eq!(answer.unwrap_err().code(), "UNAVAILABLE");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_only_looks_like_nul_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "w", &chain(&[])).await;
+    let run = start(&engine, "w", json!({"text": "a\\u0000"})).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_changes_of_the_same_version_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "w", &chain(&[wait_for("go")])).await;
+    let run = start(&engine, "w", json!({})).await;
+    let version = kinds(&engine, run).await.len() as u64;
+    let set = |n: u32| Input::SetContext { values: Payload::from(json!({"n": n})) };
+    let (first, second) =
+        tokio::join!(engine.send_at(run, set(1), Some(version)), engine.send_at(run, set(2), Some(version)));
+    let replies = [first.unwrap(), second.unwrap()];
+    assert_eq!(replies.iter().filter(|reply| reply.is_accepted()).count(), 1, "{replies:?}");
+    let is_concurrency = |reply: &Reply| matches!(reply, Reply::Refused { code: "CONCURRENCY_ERROR", .. });
+    assert_eq!(replies.iter().filter(|reply| is_concurrency(reply)).count(), 1, "{replies:?}");
+    assert_eq!(kinds(&engine, run).await.len() as u64, version + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_engine_lets_go_of_its_folder_and_of_whoever_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let script = json!({"config": {"code": "for (let i = 0; i < 3e6; i++); return 1"}});
+    publish(&engine, "busy", &chain(&[("work", "javascript", script)])).await;
+    publish(&engine, "w", &chain(&[("pause", "delay", json!({"config": {"delaySeconds": 20}}))])).await;
+    let run = start(&engine, "w", json!({})).await;
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.wait(WORKSPACE, run).await }
+    });
+    for _ in 0..200 {
+        start(&engine, "busy", json!({})).await;
+    }
+    // Queued scripts are not waited for.
+    tokio::time::timeout(Duration::from_secs(5), engine.stop(Duration::from_secs(60))).await.unwrap().unwrap();
+    let waited = tokio::time::timeout(Duration::from_secs(5), waiting).await.unwrap().unwrap();
+    assert_eq!(waited, Err(Error::Stopping));
+    drop(engine);
+    let reopened = async {
+        while everstep_store::sqlite::SqliteStore::open(folder.path(), &Default::default()).is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), reopened).await.expect("the folder is free");
 }

@@ -13,11 +13,12 @@ pub(crate) mod next;
 mod problem;
 mod progress;
 mod read;
+mod repeat;
 mod view;
 
 pub use compile::compile;
 pub use model::{Condition, Graph, Join, Kind, Node, OnError, OnItemError};
 pub use problem::Problem;
-pub(crate) use progress::Pacing;
 pub use progress::{Path, Place, Progress};
+pub(crate) use repeat::Pacing;
 pub use view::View;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::model::{Graph, Join, Kind, Node, OnError, OnItemError};
+use super::repeat::{Pacing, Repeat};
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
@@ -146,64 +147,6 @@ pub(crate) enum Stage {
     Completed,
     Failed,
     Skipped,
-}
-
-/// A loop or scope under way.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Repeat {
-    pub(crate) items: Vec<Payload>,
-    pub(crate) next: u32,
-    pub(crate) running: BTreeSet<u32>,
-    /// In item order; `None` for null and for what has not ended.
-    pub(crate) results: Vec<Option<Payload>>,
-    /// Bytes of JSON that the results hold.
-    pub(crate) bytes: usize,
-    pub(crate) failed: Option<(u32, Failure)>,
-    pub(crate) pace: Pacing,
-}
-
-/// Whether the next iteration may begin, for a loop that pauses between items.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Pacing {
-    /// A timer is to be set.
-    #[default]
-    Unset,
-    /// The timer runs.
-    Waits,
-    /// The timer has fired.
-    May,
-}
-
-/// What is ready at a loop or scope.
-#[derive(Clone, Copy)]
-pub(crate) enum Ready {
-    Fail,
-    Finish,
-    Begin,
-    SetPace,
-}
-
-impl Repeat {
-    pub(crate) fn ready(&self, node: &Node) -> Option<Ready> {
-        let (concurrency, paced) = match &node.kind {
-            Kind::Loop(config) => (config.concurrency, !config.pace.is_zero()),
-            _ => (1, false),
-        };
-        if self.failed.is_some() {
-            return Some(Ready::Fail);
-        }
-        if (self.next as usize) < self.items.len() {
-            if self.running.len() >= concurrency as usize {
-                return None;
-            }
-            return match self.pace {
-                Pacing::Unset if paced && self.next > 0 => Some(Ready::SetPace),
-                Pacing::Waits => None,
-                Pacing::Unset | Pacing::May => Some(Ready::Begin),
-            };
-        }
-        self.running.is_empty().then_some(Ready::Finish)
-    }
 }
 
 /// Steps that are of no more concern: everything whose key has this prefix.

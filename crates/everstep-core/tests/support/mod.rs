@@ -5,6 +5,8 @@ mod graphs;
 mod random;
 mod text;
 
+use std::time::{Duration, Instant};
+
 use everstep_core::evaluate::Fault;
 use everstep_core::graph::{self, Problem};
 use everstep_core::kinds::{KindInfo, Kinds};
@@ -58,4 +60,12 @@ impl Kinds for TestKinds {
 pub(crate) fn compile(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     let graph = graph::compile(definition, &TestKinds::new(), &Expressions::default())?;
     Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph) })
+}
+
+/// The time that something takes.
+#[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let begin = Instant::now();
+    let result = work();
+    (result, begin.elapsed())
 }

@@ -1,5 +1,7 @@
 //! An engine on a real SQLite file, with real handlers and the machine's clock.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
+
 use std::path::Path;
 use std::sync::Arc;
 

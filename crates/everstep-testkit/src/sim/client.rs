@@ -63,8 +63,11 @@ impl Game {
         let clock = executor.clone();
         database.set_clock(move || clock.now());
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let store =
-            SimStore { executor: executor.clone(), database: Arc::new(Mutex::new(database)), ledger: Arc::clone(&ledger) };
+        let store = SimStore {
+            executor: executor.clone(),
+            database: Arc::new(Mutex::new(database)),
+            ledger: Arc::clone(&ledger),
+        };
         let server = Server::new(executor.clone(), store.clone());
         let judge = Arc::new(Judge { store: store.clone(), world: server.world(OUTSIDE, 0) });
         Self { executor, store, server, ledger, judge, planned: 0, crashes: 0 }
@@ -332,7 +335,8 @@ impl Post {
     /// Writes the letter in the item of a run of the sender's, as a child's end would.
     fn post(&self, to: RunId, event: &str) -> bool {
         let now = self.executor.now();
-        let random = || self.executor.with_random(|random| u128::from(random.next()) << 64 | u128::from(random.next()));
+        let random =
+            || self.executor.with_random(|random| u128::from(random.number()) << 64 | u128::from(random.number()));
         let sender = NodeId::new(now, random());
         let input = Input::Signal { event: event.to_owned(), payload: Payload::from(json!({"letter": true})) };
         let item = Item {

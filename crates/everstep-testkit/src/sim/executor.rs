@@ -266,6 +266,6 @@ impl Spawn for Ports {
 
 impl Random for Ports {
     fn next(&self) -> u128 {
-        self.executor.with_random(|random| u128::from(random.next()) << 64 | u128::from(random.next()))
+        self.executor.with_random(|random| u128::from(random.number()) << 64 | u128::from(random.number()))
     }
 }

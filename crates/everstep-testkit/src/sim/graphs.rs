@@ -33,7 +33,9 @@ pub(super) fn make(random: &mut Seeded) -> Value {
 impl Maker<'_> {
     fn node(&mut self, stem: &str, kind: &str, config: Value) -> String {
         let id = format!("{stem}{}", self.nodes.len());
-        self.nodes.push(json!({"id": id, "type": kind, "config": config}));
+        let mut node = json!({"id": id, "type": kind});
+        node["config"] = config;
+        self.nodes.push(node);
         self.budget = self.budget.saturating_sub(1);
         id
     }

@@ -9,7 +9,7 @@ impl Seeded {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x1234_5678_9abc_def0)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -18,16 +18,16 @@ impl Seeded {
 
     /// From 0 to `below`, without it.
     pub fn below(&mut self, below: usize) -> usize {
-        (self.next() % below.max(1) as u64) as usize
+        (self.number() % below.max(1) as u64) as usize
     }
 
     pub fn between(&mut self, from: u64, to: u64) -> u64 {
-        from + self.next() % (to - from + 1)
+        from + self.number() % (to - from + 1)
     }
 
     /// True in `percent` of a hundred.
     pub fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
+        self.number() % 100 < percent
     }
 
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {

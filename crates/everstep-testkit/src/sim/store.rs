@@ -8,8 +8,8 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, Change, Counts, Error, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome, Result, RunFilter, RunPage, RunRow,
-    Snapshot, Store, StoredEntry, Wait, WorkflowRow,
+    Arrival, Change, Counts, Error, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome, Result, RunFilter, RunPage,
+    RunRow, Snapshot, Store, StoredEntry, Wait, WorkflowRow,
 };
 
 use super::executor::Executor;

