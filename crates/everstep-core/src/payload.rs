@@ -61,7 +61,8 @@ impl Payload {
 /// Whether a text inside JSON holds a NUL character, found without parsing it.
 pub fn has_nul(json: &str) -> bool {
     // Only an odd number of backslashes escapes what follows.
-    json.match_indices("\\u0000").any(|(at, _)| json[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0)
+    json.match_indices("\\u0000")
+        .any(|(at, _)| json[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0)
 }
 
 /// How deep JSON text is nested, found without parsing it.

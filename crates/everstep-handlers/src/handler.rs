@@ -70,6 +70,11 @@ pub trait Handler: Send + Sync {
     /// What is wrong with a config; pointers are relative to it. Templates may stand in any field but raw ones.
     fn check(&self, config: &Value) -> Vec<Fault>;
 
+    /// Whether the handler itself ends a task at its timeout. The engine does so for all others.
+    fn times_itself(&self) -> bool {
+        false
+    }
+
     /// Performs one task. Dropping the future stops the work.
     async fn perform(&self, task: Task) -> Report;
 }

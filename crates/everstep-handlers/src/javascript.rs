@@ -53,7 +53,8 @@ impl JavaScript {
             group: "Code",
             summary: "Computes a value from the context with JavaScript, in a sandbox without network or files.",
             schema: config::schema::<Config>(),
-            concurrency: 64,
+            // No more than the sandbox runs at once: a script's time counts from its start, not from its queueing.
+            concurrency: sandbox.threads(),
         };
         Self { sandbox, description }
     }
@@ -66,7 +67,15 @@ impl Handler for JavaScript {
     }
 
     fn check(&self, config: &Value) -> Vec<Fault> {
-        config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields)
+        let mut faults = config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields);
+        if config.get("code").and_then(Value::as_str).is_some_and(|code| code.contains('\0')) {
+            faults.push(Fault { pointer: "/code".to_owned(), message: "the code holds a NUL character".to_owned() });
+        }
+        faults
+    }
+
+    fn times_itself(&self) -> bool {
+        true
     }
 
     async fn perform(&self, task: Task) -> Report {
@@ -96,6 +105,10 @@ fn outcome(json: String) -> Result<Outcome, Failure> {
 fn failure(error: &Error) -> Failure {
     let message = error.to_string();
     match error {
+        // Code that cannot be read will not be read next time either.
+        Error::Threw { message: thrown, .. } if thrown.starts_with("SyntaxError") => {
+            Failure::fatal("JAVASCRIPT_ERROR", message)
+        }
         Error::Threw { .. } | Error::NeverSettles | Error::Unavailable(_) => {
             Failure::transient("JAVASCRIPT_ERROR", message)
         }

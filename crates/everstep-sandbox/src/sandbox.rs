@@ -14,12 +14,19 @@ use crate::script::{Error, Ran, Script, Stopped};
 #[derive(Clone)]
 pub struct Sandbox {
     pool: Arc<Pool>,
+    threads: usize,
 }
 
 impl Sandbox {
     /// A sandbox with so many threads. They are started when scripts come.
     pub fn new(threads: usize) -> Self {
-        Self { pool: Arc::new(Pool::new(threads)) }
+        let threads = threads.max(1);
+        Self { pool: Arc::new(Pool::new(threads)), threads }
+    }
+
+    /// How many scripts run at once.
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
     /// Runs a script, waiting for a thread first.

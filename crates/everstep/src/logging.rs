@@ -9,7 +9,10 @@ use crate::config::Log;
 use crate::exit::invalid;
 
 pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&log.filter)
+    // Migrations are told at debug level only, unless somebody asks for them.
+    let filter =
+        if log.filter.contains("refinery") { log.filter.clone() } else { format!("refinery_core=warn,{}", log.filter) };
+    let filter = EnvFilter::try_new(&filter)
         .map_err(|error| invalid(format!("{:?} is no log filter: {error}; write info or debug", log.filter)))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match log.format {

@@ -43,6 +43,8 @@ async fn failures_have_their_codes() {
     assert_eq!((large.code.as_str(), large.retryable), (code::PAYLOAD_TOO_LARGE, false));
     let function = failure(json!({"code": "return () => 1"})).await;
     assert_eq!((function.code.as_str(), function.retryable), ("JAVASCRIPT_ERROR", false));
+    let syntax = failure(json!({"code": "return )"})).await;
+    assert_eq!((syntax.code.as_str(), syntax.retryable), ("JAVASCRIPT_ERROR", false));
     let empty = failure(json!({"code": ""})).await;
     assert_eq!(empty.code, code::INVALID_CONFIG);
 }
@@ -90,4 +92,10 @@ fn configs_are_checked_when_saved() {
             "/timeoutSeconds: invalid type: string \"soon\", expected u32",
         ]
     );
+}
+
+#[test]
+fn code_with_a_nul_character_is_refused_at_save() {
+    let found = faults("javascript", &json!({"code": "return 1\0"}));
+    assert_eq!(found, ["/code: the code holds a NUL character"]);
 }

@@ -27,14 +27,16 @@ pub(super) async fn sample<T, F>(
 ) -> anyhow::Result<T>
 where
     T: Send + 'static,
-    F: Future<Output = anyhow::Result<T>>,
+    F: Future<Output = anyhow::Result<T>> + Send + 'static,
 {
     let folder = folder(data)?;
     let sampling = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Runtime::new().context("starting a runtime")?;
-        let measured = runtime.block_on(async { measure(open(folder.path())?).await });
+        let store = open(folder.path())?;
+        // Spawned, so that a sample is woken as the engine's own loops are.
+        let measured = runtime.block_on(async { tokio::spawn(measure(store)).await });
         runtime.shutdown_timeout(SHUTDOWN);
-        measured
+        measured.context("taking a sample")?
     });
     sampling.await.context("taking a sample")?
 }
