@@ -172,6 +172,13 @@ impl State {
         self.timers.first().map(|(due, _)| *due)
     }
 
+    /// The first timer that is due, as its step and attempt; none while the run is paused or over.
+    pub fn first_due(&self, now: Timestamp) -> Option<(StepKey, u32)> {
+        let (due, step) = self.timers.first().filter(|_| self.phase == Phase::Live)?;
+        let open = self.open.get(step).filter(|_| *due <= now)?;
+        Some((step.clone(), open.attempt))
+    }
+
     /// The timers that are due, as `(step, attempt)`.
     pub fn due(&self, now: Timestamp) -> Vec<(StepKey, u32)> {
         self.timers

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everstep_core::ids::NodeId;
-use everstep_store::{Error, Gate, Item};
+use everstep_store::{Error, Item};
+use futures_util::future::{self, Either};
 use tokio::sync::mpsc;
 
 use crate::message::{Proposal, ShardSender, Shared, ToShard, Verdict};
@@ -23,28 +24,73 @@ pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) shards: Vec<ShardSender>,
     pub(crate) proposals: mpsc::UnboundedReceiver<Proposal>,
+    /// Received, and not yet sent.
+    pub(crate) waiting: Vec<Proposal>,
 }
 
 impl Committer {
     pub(crate) async fn run(mut self) {
-        let mut waiting = Vec::new();
         loop {
-            if waiting.is_empty() && self.proposals.recv_many(&mut waiting, MOST_ITEMS).await == 0 {
+            if self.waiting.is_empty() && self.proposals.recv_many(&mut self.waiting, MOST_ITEMS).await == 0 {
                 return;
             }
-            let rest = waiting.split_off(first_batch(&waiting));
-            self.run_once(std::mem::replace(&mut waiting, rest)).await;
+            let rest = self.waiting.split_off(first_batch(&self.waiting));
+            let batch = std::mem::replace(&mut self.waiting, rest);
+            self.run_once(batch).await;
         }
     }
 
     /// Commits one batch, whatever it takes.
-    async fn run_once(&self, batch: Vec<Proposal>) {
-        let (shards, items): (Vec<usize>, Vec<Item>) =
-            batch.into_iter().map(|proposal| (proposal.shard, proposal.item)).unzip();
-        let verdicts = self.commit(&items).await;
+    async fn run_once(&mut self, batch: Vec<Proposal>) {
+        // A poison item must not fail its neighbours: a refused batch is split until the item is alone.
+        let mut batches = vec![batch];
+        let mut is_unknown = false;
+        let mut pause = Duration::from_millis(20);
+        while let Some(mut batch) = batches.pop() {
+            let items: Vec<Item> =
+                batch.iter_mut().map(|proposal| proposal.item.take().expect("not yet sent")).collect();
+            let result = self.world.store.commit(self.node, &items).await;
+            for (proposal, item) in batch.iter_mut().zip(items) {
+                proposal.item = Some(item);
+            }
+            match result {
+                Ok(outcomes) => self.answer(batch.into_iter().zip(outcomes.into_iter().map(Verdict::Stored))),
+                Err(Error::Fenced(_)) => {
+                    self.shared.is_fenced.store(true, Ordering::Relaxed);
+                    self.answer(batch.into_iter().map(|proposal| (proposal, Verdict::Fenced)));
+                }
+                Err(Error::Refused(message)) if batch.len() == 1 => {
+                    self.answer(batch.into_iter().map(|proposal| (proposal, Verdict::Refused(message.clone()))));
+                }
+                Err(Error::Refused(_)) => {
+                    batches.push(batch.split_off(batch.len() / 2));
+                    batches.push(batch);
+                }
+                Err(Error::Full(message)) => {
+                    // What may have been written before is not refused: only its outcome is unknown.
+                    if !is_unknown {
+                        batch = self.refuse_starts(batch, &message);
+                    }
+                    if !batch.is_empty() {
+                        batches.push(batch);
+                        self.wait_for_room(pause, &message).await;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, items = batch.len(), "commit failed; sending it again");
+                    is_unknown = true;
+                    batches.push(batch);
+                    self.world.sleep(pause).await;
+                }
+            }
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    fn answer(&self, verdicts: impl Iterator<Item = (Proposal, Verdict)>) {
         let mut by_shard: Vec<Vec<_>> = self.shards.iter().map(|_| Vec::new()).collect();
-        for ((shard, item), verdict) in shards.into_iter().zip(items).zip(verdicts) {
-            by_shard[shard].push((item.run, verdict));
+        for (proposal, verdict) in verdicts {
+            by_shard[proposal.shard].push((proposal.run, verdict));
         }
         for (sender, verdicts) in self.shards.iter().zip(by_shard) {
             if !verdicts.is_empty() {
@@ -54,52 +100,27 @@ impl Committer {
         }
     }
 
-    async fn commit(&self, items: &[Item]) -> Vec<Verdict> {
-        let mut pause = Duration::from_millis(20);
+    /// On a full disk new work is refused at once; the rest is returned.
+    fn refuse_starts(&self, batch: Vec<Proposal>, message: &str) -> Vec<Proposal> {
+        let (starts, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(Proposal::is_start);
+        self.answer(starts.into_iter().map(|proposal| (proposal, Verdict::Full(message.to_owned()))));
+        others
+    }
+
+    /// Waits a while, refusing starts that come meanwhile. What was accepted before waits for room.
+    async fn wait_for_room(&mut self, pause: Duration, message: &str) {
+        tracing::warn!(message, "there is no room; new work is refused, the rest waits");
+        let mut sleep = self.world.clock.sleep_until(self.world.clock.now().plus(pause));
         loop {
-            let error = match self.world.store.commit(self.node, items).await {
-                Ok(outcomes) => return outcomes.into_iter().map(Verdict::Stored).collect(),
-                Err(error) => error,
+            let came = match future::select(std::pin::pin!(self.proposals.recv()), &mut sleep).await {
+                Either::Left((Some(proposal), _)) => vec![proposal],
+                Either::Left((None, _)) => return sleep.await,
+                Either::Right(_) => return,
             };
-            match error {
-                Error::Fenced(_) => {
-                    self.shared.is_fenced.store(true, Ordering::Relaxed);
-                    return items.iter().map(|_| Verdict::Fenced).collect();
-                }
-                // A poison item must not fail its neighbours: split until it is alone.
-                Error::Refused(message) if items.len() == 1 => return vec![Verdict::Refused(message)],
-                Error::Refused(_) => {
-                    let (left, right) = items.split_at(items.len() / 2);
-                    let mut verdicts = Box::pin(self.commit(left)).await;
-                    verdicts.extend(Box::pin(self.commit(right)).await);
-                    return verdicts;
-                }
-                Error::Full(message) if items.iter().any(is_start) => {
-                    return self.commit_without_starts(items, &message).await;
-                }
-                error => {
-                    tracing::warn!(%error, items = items.len(), "commit failed; sending it again");
-                    self.world.sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(1));
-                }
-            }
+            let others = self.refuse_starts(came, message);
+            self.waiting.extend(others);
         }
     }
-
-    /// On a full disk new work is refused; what was accepted before waits for room.
-    async fn commit_without_starts(&self, items: &[Item], message: &str) -> Vec<Verdict> {
-        let others: Vec<_> = items.iter().filter(|item| !is_start(item)).cloned().collect();
-        let mut verdicts =
-            if others.is_empty() { Vec::new() } else { Box::pin(self.commit(&others)).await }.into_iter();
-        let place = |item| {
-            if is_start(item) { Some(Verdict::Full(message.to_owned())) } else { verdicts.next() }
-        };
-        items.iter().map_while(place).collect()
-    }
-}
-
-fn is_start(item: &Item) -> bool {
-    matches!(item.gate, Gate::Start(_))
 }
 
 /// How many of the waiting proposals make a batch.

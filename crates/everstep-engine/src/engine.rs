@@ -91,10 +91,10 @@ impl Engine {
         world.store.join(node, options.node_lease, options.address.clone()).await?;
         let shared = Arc::new(Shared::default());
         let library = Arc::new(Library::new(world.clone()));
-        let dispatcher = Dispatcher::new(world.clone(), Arc::clone(&shared));
         let (committer, proposals) = mpsc::unbounded_channel();
         let (claimer, news) = mpsc::unbounded_channel();
         let (shards, mailboxes): (Vec<_>, Vec<_>) = (0..options.shards).map(|_| mpsc::unbounded_channel()).unzip();
+        let dispatcher = Dispatcher::new(world.clone(), Arc::clone(&shared), shards.clone());
         for (index, messages) in mailboxes.into_iter().enumerate() {
             let shard = Shard {
                 world: world.clone(),
@@ -111,13 +111,21 @@ impl Engine {
                 runs: Default::default(),
                 timers: Default::default(),
                 watchers: Default::default(),
+                most_watched: 1_024,
+                pausing: Default::default(),
                 weight: 0,
                 drained: None,
             };
             world.spawn.spawn(Box::pin(shard.run()));
         }
-        let commit =
-            Committer { world: world.clone(), node, shared: Arc::clone(&shared), shards: shards.clone(), proposals };
+        let commit = Committer {
+            world: world.clone(),
+            node,
+            shared: Arc::clone(&shared),
+            shards: shards.clone(),
+            proposals,
+            waiting: Vec::new(),
+        };
         world.spawn.spawn(Box::pin(commit.run()));
         let claim = Claimer {
             world: world.clone(),

@@ -42,8 +42,8 @@ pub(crate) struct Loading {
     pub(crate) must_reload: bool,
     /// The seq at which an item was refused before.
     pub(crate) conflict: Option<u64>,
-    /// Why the run is to be paused before anything else is decided.
-    pub(crate) pause: Option<Failure>,
+    /// What is to be decided before anything else, and alone: that the run is to be paused, or that it fails.
+    pub(crate) urgent: Option<Input>,
 }
 
 /// Open tasks that somebody performs, with their attempts.
@@ -66,6 +66,10 @@ impl Performing {
         if self.has(step, attempt) {
             self.0.remove(step);
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Stops every task that the run no longer wants.
@@ -106,6 +110,8 @@ pub(crate) struct Held {
     pub(crate) timer: Option<Timestamp>,
     pub(crate) snapshot_seq: u64,
     pub(crate) conflict: Option<u64>,
+    /// What is to be decided before anything else, and alone.
+    pub(crate) urgent: Option<Input>,
     /// The run's place while it is owned.
     pub(crate) place: Option<Place>,
     /// The place of a claim that was made while the run was here: it must be read anew.
@@ -154,6 +160,7 @@ impl Held {
             timer: None,
             snapshot_seq: 0,
             conflict: None,
+            urgent: None,
             place: None,
             claim: None,
             weight: 0,
@@ -186,16 +193,14 @@ impl Held {
     /// Takes due timers and all waiting inputs through the core, each on the state that the one before left.
     pub(crate) fn decide_all(&mut self, now: Timestamp, evaluate: &dyn Evaluate) -> Decided {
         let mut decided = Decided { entries: Vec::new(), answered: Vec::new() };
-        if self.state.next_due().is_some_and(|due| due <= now) {
-            for (step, attempt) in self.state.due(now).into_iter().rev() {
-                self.mailbox.push_front(Mail::of(Input::Timer { step, attempt }));
+        if let Some(input) = self.urgent.take() {
+            decided.entries = decide::record(&self.workflow, &mut self.state, input, now, evaluate);
+            if !decided.entries.is_empty() {
+                return decided;
             }
         }
-        if self.has_more {
-            self.mailbox.push_front(Mail::of(Input::Settle));
-        }
         while decided.entries.len() < limits::EVENTS_PER_DECISION {
-            let Some(mail) = self.mailbox.pop_front() else { break };
+            let Some(mail) = self.next_mail(now) else { break };
             if let Input::Result { step, attempt, .. } = &mail.input {
                 self.performing.finish(step, *attempt);
             }
@@ -213,12 +218,33 @@ impl Held {
         decided
     }
 
+    /// What is decided next: the rest of a full item, then a due timer, then what waits in the mailbox.
+    fn next_mail(&mut self, now: Timestamp) -> Option<Mail> {
+        if std::mem::take(&mut self.has_more) {
+            return Some(Mail::of(Input::Settle));
+        }
+        match self.state.first_due(now) {
+            Some((step, attempt)) => Some(Mail::of(Input::Timer { step, attempt })),
+            None => self.mailbox.pop_front(),
+        }
+    }
+
     /// Tasks that the journal knows and nobody performs are lost. So is whatever was dispatched before a crash.
+    /// A task whose result waits in the mailbox is not.
     pub(crate) fn find_lost_tasks(&mut self) {
+        let reported: BTreeSet<(&StepKey, u32)> = self
+            .mailbox
+            .iter()
+            .filter_map(|mail| match &mail.input {
+                Input::Result { step, attempt, .. } => Some((step, *attempt)),
+                _ => None,
+            })
+            .collect();
         let lost: Vec<_> = self
             .state
             .open()
             .filter(|open| open.what == OpenWhat::Task && !self.performing.has(open.step, open.attempt))
+            .filter(|open| !reported.contains(&(open.step, open.attempt)))
             .map(|open| Mail::of(Input::TaskLost { step: open.step.clone(), attempt: open.attempt }))
             .collect();
         self.mailbox.extend(lost);
@@ -229,7 +255,9 @@ impl Held {
         if self.state.has_ended() {
             return Becomes::Ended;
         }
-        if self.has_more || self.state.has_open_tasks() || !self.mailbox.is_empty() {
+        // While a run is paused its lost tasks stay lost: only what is really performed keeps it here.
+        let is_busy = if self.state.is_paused() { !self.performing.is_empty() } else { self.state.has_open_tasks() };
+        if self.has_more || is_busy || !self.mailbox.is_empty() {
             return Becomes::Owned;
         }
         let due = self.state.next_due().unwrap_or(Timestamp::NEVER);

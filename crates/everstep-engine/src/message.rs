@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
 use everstep_core::state::State;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{InboxId, Item, Loaded, NewRun, Outcome};
+use everstep_store::{Gate, InboxId, Item, Loaded, NewRun, Outcome};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::engine::Started;
@@ -21,7 +22,7 @@ pub(crate) enum ToShard {
     Start(Box<StartRequest>),
     Mail(RunId, Mail),
     Committed(Vec<(RunId, Verdict)>),
-    Loaded(RunId, Box<Result<(Loaded, Arc<Workflow>), Error>>),
+    Loaded(RunId, Box<Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>>),
     /// Runs that this node claimed. They are counted as active already.
     Claimed(Vec<RunId>),
     /// Runs that this node owns in the database; those that are not in memory are taken up.
@@ -76,9 +77,17 @@ impl Mail {
 
 /// What a shard asks the committer to write.
 pub(crate) struct Proposal {
-    pub(crate) item: Item,
+    pub(crate) run: RunId,
+    /// Absent only while it is with the store.
+    pub(crate) item: Option<Item>,
     pub(crate) bytes: usize,
     pub(crate) shard: usize,
+}
+
+impl Proposal {
+    pub(crate) fn is_start(&self) -> bool {
+        self.item.as_ref().is_some_and(|item| matches!(item.gate, Gate::Start(_)))
+    }
 }
 
 /// What became of a proposal.

@@ -19,6 +19,7 @@ pub(crate) struct Dispatcher {
     world: World,
     shared: Arc<Shared>,
     lanes: BTreeMap<String, Lane>,
+    shards: Vec<ShardSender>,
 }
 
 /// The tasks of one kind.
@@ -45,14 +46,14 @@ pub(crate) struct Job {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(world: World, shared: Arc<Shared>) -> Arc<Self> {
+    pub(crate) fn new(world: World, shared: Arc<Shared>, shards: Vec<ShardSender>) -> Arc<Self> {
         let lanes = world.handlers.descriptions().filter_map(|description| {
             let name = description.info.name.clone();
             let handler = Arc::clone(world.handlers.find_handler(&name)?);
             Some((name, Lane { handler, limit: description.concurrency.max(1), queue: Mutex::default() }))
         });
         let lanes = lanes.collect();
-        Arc::new(Self { world, shared, lanes })
+        Arc::new(Self { world, shared, lanes, shards })
     }
 
     /// Takes a task: performs it at once if there is room, else in its turn.
@@ -109,14 +110,16 @@ impl Dispatcher {
         };
         let result = Abortable::new(work, abort).await;
         // Before the report, so that a shard that hears of it sees the task gone.
-        self.shared.performing.fetch_sub(1, Ordering::SeqCst);
-        let Ok(result) = result else {
-            let _ = reply.send(ToShard::Nudge);
-            return;
-        };
-        let result =
-            result.unwrap_or_else(|_| Err(Failure::transient("HANDLER_PANICKED", "the handler panicked")).into());
-        report(&reply, &told, result);
+        let is_last = self.shared.performing.fetch_sub(1, Ordering::SeqCst) == 1;
+        if let Ok(result) = result {
+            let panicked = |_| Err(Failure::transient("HANDLER_PANICKED", "the handler panicked")).into();
+            report(&reply, &told, result.unwrap_or_else(panicked));
+        }
+        if is_last && self.shared.is_stopping() {
+            for shard in &self.shards {
+                let _ = shard.send(ToShard::Nudge);
+            }
+        }
     }
 }
 

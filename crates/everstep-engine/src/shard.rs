@@ -57,6 +57,10 @@ pub(crate) struct Shard {
     pub(crate) runs: BTreeMap<RunId, Slot>,
     pub(crate) timers: BTreeSet<(Timestamp, RunId)>,
     pub(crate) watchers: BTreeMap<RunId, Vec<mpsc::UnboundedSender<u64>>>,
+    /// How many watched runs there may be before those that nobody watches any more are forgotten.
+    pub(crate) most_watched: usize,
+    /// Runs that cannot be read and whose pause is on its way.
+    pub(crate) pausing: BTreeSet<RunId>,
     pub(crate) weight: usize,
     pub(crate) drained: Option<oneshot::Sender<()>>,
 }
@@ -115,9 +119,7 @@ impl Shard {
             }
             ToShard::Owned(runs) => {
                 for run in runs {
-                    if !self.runs.contains_key(&run) {
-                        self.load(run, Loading::default());
-                    }
+                    self.owned(run);
                 }
             }
             ToShard::Inspect(run, reply) => {
@@ -128,9 +130,8 @@ impl Shard {
                 let _ = reply.send(state);
             }
             ToShard::Watch(run, watcher) => {
-                let watchers = self.watchers.entry(run).or_default();
-                watchers.retain(|watcher| !watcher.is_closed());
-                watchers.push(watcher);
+                self.watchers.entry(run).or_default().push(watcher);
+                self.forget_watchers();
             }
             ToShard::Drain(done) => self.drained = Some(done),
             ToShard::Nudge | ToShard::Quit => {}
@@ -175,11 +176,14 @@ impl Shard {
 
     fn submit(&self, item: Item, bytes: usize) {
         // The committer lives as long as the shards do.
-        let _ = self.committer.send(Proposal { item, bytes, shard: self.index });
+        let _ = self.committer.send(Proposal { run: item.run, item: Some(item), bytes, shard: self.index });
     }
 
     /// Puts an input into its run's mailbox; a run that is not in memory is loaded first.
     fn deliver(&mut self, run: RunId, mail: Mail) {
+        if self.pausing.contains(&run) {
+            return mail.answer(Err(Error::Unavailable(format!("run {run} is being paused: it cannot be read"))));
+        }
         match self.runs.get_mut(&run) {
             Some(Slot::Loading(loading)) => {
                 if !has_row(&loading.mailbox, None, &mail) {
@@ -211,6 +215,23 @@ impl Shard {
         }
     }
 
+    /// The database says that a run is ours. One that is not held as such was claimed without our learning of it.
+    fn owned(&mut self, run: RunId) {
+        if self.pausing.contains(&run) {
+            return;
+        }
+        match self.runs.get_mut(&run) {
+            None => self.load(run, Loading::default()),
+            Some(Slot::Loading(loading)) => loading.must_reload = true,
+            Some(Slot::Held(held)) => {
+                let leaves = held.flight.as_ref().is_some_and(|flight| flight.becomes != Becomes::Owned);
+                if (held.tenure == Tenure::Visiting || leaves) && held.claim.is_none() {
+                    held.claim = Some(Place::take(&self.shared, &self.claimer));
+                }
+            }
+        }
+    }
+
     fn place(&self) -> Place {
         Place::take(&self.shared, &self.claimer)
     }
@@ -225,7 +246,7 @@ impl Shard {
         }));
     }
 
-    fn loaded(&mut self, run: RunId, loaded: Result<(Loaded, Arc<Workflow>), Error>) {
+    fn loaded(&mut self, run: RunId, loaded: Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>) {
         let Some(Slot::Loading(loading)) = self.runs.remove(&run) else { return };
         if loading.must_reload {
             self.load(run, Loading { must_reload: false, ..loading });
@@ -233,14 +254,17 @@ impl Shard {
         }
         let (loaded, workflow) = match loaded {
             Ok(loaded) => loaded,
-            Err(error) => return self.give_up(loading, &error),
+            Err(error) => {
+                tracing::error!(%run, %error, "a run cannot be loaded");
+                return self.give_up(loading, &error);
+            }
         };
         let tenure = match loaded.run.owner {
             Some(owner) if owner == self.node => Tenure::Owned,
             None => Tenure::Visiting,
             Some(owner) => return self.give_up(loading, &Error::Elsewhere(owner)),
         };
-        let held = match Held::load(&loaded, &workflow, tenure) {
+        let held = match workflow.and_then(|workflow| Held::load(&loaded, &workflow, tenure)) {
             Ok(held) => held,
             Err(failure) => return self.pause_unreadable(loaded, loading, failure),
         };
@@ -253,20 +277,27 @@ impl Shard {
         held.performing = loading.performing;
         held.performing.keep_open(&held.state);
         held.conflict = loading.conflict;
+        held.urgent = loading.urgent;
         if is_owned {
             held.mailbox.push_back(Mail::of(Input::Settle));
-            held.find_lost_tasks();
         }
+        // The inbox as it was read counts. A row that came by mail and is not there was answered, or came later.
+        let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
         for arrival in loaded.inbox {
-            let Ok(input) = serde_json::from_slice(&arrival.input) else { continue };
-            let mail = Mail::arrived(arrival.id, input);
-            if !has_row(&loading.mailbox, None, &mail) {
-                held.mailbox.push_back(mail);
+            match serde_json::from_slice(&arrival.input) {
+                Ok(input) => held.mailbox.push_back(Mail::arrived(arrival.id, input)),
+                Err(error) => tracing::error!(%run, %error, "an inbox row cannot be read"),
             }
         }
-        held.mailbox.extend(loading.mailbox);
-        if let Some(reason) = loading.pause {
-            held.mailbox.push_front(Mail::of(Input::Pause { reason: Some(reason) }));
+        for mail in loading.mailbox {
+            match mail.inbox {
+                None => held.mailbox.push_back(mail),
+                Some(row) if rows.contains(&row) => {}
+                Some(_) => _ = self.claimer.send(ToClaimer::Inbox),
+            }
+        }
+        if is_owned {
+            held.find_lost_tasks();
         }
         if planted::is_planted(Bug::TimerLostOnReload) {
             held.timer = held.state.next_due();
@@ -287,20 +318,19 @@ impl Shard {
         tracing::error!(run = %loaded.run.id, %failure, "paused");
         let error = Error::Unavailable(failure.to_string());
         let now = self.world.clock.now();
-        if loaded.run.status != Status::Paused && loaded.run.owner == Some(self.node) {
+        if loaded.run.owner == Some(self.node) {
             let event = everstep_core::event::Event::RunPaused { reason: Some(failure.clone()) };
-            let seq = loaded.entries.last().map(|entry| entry.seq).or(loaded.snapshot.map(|snapshot| snapshot.seq));
+            let read = loaded.entries.last().map(|entry| entry.seq).or(loaded.snapshot.map(|snapshot| snapshot.seq));
+            let last = loaded.unreadable.map(|(last, _)| last).or(read).unwrap_or(0);
+            let entry = NewEntry { seq: last + 1, at: now, row: everstep_core::codec::encode(&event) };
+            let was_paused = loaded.run.status == Status::Paused;
             let writer = self.writer(now);
             let item = Item {
                 commit: writer.commit,
                 run: loaded.run.id,
                 workspace: loaded.run.workspace,
                 gate: Gate::Owned,
-                entries: vec![NewEntry {
-                    seq: seq.unwrap_or(0) + 1,
-                    at: now,
-                    row: everstep_core::codec::encode(&event),
-                }],
+                entries: if was_paused { Vec::new() } else { vec![entry] },
                 projection: Some(Projection {
                     status: Status::Paused,
                     owner: None,
@@ -313,6 +343,7 @@ impl Shard {
                 taken: Vec::new(),
                 messages: Vec::new(),
             };
+            self.pausing.insert(loaded.run.id);
             self.submit(item, 512);
         }
         self.give_up(loading, &error);
@@ -369,6 +400,9 @@ impl Shard {
     }
 
     fn committed(&mut self, run: RunId, verdict: Verdict) {
+        if self.pausing.remove(&run) {
+            return;
+        }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let Some(flight) = held.flight.take() else { return };
         match verdict {
@@ -463,17 +497,17 @@ impl Shard {
     fn conflict(&mut self, run: RunId, flight: Flight) {
         let Some(Slot::Held(held)) = self.runs.get(&run) else { return };
         let seq = flight.first_seq;
-        let pause = (held.conflict == Some(seq)).then(|| {
+        let urgent = (seq > 0 && held.conflict == Some(seq)).then(|| {
             let message = format!("entry {seq} was refused again after a reload");
             let reason = Failure::fatal(code::JOURNAL_CONFLICT, message);
             tracing::error!(%run, %reason, "paused");
-            reason
+            Input::Pause { reason: Some(reason) }
         });
-        self.reload(run, flight, Some(seq), pause);
+        self.reload(run, flight, Some(seq), urgent);
     }
 
     /// Forgets a run's state and reads it anew, keeping its inputs and its tasks.
-    fn reload(&mut self, run: RunId, flight: Flight, conflict: Option<u64>, pause: Option<Failure>) {
+    fn reload(&mut self, run: RunId, flight: Flight, conflict: Option<u64>, urgent: Option<Input>) {
         if let Some(reply) = flight.start {
             let _ = reply.send(Err(Error::Unavailable("the run's id is taken; start it again".to_owned())));
         }
@@ -482,7 +516,7 @@ impl Shard {
             flight.answered.into_iter().map(|(mail, _)| mail).filter(|mail| !is_own(&mail.input)).collect();
         mailbox.extend(held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)));
         let place = held.claim.or(held.place);
-        self.load(run, Loading { mailbox, performing: held.performing, place, must_reload: false, conflict, pause });
+        self.load(run, Loading { mailbox, performing: held.performing, place, must_reload: false, conflict, urgent });
     }
 
     /// The database refuses this item for ever: the run fails without the payload that it cannot store.
@@ -498,10 +532,9 @@ impl Shard {
         }
         let Some(held) = self.take_out(run) else { return };
         let failure = Failure::fatal(code::STORE_REFUSED, message);
-        let mut mailbox = VecDeque::from([Mail::of(Input::Fail { failure })]);
-        mailbox.extend(held.mailbox);
-        let place = held.claim.or(held.place);
-        self.load(run, Loading { mailbox, performing: held.performing, place, ..Loading::default() });
+        let mailbox = held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)).collect();
+        let (place, urgent) = (held.claim.or(held.place), Some(Input::Fail { failure }));
+        self.load(run, Loading { mailbox, performing: held.performing, place, urgent, ..Loading::default() });
     }
 
     /// Drops a run and tells everybody who waits for it.
@@ -635,6 +668,14 @@ impl Shard {
         }
     }
 
+    /// Watchers of runs that end elsewhere, or never, go without a word: they are looked for now and then.
+    fn forget_watchers(&mut self) {
+        if self.watchers.len() > self.most_watched {
+            self.watchers.retain(|_, watchers| watchers.iter().any(|watcher| !watcher.is_closed()));
+            self.most_watched = 1_024.max(2 * self.watchers.len());
+        }
+    }
+
     /// A shard is drained when no item is in flight and no task is performed any more.
     fn finish_draining(&mut self) {
         if self.drained.is_none() {
@@ -666,7 +707,13 @@ fn is_own(input: &Input) -> bool {
     matches!(input, Input::Settle | Input::Timer { .. } | Input::TaskLost { .. } | Input::Start { .. })
 }
 
-async fn load_run(world: &World, library: &Library, run: RunId) -> Result<(Loaded, Arc<Workflow>), Error> {
+/// Reads a run and its workflow. What this build cannot read is the run's own failure.
+async fn load_run(
+    world: &World,
+    library: &Library,
+    run: RunId,
+) -> Result<(Loaded, Result<Arc<Workflow>, Failure>), Error> {
+    let unreadable = |reason: String| Failure::fatal(code::JOURNAL_UNREADABLE, reason);
     loop {
         let loaded = match world.store.load_run(run).await {
             Ok(Some(loaded)) => loaded,
@@ -678,6 +725,10 @@ async fn load_run(world: &World, library: &Library, run: RunId) -> Result<(Loade
             }
             Err(error) => return Err(error.into()),
         };
+        if let Some((_, reason)) = &loaded.unreadable {
+            let failure = unreadable(reason.clone());
+            return Ok((loaded, Err(failure)));
+        }
         let row = &loaded.run;
         let version = match library.find(row.workspace, &row.workflow, Some(row.version)).await {
             Ok(version) => version,
@@ -685,10 +736,15 @@ async fn load_run(world: &World, library: &Library, run: RunId) -> Result<(Loade
                 world.sleep(Duration::from_millis(200)).await;
                 continue;
             }
-            Err(error) => return Err(error),
+            Err(error) => return Ok((loaded, Err(unreadable(error.to_string())))),
         };
-        let loaded = without_unusable_snapshot(world, loaded).await?;
-        return Ok((loaded, Arc::clone(&version.workflow)));
+        match without_unusable_snapshot(world, loaded).await {
+            Ok(loaded) => return Ok((loaded, Ok(Arc::clone(&version.workflow)))),
+            Err(error) => {
+                tracing::warn!(%run, %error, "loading failed; trying again");
+                world.sleep(Duration::from_millis(200)).await;
+            }
+        }
     }
 }
 

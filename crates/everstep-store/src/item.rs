@@ -22,7 +22,7 @@ pub struct Item {
     /// The run's row after this item; `None` leaves it as it is (a step's item never touches it).
     pub projection: Option<Projection>,
     pub waits: Vec<Change<Wait>>,
-    /// Inbox rows that this item answers. They are deleted with it.
+    /// Inbox rows that this item answers. They are deleted with it; one that is gone makes the item a conflict.
     pub taken: Vec<InboxId>,
     /// Inputs for other runs that need no answer.
     pub messages: Vec<Message>,

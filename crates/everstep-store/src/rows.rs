@@ -75,6 +75,8 @@ pub struct Loaded {
     pub entries: Vec<StoredEntry>,
     /// The inputs that wait in the inbox for this run, oldest first.
     pub inbox: Vec<Arrival>,
+    /// The last seq of the journal, and why this build cannot read all of it. `entries` ends before what it cannot.
+    pub unreadable: Option<(u64, String)>,
 }
 
 /// An input that arrived in the inbox.

@@ -191,9 +191,14 @@ impl<'tx> Batch<'tx> {
             self.tx.prepare_cached(query!("commit/4_waits_end"))?.execute(named_params! { ":run": id(item) })?;
         }
         for taken in &item.taken {
-            self.tx
+            let deleted = self
+                .tx
                 .prepare_cached(query!("commit/4_taken"))?
                 .execute(named_params! { ":id": taken.0, ":run": id(item) })?;
+            // An input that was answered before must not be answered again.
+            if deleted == 0 {
+                return Err(Stop::Clash(0));
+            }
         }
         let sent = item.messages.iter().map(|message| self.send(item, message)).collect::<Result<_, _>>()?;
         Ok(Outcome::Applied(sent))

@@ -145,7 +145,7 @@ pub(super) fn count(row: &Columns<'_>) -> rusqlite::Result<Counts> {
     Ok(Counts { workflow: row.get(0)?, status: status(row, 1)?, n: row.get(2)? })
 }
 
-fn seq(row: &Columns<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn seq(row: &Columns<'_>, column: usize) -> rusqlite::Result<u64> {
     let stored: i64 = row.get(column)?;
     u64::try_from(stored).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, stored))
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use super::database::Database;
 use super::queries::query;
 use super::{nodes, pack, rows};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::item::{InboxId, Wait};
 use crate::rows::{Arrival, Loaded, RunFilter, RunPage, RunRow, Snapshot, StoredEntry};
 
@@ -93,18 +93,19 @@ impl Database {
         let Some(row) = row else {
             return Ok(None);
         };
+        // A snapshot that cannot be read is none: the journal is read from its beginning.
         let snapshot = tx
             .prepare_cached(query!("load_run/2_snapshot"))?
             .query_and_then(named_params! { ":run": id }, rows::snapshot)?
             .next()
-            .transpose()?;
+            .and_then(Result::ok);
         let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-        let entries = read_journal(&tx, run, after, -1)?;
+        let (entries, unreadable) = read_all(&tx, run, after)?;
         let inbox = tx
             .prepare_cached(query!("load_run/3_inbox"))?
             .query_map(named_params! { ":run": id }, rows::arrival)?
             .collect::<rusqlite::Result<_>>()?;
-        Ok(Some(Loaded { run: row, snapshot, entries, inbox }))
+        Ok(Some(Loaded { run: row, snapshot, entries, inbox, unreadable }))
     }
 
     pub fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
@@ -183,6 +184,27 @@ impl Database {
         let waits = statement.query_map(params, rows::wait)?.collect::<rusqlite::Result<_>>()?;
         Ok(waits)
     }
+}
+
+/// A journal as far as it can be read, and what stands in the way of the rest.
+fn read_all(connection: &Connection, run: RunId, after: u64) -> Result<(Vec<StoredEntry>, Option<(u64, String)>)> {
+    let mut statement = connection.prepare_cached(query!("journal"))?;
+    let mut stored = statement.query(named_params! {
+        ":run": run.uuid().into_bytes(),
+        ":after": rows::place(after),
+        ":limit": -1,
+    })?;
+    let mut entries = Vec::new();
+    let mut unreadable: Option<(u64, String)> = None;
+    while let Some(row) = stored.next()? {
+        match (&mut unreadable, rows::entry(row)) {
+            (Some((last, _)), _) => *last = rows::seq(row, 0)?,
+            (None, Ok(entry)) => entries.push(entry),
+            (None, Err(Error::Corrupt(reason))) => unreadable = Some((rows::seq(row, 0)?, reason)),
+            (None, Err(error)) => return Err(error),
+        }
+    }
+    Ok((entries, unreadable))
 }
 
 fn read_journal(connection: &Connection, run: RunId, after: u64, limit: i64) -> Result<Vec<StoredEntry>> {

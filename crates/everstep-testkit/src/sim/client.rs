@@ -106,8 +106,11 @@ impl Game {
         };
         self.executor.spawn(OUTSIDE, Box::pin(post.deliver()));
         self.drive(most_polls)?;
-        let started = self.ledger.lock().expect("one thread").started.clone();
-        self.judge.verdict(&started)
+        let (started, posted) = {
+            let ledger = self.ledger.lock().expect("one thread");
+            (ledger.started.clone(), ledger.posted.clone())
+        };
+        self.judge.verdict(&started, &posted)
     }
 
     fn drive(&mut self, most_polls: u64) -> Result<(), String> {
@@ -117,10 +120,15 @@ impl Game {
         loop {
             let polls = self.executor.polls();
             let is_storm = polls < storm;
-            if is_storm && self.executor.with_random(|random| random.below(crash_every)) == 0 {
+            let is_up = !self.server.is_stopping();
+            if is_storm && is_up && self.executor.with_random(|random| random.below(crash_every)) == 0 {
                 self.crashes += 1;
-                self.server.crash();
-                self.server.boot();
+                if self.executor.chance(25) {
+                    self.server.restart();
+                } else {
+                    self.server.crash();
+                    self.server.boot();
+                }
             }
             if is_storm && self.executor.with_random(|random| random.below(700)) == 0 {
                 let by = self.executor.with_random(|random| random.between(1, 120));
@@ -129,7 +137,7 @@ impl Game {
             }
             if !is_storm && !std::mem::replace(&mut self.ledger.lock().expect("one thread").is_calm, true) {
                 // A last death: what is restored now gets no more pushes from outside.
-                if self.executor.chance(50) {
+                if is_up && self.executor.chance(50) {
                     self.crashes += 1;
                     self.server.crash();
                     self.server.boot();
@@ -313,7 +321,9 @@ impl Post {
             for (run, step, event) in letters {
                 let is_new = !self.ledger.lock().expect("one thread").letters.contains(&(run, step.clone()));
                 if is_new && self.post(run, &event) {
-                    self.ledger.lock().expect("one thread").letters.insert((run, step));
+                    let mut ledger = self.ledger.lock().expect("one thread");
+                    ledger.letters.insert((run, step));
+                    *ledger.posted.entry(run).or_default() += 1;
                     has_posted = true;
                 }
             }
@@ -324,12 +334,8 @@ impl Post {
     }
 
     fn open_letters(&self) -> Vec<(RunId, StepKey, String)> {
-        let of_event = |n| {
-            let event = format!("letter-wait{n}");
-            let waits = self.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, &event, 100)).unwrap_or_default();
-            waits.into_iter().map(move |(run, wait)| (run, wait.step, event.clone())).collect::<Vec<_>>()
-        };
-        (0..40).flat_map(of_event).collect()
+        let waits = self.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, "letter", 1_000)).unwrap_or_default();
+        waits.into_iter().map(|(run, wait)| (run, wait.step, wait.event)).collect()
     }
 
     /// Writes the letter in the item of a run of the sender's, as a child's end would.

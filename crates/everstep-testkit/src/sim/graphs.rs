@@ -98,10 +98,6 @@ impl Maker<'_> {
         // A person repeats the signal; a letter comes once, through the inbox.
         let is_letter = depth == 0 && self.random.chance(50);
         let id = self.node("wait", "wait", json!({"event": if is_letter { "letter" } else { "person" }}));
-        if is_letter {
-            // Each letter wait has an event of its own, so that one letter resolves one wait.
-            self.last()["config"]["event"] = format!("letter-{id}").into();
-        }
         let mut exits = vec![(id.clone(), "success")];
         if self.random.chance(if is_letter { 30 } else { 50 }) {
             self.last()["timeoutSeconds"] = self.random.between(1, 90).into();

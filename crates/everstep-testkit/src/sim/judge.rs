@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use everstep_core::codec;
-use everstep_core::event::Entry;
+use everstep_core::event::{Entry, Event};
 use everstep_core::graph;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::law;
@@ -59,7 +59,11 @@ impl Judge {
     }
 
     /// Judges all runs.
-    pub(super) fn verdict(&self, started: &BTreeMap<String, RunId>) -> Result<Judged, String> {
+    pub(super) fn verdict(
+        &self,
+        started: &BTreeMap<String, RunId>,
+        posted: &BTreeMap<RunId, usize>,
+    ) -> Result<Judged, String> {
         let mut hasher = DefaultHasher::new();
         let mut entries = 0;
         let mut expected = 0;
@@ -78,6 +82,10 @@ impl Judge {
             if row.owner.is_some() {
                 return Err(format!("{run} has ended and is owned"));
             }
+            let answered = journal.iter().filter(|entry| is_letter(&entry.event)).count();
+            if answered > posted.get(run).copied().unwrap_or(0) {
+                return Err(format!("{run}: {answered} waits were answered by {:?} letters", posted.get(run)));
+            }
             entries += journal.len();
             expected += journal.len();
             format!("{journal:?}").hash(&mut hasher);
@@ -88,6 +96,11 @@ impl Judge {
         }
         Ok(Judged { entries, digest: hasher.finish() })
     }
+}
+
+/// Whether a wait was answered by a letter.
+fn is_letter(event: &Event) -> bool {
+    matches!(event, Event::StepCompleted { outcome, .. } if outcome.output.json() == r#"{"letter":true}"#)
 }
 
 /// A journal's last entries, for people.

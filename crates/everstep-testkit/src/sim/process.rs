@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::input::Input;
+use everstep_core::time::Timestamp;
 use everstep_engine::{Engine, Options, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
@@ -25,6 +26,10 @@ pub(super) struct Ledger {
     pub(super) results: Vec<(RunId, Input)>,
     /// Letters that were sent: by run and step.
     pub(super) letters: BTreeSet<(RunId, StepKey)>,
+    /// How many letters each run was sent in all.
+    pub(super) posted: BTreeMap<RunId, usize>,
+    /// Until when there is no room on the disk.
+    pub(super) full_until: Option<Timestamp>,
     /// Letter waits that were just opened: somebody writes at once.
     pub(super) urgent: Vec<(RunId, StepKey, String)>,
     pub(super) mailbox: Arc<Notify>,
@@ -41,11 +46,12 @@ pub(super) struct Server {
     store: SimStore,
     engine: Arc<Mutex<Option<Engine>>>,
     process: Arc<Mutex<Process>>,
+    is_stopping: Arc<Mutex<bool>>,
 }
 
 impl Server {
     pub(super) fn new(executor: Executor, store: SimStore) -> Self {
-        Self { executor, store, engine: Arc::default(), process: Arc::default() }
+        Self { executor, store, engine: Arc::default(), process: Arc::default(), is_stopping: Arc::default() }
     }
 
     pub(super) fn engine(&self) -> Option<Engine> {
@@ -92,6 +98,30 @@ impl Server {
             Box::pin(async move {
                 let engine = Engine::start(world, options).await.expect("joining does not fail");
                 *server.engine.lock().expect("one thread") = Some(engine);
+            }),
+        );
+    }
+
+    /// Whether the process is being stopped in order.
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.is_stopping.lock().expect("one thread")
+    }
+
+    /// Stops the process in order, and starts another.
+    pub(super) fn restart(&self) {
+        let Some(engine) = self.engine.lock().expect("one thread").take() else { return };
+        *self.is_stopping.lock().expect("one thread") = true;
+        let server = self.clone();
+        self.executor.note(|| "the process is stopped".to_owned());
+        self.executor.spawn(
+            0,
+            Box::pin(async move {
+                // Whether it could say good-bye makes no difference.
+                let _ = engine.stop(Duration::from_secs(2)).await;
+                drop(engine);
+                server.crash();
+                server.boot();
+                *server.is_stopping.lock().expect("one thread") = false;
             }),
         );
     }

@@ -39,6 +39,21 @@ impl SimStore {
         call(&mut self.database.lock().expect("one thread"))
     }
 
+    /// Whether there is no room on the disk: now and then, for a while.
+    fn is_full(&self) -> bool {
+        let now = self.executor.now();
+        let mut ledger = self.ledger.lock().expect("one thread");
+        if ledger.is_calm {
+            return false;
+        }
+        if self.executor.with_random(|random| random.below(200)) == 0 {
+            let millis = self.executor.with_random(|random| random.between(1, 4_000));
+            ledger.full_until = Some(now.plus(Duration::from_millis(millis)));
+            self.executor.note(|| format!("the disk is full for {millis} ms"));
+        }
+        ledger.full_until.is_some_and(|until| now < until)
+    }
+
     /// Somebody answers a wait before the engine has heard that it is open.
     fn see_letters(&self, items: &[Item]) {
         for item in items {
@@ -135,8 +150,7 @@ impl Store for SimStore {
         if items.iter().flat_map(|item| &item.entries).any(|entry| has_poison(&entry.row.payload)) {
             return Err(Error::Refused("the data is poison".to_owned()));
         }
-        if !self.ledger.lock().expect("one thread").is_calm && self.executor.chance(1) {
-            self.executor.note(|| "the disk is full".to_owned());
+        if self.is_full() {
             return Err(Error::Full("no room".to_owned()));
         }
         self.call("commit", |db| {
