@@ -19,6 +19,8 @@ pub struct KindInfo {
     pub needs_context: bool,
     /// The timeout of one attempt when a node names none, in seconds.
     pub timeout_seconds: u32,
+    /// The longest timeout that a node may name, in seconds; 0 for any.
+    pub longest_timeout_seconds: u32,
 }
 
 /// The acting kinds that a server offers.

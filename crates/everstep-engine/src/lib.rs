@@ -1,7 +1,8 @@
 //! Loops: owns runs in memory, asks the core what follows, commits it, and dispatches what was committed.
 //!
 //! * [`Engine`] is the handle that everyone else holds.
-//! * `shard` owns runs; `commit` writes what they decide; `perform` hands tasks to handlers;
+//! * `shard` owns runs (`load` brings them into memory, `outcome` acts on what became of their items, `tend` looks
+//!   after those at rest); `commit` writes what they decide; `perform` hands tasks to handlers;
 //!   `claim` takes runs that nobody owns; `sweep` deletes what has aged out.
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
@@ -12,13 +13,16 @@ mod engine;
 mod error;
 mod held;
 mod library;
+mod load;
 mod message;
 mod options;
+mod outcome;
 mod perform;
 mod ports;
 mod propose;
 mod shard;
 mod sweep;
+mod tend;
 
 pub use engine::{Engine, NewStart, Started, Watch};
 pub use error::Error;

@@ -18,11 +18,14 @@ use crate::error::Error;
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
+/// A run as it was read, with its workflow, or why this build cannot run it.
+pub(crate) type Read = Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>;
+
 pub(crate) enum ToShard {
     Start(Box<StartRequest>),
     Mail(RunId, Mail),
     Committed(Vec<(RunId, Verdict)>),
-    Loaded(RunId, Box<Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>>),
+    Loaded(RunId, Box<Read>),
     /// Runs that this node claimed. They are counted as active already.
     Claimed(Vec<RunId>),
     /// Runs that this node owns in the database; those that are not in memory are taken up.

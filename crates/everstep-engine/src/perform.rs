@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use everstep_core::failure::{Failure, code};
-use everstep_core::ids::WorkspaceId;
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::input::Input;
 use everstep_handlers::{Handler, Report, Task};
 use futures_util::FutureExt;
@@ -60,7 +60,8 @@ impl Dispatcher {
     pub(crate) fn submit(self: &Arc<Self>, job: Job) {
         let Some(lane) = self.lanes.get(&job.task.kind) else {
             let message = format!("this server has no node kind {:?}", job.task.kind);
-            report(&job.reply, &job.task, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
+            let Task { run, step, attempt, .. } = job.task;
+            report(&job.reply, run, step, attempt, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
             return;
         };
         let mut queue = lane.queue.lock().expect("no holder of the lock panics");
@@ -92,7 +93,7 @@ impl Dispatcher {
     async fn perform(&self, lane: &Lane, job: Job) {
         let Job { task, abort, reply } = job;
         let timeout = task.timeout;
-        let told = task.clone();
+        let (run, step, attempt) = (task.run, task.step.clone(), task.attempt);
         let work = AssertUnwindSafe(lane.handler.perform(task)).catch_unwind();
         let work = async {
             if timeout.is_zero() || lane.handler.times_itself() {
@@ -113,7 +114,7 @@ impl Dispatcher {
         let is_last = self.shared.performing.fetch_sub(1, Ordering::SeqCst) == 1;
         if let Ok(result) = result {
             let panicked = |_| Err(Failure::transient("HANDLER_PANICKED", "the handler panicked")).into();
-            report(&reply, &told, result.unwrap_or_else(panicked));
+            report(&reply, run, step, attempt, result.unwrap_or_else(panicked));
         }
         if is_last && self.shared.is_stopping() {
             for shard in &self.shards {
@@ -141,8 +142,8 @@ impl Queue {
     }
 }
 
-fn report(reply: &ShardSender, task: &Task, report: Report) {
+fn report(reply: &ShardSender, run: RunId, step: StepKey, attempt: u32, report: Report) {
     let Report { result, logs } = report;
-    let input = Input::Result { step: task.step.clone(), attempt: task.attempt, result, logs };
-    let _ = reply.send(ToShard::Mail(task.run, Mail::of(input)));
+    let input = Input::Result { step, attempt, result, logs };
+    let _ = reply.send(ToShard::Mail(run, Mail::of(input)));
 }

@@ -32,16 +32,14 @@ async fn kinds(engine: &Engine, run: everstep_core::ids::RunId) -> Vec<Kind> {
     journal.into_iter().map(|entry| entry.row.kind).collect()
 }
 
-/// Waits until a run's row has a status. The row is written with the entries that change it.
+/// Waits until a run's row has a status.
 async fn reach(engine: &Engine, run: everstep_core::ids::RunId, status: Status) {
-    loop {
-        let mut watch = engine.watch(run);
-        let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
-        if row.status == status {
-            return;
+    let reached = async {
+        while engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().status != status {
+            tokio::task::yield_now().await;
         }
-        tokio::time::timeout(Duration::from_secs(10), watch.next()).await.expect("the run changes");
-    }
+    };
+    tokio::time::timeout(Duration::from_secs(10), reached).await.expect("the run reaches the status");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -279,17 +277,20 @@ async fn a_full_disk_refuses_new_work_and_loses_none() {
     let pages = store.pages().await.unwrap();
     store.set_max_pages(pages).await.unwrap();
     let random: String = (0..40_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    let refused = engine.start_run(NewStart::new("w", json!({"text": random}))).await;
-    assert!(matches!(refused, Err(Error::Full(_))), "{refused:?}");
-    let accepted = engine.clone();
-    let random = json!({"random": random});
-    let signal = tokio::spawn(async move {
-        accepted.send(run, Input::Signal { event: "go".into(), payload: Payload::from(random) }).await
-    });
-    tokio::task::yield_now().await;
+    // Accepted work waits for room, also while new work is refused.
+    let (accepted, payload) = (engine.clone(), Payload::from(json!({"random": random})));
+    let signal = tokio::spawn(async move { accepted.send(run, Input::Signal { event: "go".into(), payload }).await });
+    for _ in 0..20 {
+        let start = engine.start_run(NewStart::new("w", json!({"text": random})));
+        let refused = tokio::time::timeout(Duration::from_secs(5), start).await.expect("it is refused at once");
+        assert!(matches!(refused, Err(Error::Full(_))), "{refused:?}");
+    }
+    assert!(!signal.is_finished());
     store.set_max_pages(1_000_000).await.unwrap();
     assert_eq!(signal.await.unwrap(), Ok(Reply::Accepted));
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    let page = engine.world().store.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
+    assert_eq!(page.runs.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -417,7 +418,8 @@ async fn one_of_two_changes_of_the_same_version_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_engine_lets_go_of_its_folder_and_of_whoever_waits() {
     let folder = tempfile::tempdir().unwrap();
-    let engine = engine(folder.path()).await;
+    let options = Options { shards: 4, ..Options::default() };
+    let engine = engine_with(open(folder.path()), options).await;
     let script = json!({"config": {"code": "for (let i = 0; i < 3e6; i++); return 1"}});
     publish(&engine, "busy", &chain(&[("work", "javascript", script)])).await;
     publish(&engine, "w", &chain(&[("pause", "delay", json!({"config": {"delaySeconds": 20}}))])).await;
@@ -440,4 +442,33 @@ async fn a_stopped_engine_lets_go_of_its_folder_and_of_whoever_waits() {
         }
     };
     tokio::time::timeout(Duration::from_secs(5), reopened).await.expect("the folder is free");
+}
+
+#[test]
+fn a_run_with_an_event_of_a_later_build_is_paused() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let first = runtime();
+    let run = first.block_on(async {
+        let engine = engine(folder.path()).await;
+        publish(&engine, "w", &chain(&[noop(json!({"delayMs": 60_000}))])).await;
+        start(&engine, "w", json!({})).await
+    });
+    drop(first);
+    let changed = loop {
+        // The writer's thread may still hold the file for a moment.
+        let database = rusqlite::Connection::open(folder.path().join("everstep.db")).unwrap();
+        match database.execute("update journal set kind = 200 where seq = 3", []) {
+            Ok(changed) => break changed,
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    assert_eq!(changed, 1);
+    runtime().block_on(async {
+        let engine = engine(folder.path()).await;
+        reach(&engine, run, Status::Paused).await;
+        let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+        assert_eq!(row.error.unwrap().code, "JOURNAL_UNREADABLE");
+        assert_eq!((row.owner, engine.active_runs()), (None, 0));
+    });
 }

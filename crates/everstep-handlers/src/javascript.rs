@@ -45,6 +45,7 @@ impl JavaScript {
             raw_fields: vec!["code".to_owned()],
             needs_context: true,
             timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            longest_timeout_seconds: 3_600,
             ..KindInfo::default()
         };
         let description = Description {

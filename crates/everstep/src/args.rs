@@ -275,16 +275,6 @@ pub(crate) struct EngineSettings {
     )]
     pub(crate) park_after: Option<Span>,
 
-    /// How long this node may write without renewing its lease [default: 10s].
-    #[arg(
-        long,
-        env = "EVERSTEP_NODE_LEASE",
-        hide_env_values = true,
-        value_name = "DURATION",
-        help_heading = "Engine options"
-    )]
-    pub(crate) node_lease: Option<Span>,
-
     /// Threads for javascript nodes [default: one fewer than there are cores].
     #[arg(
         long,

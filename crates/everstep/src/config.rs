@@ -98,12 +98,8 @@ impl Engine {
                 .or(file.max_state_mib)
                 .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(1024 * 1024)),
             park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
-            node_lease: typed.node_lease.or(file.node_lease).map_or(defaults.node_lease, |span| span.0),
             ..defaults
         };
-        if options.node_lease < Duration::from_secs(1) {
-            return Err(invalid("node-lease must be at least 1s"));
-        }
         Ok(Self { options, javascript_threads: typed.javascript_threads.or(file.javascript_threads) })
     }
 }
@@ -199,7 +195,7 @@ mod tests {
     fn a_mistyped_variable_is_refused() {
         let check = |name: &str| check_environment(std::iter::once(name.to_owned()));
         assert!(check("EVERSTEP_DATA").is_ok());
-        assert!(check("EVERSTEP_NODE_LEASE").is_ok());
+        assert!(check("EVERSTEP_PARK_AFTER").is_ok());
         assert!(check("EVERSTEP_SERVICE_HOST").is_ok());
         assert!(check("HOME").is_ok());
         let error = check("EVERSTEP_DATTA").unwrap_err().to_string();

@@ -196,6 +196,11 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
             }
         }
     }
+    let longest = info.as_ref().map_or(0, |info| u64::from(info.longest_timeout_seconds));
+    if longest > 0 && timeout.is_some_and(|timeout| timeout > longest) {
+        let message = format!("a timeout of this type is at most {longest} seconds");
+        problems.push(Problem::at(place("timeoutSeconds"), message).of_node(id));
+    }
     if !has_id {
         return None;
     }

@@ -186,8 +186,11 @@ impl Database {
     }
 }
 
-/// A journal as far as it can be read, and what stands in the way of the rest.
-fn read_all(connection: &Connection, run: RunId, after: u64) -> Result<(Vec<StoredEntry>, Option<(u64, String)>)> {
+/// Where a journal ends, and what stands in the way of reading it.
+type Unreadable = Option<(u64, String)>;
+
+/// A journal as far as it can be read.
+fn read_all(connection: &Connection, run: RunId, after: u64) -> Result<(Vec<StoredEntry>, Unreadable)> {
     let mut statement = connection.prepare_cached(query!("journal"))?;
     let mut stored = statement.query(named_params! {
         ":run": run.uuid().into_bytes(),

@@ -159,6 +159,5 @@ shutdown_grace = "10s"
 max_active_runs = 4096
 max_state_mib = 256
 park_after = "30s"
-node_lease = "10s"
 ```
 "#;

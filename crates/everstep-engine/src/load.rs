@@ -1,0 +1,228 @@
+//! Brings runs into memory: those that were claimed, and those that an input is for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::codec;
+use everstep_core::event::Event;
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::RunId;
+use everstep_core::input::Input;
+use everstep_core::planted::{self, Bug};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_store::{Gate, Item, Loaded, NewEntry, Projection};
+
+use crate::error::Error;
+use crate::held::{self, Becomes, Held, Loading, Slot, Tenure};
+use crate::library::Library;
+use crate::message::{Mail, Place, Read, ToClaimer, ToShard};
+use crate::ports::World;
+use crate::shard::Shard;
+
+impl Shard {
+    pub(crate) fn claimed(&mut self, run: RunId) {
+        let place = Place::adopt(&self.shared, &self.claimer);
+        match self.runs.get_mut(&run) {
+            None => self.load(run, Loading { place: Some(place), ..Loading::default() }),
+            Some(Slot::Loading(loading)) => {
+                loading.must_reload = true;
+                loading.place = Some(place);
+            }
+            // It visits here to answer an input, or is about to be parked, and was claimed meanwhile.
+            Some(Slot::Held(held)) => held.claim = Some(place),
+        }
+    }
+
+    /// The database says that a run is ours. One that is not held as such was claimed without our learning of it.
+    pub(crate) fn owned(&mut self, run: RunId) {
+        if self.pausing.contains(&run) {
+            return;
+        }
+        match self.runs.get_mut(&run) {
+            None => self.load(run, Loading::default()),
+            Some(Slot::Loading(loading)) => loading.must_reload = true,
+            Some(Slot::Held(held)) => {
+                let leaves = held.flight.as_ref().is_some_and(|flight| flight.becomes != Becomes::Owned);
+                if (held.tenure == Tenure::Visiting || leaves) && held.claim.is_none() {
+                    held.claim = Some(Place::take(&self.shared, &self.claimer));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place::take(&self.shared, &self.claimer)
+    }
+
+    /// Reads a run's journal, beside this loop.
+    pub(crate) fn load(&mut self, run: RunId, loading: Loading) {
+        self.runs.insert(run, Slot::Loading(loading));
+        let (world, library, me) = (self.world.clone(), Arc::clone(&self.library), self.me.clone());
+        self.world.spawn.spawn(Box::pin(async move {
+            let loaded = load_run(&world, &library, run).await;
+            let _ = me.send(ToShard::Loaded(run, Box::new(loaded)));
+        }));
+    }
+
+    pub(crate) fn loaded(&mut self, run: RunId, loaded: Read) {
+        let Some(Slot::Loading(loading)) = self.runs.remove(&run) else { return };
+        if loading.must_reload {
+            self.load(run, Loading { must_reload: false, ..loading });
+            return;
+        }
+        let (loaded, workflow) = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                tracing::error!(%run, %error, "a run cannot be loaded");
+                return self.give_up(loading, &error);
+            }
+        };
+        let tenure = match loaded.run.owner {
+            Some(owner) if owner == self.node => Tenure::Owned,
+            None => Tenure::Visiting,
+            Some(owner) => return self.give_up(loading, &Error::Elsewhere(owner)),
+        };
+        let held = match workflow.and_then(|workflow| Held::load(&loaded, &workflow, tenure)) {
+            Ok(held) => held,
+            Err(failure) => return self.pause_unreadable(loaded, loading, failure),
+        };
+        self.hold(run, held, loading, loaded);
+    }
+
+    pub(crate) fn hold(&mut self, run: RunId, mut held: Held, loading: Loading, loaded: Loaded) {
+        let is_owned = held.tenure == Tenure::Owned;
+        held.place = is_owned.then(|| loading.place.unwrap_or_else(|| self.place()));
+        held.performing = loading.performing;
+        held.performing.keep_open(&held.state);
+        held.conflict = loading.conflict;
+        held.urgent = loading.urgent;
+        if is_owned {
+            held.mailbox.push_back(Mail::of(Input::Settle));
+        }
+        // The inbox as it was read counts. A row that came by mail and is not there was answered, or came later.
+        let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
+        for arrival in loaded.inbox {
+            match serde_json::from_slice(&arrival.input) {
+                Ok(input) => held.mailbox.push_back(Mail::arrived(arrival.id, input)),
+                Err(error) => tracing::error!(%run, %error, "an inbox row cannot be read"),
+            }
+        }
+        for mail in loading.mailbox {
+            match mail.inbox {
+                None => held.mailbox.push_back(mail),
+                Some(row) if rows.contains(&row) => {}
+                Some(_) => _ = self.claimer.send(ToClaimer::Inbox),
+            }
+        }
+        if is_owned {
+            held.find_lost_tasks();
+        }
+        if planted::is_planted(Bug::TimerLostOnReload) {
+            held.timer = held.state.next_due();
+        }
+        self.runs.insert(run, Slot::Held(Box::new(held)));
+        self.set_timer(run);
+        self.advance(run);
+    }
+
+    pub(crate) fn give_up(&mut self, loading: Loading, error: &Error) {
+        for mail in loading.mailbox {
+            mail.answer(Err(error.clone()));
+        }
+    }
+
+    /// Pauses a run whose journal this build cannot read. It is never failed: another build may read it.
+    pub(crate) fn pause_unreadable(&mut self, loaded: Loaded, loading: Loading, failure: Failure) {
+        tracing::error!(run = %loaded.run.id, %failure, "paused");
+        let error = Error::Unavailable(failure.to_string());
+        let now = self.world.clock.now();
+        if loaded.run.owner == Some(self.node) {
+            let event = Event::RunPaused { reason: Some(failure.clone()) };
+            let read = loaded.entries.last().map(|entry| entry.seq).or(loaded.snapshot.map(|snapshot| snapshot.seq));
+            let last = loaded.unreadable.map(|(last, _)| last).or(read).unwrap_or(0);
+            let entry = NewEntry { seq: last + 1, at: now, row: codec::encode(&event) };
+            let was_paused = loaded.run.status == Status::Paused;
+            let writer = self.writer(now);
+            let item = Item {
+                commit: writer.commit,
+                run: loaded.run.id,
+                workspace: loaded.run.workspace,
+                gate: Gate::Owned,
+                entries: if was_paused { Vec::new() } else { vec![entry] },
+                projection: Some(Projection {
+                    status: Status::Paused,
+                    owner: None,
+                    wake_at: Timestamp::NEVER,
+                    output: None,
+                    error: Some(failure),
+                    ended_at: None,
+                }),
+                waits: Vec::new(),
+                taken: Vec::new(),
+                messages: Vec::new(),
+            };
+            self.pausing.insert(loaded.run.id);
+            self.submit(item, 512);
+        }
+        self.give_up(loading, &error);
+    }
+}
+
+/// Reads a run and its workflow. What this build cannot read is the run's own failure.
+async fn load_run(world: &World, library: &Library, run: RunId) -> Read {
+    let unreadable = |reason: String| Failure::fatal(code::JOURNAL_UNREADABLE, reason);
+    loop {
+        let loaded = match world.store.load_run(run).await {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) => return Err(Error::RunNotFound(run)),
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%run, %error, "loading failed; trying again");
+                world.sleep(Duration::from_millis(200)).await;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if let Some((_, reason)) = &loaded.unreadable {
+            let failure = unreadable(reason.clone());
+            return Ok((loaded, Err(failure)));
+        }
+        let row = &loaded.run;
+        let version = match library.find(row.workspace, &row.workflow, Some(row.version)).await {
+            Ok(version) => version,
+            Err(Error::Unavailable(_)) => {
+                world.sleep(Duration::from_millis(200)).await;
+                continue;
+            }
+            Err(error) => return Ok((loaded, Err(unreadable(error.to_string())))),
+        };
+        match without_unusable_snapshot(world, loaded).await {
+            Ok(loaded) => return Ok((loaded, Ok(Arc::clone(&version.workflow)))),
+            Err(error) => {
+                tracing::warn!(%run, %error, "loading failed; trying again");
+                world.sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+}
+
+/// A snapshot of another format is no use: then the journal is read from its beginning.
+async fn without_unusable_snapshot(world: &World, mut loaded: Loaded) -> Result<Loaded, Error> {
+    if loaded.snapshot.as_ref().is_none_or(held::is_usable) {
+        return Ok(loaded);
+    }
+    let last = loaded.entries.last().map_or_else(|| loaded.snapshot.as_ref().map_or(0, |s| s.seq), |entry| entry.seq);
+    loaded.snapshot = None;
+    loaded.entries.clear();
+    while loaded.entries.last().map_or(0, |entry| entry.seq) < last {
+        let after = loaded.entries.last().map_or(0, |entry| entry.seq);
+        let page = world.store.journal(loaded.run.id, after, 10_000).await?;
+        if page.is_empty() {
+            break;
+        }
+        loaded.entries.extend(page);
+    }
+    loaded.entries.retain(|entry| entry.seq <= last);
+    Ok(loaded)
+}

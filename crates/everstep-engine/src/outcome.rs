@@ -1,0 +1,198 @@
+//! What becomes of an item: applied, refused, in conflict, or lost.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::RunId;
+use everstep_core::input::Input;
+use everstep_core::planted::{self, Bug};
+use everstep_core::time::Timestamp;
+use everstep_store::{Outcome, Snapshot};
+
+use crate::engine::Started;
+use crate::error::Error;
+use crate::held::{Becomes, Flight, Held, Loading, Slot, Tenure};
+use crate::message::{Place, ToClaimer, Verdict};
+use crate::shard::Shard;
+
+/// A run that wrote this many entries since its last snapshot gets a new one when it leaves memory.
+const SNAPSHOT_AFTER: u64 = 1_000;
+
+impl Shard {
+    pub(crate) fn committed(&mut self, run: RunId, verdict: Verdict) {
+        if self.pausing.remove(&run) {
+            return;
+        }
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        let Some(flight) = held.flight.take() else { return };
+        match verdict {
+            Verdict::Stored(Outcome::Applied(_) | Outcome::Duplicate) => self.applied(run, flight),
+            Verdict::Stored(Outcome::Exists(winner)) => {
+                if let Some(reply) = flight.start {
+                    let _ = reply.send(Ok(Started { run: winner, created: false }));
+                }
+                self.forget(run);
+            }
+            Verdict::Stored(Outcome::Conflict) => self.conflict(run, flight),
+            Verdict::Stored(Outcome::Lost) => self.reload(run, flight, None, None),
+            Verdict::Refused(message) => self.refused(run, flight, message),
+            Verdict::Full(message) => self.abandon(run, flight, &Error::Full(message)),
+            Verdict::Fenced => self.abandon(run, flight, &Error::Stopping),
+        }
+    }
+
+    /// The item is durable: answer, dispatch, and go on.
+    pub(crate) fn applied(&mut self, run: RunId, flight: Flight) {
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        let was_owned = held.tenure == Tenure::Owned;
+        held.tenure = if flight.becomes == Becomes::Owned { Tenure::Owned } else { Tenure::Visiting };
+        held.status = flight.status;
+        held.conflict = None;
+        held.performing.keep_open(&held.state);
+        let is_owned = held.tenure == Tenure::Owned;
+        // What was open while nobody owned the run, or while it was paused or over, is performed by nobody.
+        let is_woken = flight
+            .answered
+            .iter()
+            .any(|(mail, reply)| reply.is_accepted() && matches!(mail.input, Input::Resume | Input::Retry));
+        if is_owned && (!was_owned || is_woken) {
+            let fresh: BTreeSet<_> = flight.dispatched.iter().cloned().collect();
+            held.find_lost_tasks();
+            held.mailbox.retain(|mail| match &mail.input {
+                Input::TaskLost { step, attempt } => !fresh.contains(&(step.clone(), *attempt)),
+                _ => true,
+            });
+        }
+        if !is_owned {
+            held.place = None;
+        } else if held.place.is_none() {
+            held.place = Some(Place::take(&self.shared, &self.claimer));
+        }
+        if let Some(reply) = flight.start {
+            let _ = reply.send(Ok(Started { run, created: true }));
+        }
+        for (mail, reply) in flight.answered {
+            mail.answer(Ok(reply));
+        }
+        self.dispatch(run, &flight.dispatched);
+        self.tell_watchers(run);
+        if let Becomes::Parked(due) = flight.becomes {
+            self.parked(run, due);
+        }
+        self.go_on(run);
+    }
+
+    pub(crate) fn parked(&mut self, run: RunId, due: Timestamp) {
+        if due < Timestamp::NEVER {
+            let _ = self.claimer.send(ToClaimer::Parked(due));
+        }
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if planted::is_planted(Bug::ParkIgnoresInbox) {
+            held.mailbox.clear();
+        }
+        if held.state.seq > held.snapshot_seq + SNAPSHOT_AFTER {
+            held.snapshot_seq = held.state.seq;
+            let state = serde_json::to_vec(&held.state).expect("a state is plain data");
+            let snapshot = Snapshot { seq: held.state.seq, format: everstep_core::event::FORMAT, state };
+            let world = self.world.clone();
+            self.world.spawn.spawn(Box::pin(async move {
+                if let Err(error) = world.store.put_snapshot(run, snapshot).await {
+                    tracing::warn!(%run, %error, "no snapshot was written; the journal will be read whole");
+                }
+            }));
+        }
+    }
+
+    /// After an item: decide what arrived meanwhile, or rest.
+    pub(crate) fn go_on(&mut self, run: RunId) {
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if held.mailbox.is_empty() && !held.has_more {
+            self.rest(run);
+        } else {
+            self.advance(run);
+        }
+    }
+
+    /// Another entry stands where ours should: read the journal and decide again.
+    pub(crate) fn conflict(&mut self, run: RunId, flight: Flight) {
+        let Some(Slot::Held(held)) = self.runs.get(&run) else { return };
+        let seq = flight.first_seq;
+        let urgent = (seq > 0 && held.conflict == Some(seq)).then(|| {
+            let message = format!("entry {seq} was refused again after a reload");
+            let reason = Failure::fatal(code::JOURNAL_CONFLICT, message);
+            tracing::error!(%run, %reason, "paused");
+            Input::Pause { reason: Some(reason) }
+        });
+        self.reload(run, flight, Some(seq), urgent);
+    }
+
+    /// Forgets a run's state and reads it anew, keeping its inputs and its tasks.
+    pub(crate) fn reload(&mut self, run: RunId, flight: Flight, conflict: Option<u64>, urgent: Option<Input>) {
+        if let Some(reply) = flight.start {
+            let _ = reply.send(Err(Error::Unavailable("the run's id is taken; start it again".to_owned())));
+        }
+        let Some(held) = self.take_out(run) else { return };
+        let mut mailbox: VecDeque<_> =
+            flight.answered.into_iter().map(|(mail, _)| mail).filter(|mail| !is_own(&mail.input)).collect();
+        mailbox.extend(held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)));
+        let place = held.claim.or(held.place);
+        self.load(run, Loading { mailbox, performing: held.performing, place, must_reload: false, conflict, urgent });
+    }
+
+    /// The database refuses this item for ever: the run fails without the payload that it cannot store.
+    pub(crate) fn refused(&mut self, run: RunId, flight: Flight, message: String) {
+        tracing::error!(%run, message, "the database refused an item");
+        let error = Error::Refused(message.clone());
+        if flight.start.is_some() {
+            return self.abandon(run, flight, &error);
+        }
+        let Flight { answered, .. } = flight;
+        for (mail, _) in answered {
+            mail.answer(Err(error.clone()));
+        }
+        let Some(held) = self.take_out(run) else { return };
+        let failure = Failure::fatal(code::STORE_REFUSED, message);
+        let mailbox = held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)).collect();
+        let (place, urgent) = (held.claim.or(held.place), Some(Input::Fail { failure }));
+        self.load(run, Loading { mailbox, performing: held.performing, place, urgent, ..Loading::default() });
+    }
+
+    /// Drops a run and tells everybody who waits for it.
+    pub(crate) fn abandon(&mut self, run: RunId, flight: Flight, error: &Error) {
+        if let Some(reply) = flight.start {
+            let _ = reply.send(Err(error.clone()));
+        }
+        for (mail, _) in flight.answered {
+            mail.answer(Err(error.clone()));
+        }
+        let Some(held) = self.take_out(run) else { return };
+        for mail in held.mailbox {
+            mail.answer(Err(error.clone()));
+        }
+    }
+
+    pub(crate) fn take_out(&mut self, run: RunId) -> Option<Box<Held>> {
+        match self.runs.remove(&run)? {
+            Slot::Held(held) => {
+                if let Some(due) = held.timer {
+                    self.timers.remove(&(due, run));
+                }
+                self.weight -= held.weight;
+                Some(held)
+            }
+            slot @ Slot::Loading(_) => {
+                self.runs.insert(run, slot);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn forget(&mut self, run: RunId) {
+        self.take_out(run);
+    }
+}
+
+/// Inputs that follow from a run's state: after a reload they are found anew.
+fn is_own(input: &Input) -> bool {
+    matches!(input, Input::Settle | Input::Timer { .. } | Input::TaskLost { .. } | Input::Start { .. })
+}
