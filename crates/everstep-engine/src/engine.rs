@@ -89,6 +89,7 @@ impl Engine {
     pub async fn start(world: World, options: Options) -> Result<Self, Error> {
         let node = NodeId::new(world.clock.now(), world.random.next());
         world.store.join(node, options.node_lease, options.address.clone()).await?;
+        tracing::info!(%node, shards = options.shards, "joined");
         let shared = Arc::new(Shared::default());
         let library = Arc::new(Library::new(world.clone()));
         let (committer, proposals) = mpsc::unbounded_channel();

@@ -58,7 +58,8 @@ async fn an_interrupt_cannot_be_caught() {
 #[tokio::test]
 async fn a_microtask_storm_is_interrupted() {
     times_out("for (;;) await null").await;
-    times_out("const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})").await;
+    // Its chain of promises grows: memory may run out before time.
+    is_stopped("const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})").await;
 }
 
 #[tokio::test]

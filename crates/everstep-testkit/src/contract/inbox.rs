@@ -109,6 +109,17 @@ pub async fn an_item_takes_only_rows_of_its_own_run(store: Arc<dyn Store>) {
     let node = member(&*store).await;
     let (run, other) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
     let sent = send(&*store, node, &[(other, "not yours")]).await;
-    apply(&*store, node, &Item { taken: sent, ..step(run, 2) }).await;
+    let outcomes = store.commit(node, &[Item { taken: sent, ..step(run, 2) }]).await.unwrap();
+    assert_eq!(outcomes, [Outcome::Conflict]);
     assert_eq!(inbox_of(&*store, other).await, ["not yours"]);
+}
+
+pub async fn an_input_is_answered_once(store: Arc<dyn Store>) {
+    let node = member(&*store).await;
+    let run = owned_run(&*store, node).await;
+    let sent = send(&*store, node, &[(run, "once")]).await;
+    apply(&*store, node, &Item { taken: sent.clone(), ..step(run, 2) }).await;
+    let again = store.commit(node, &[Item { taken: sent, ..step(run, 4) }]).await.unwrap();
+    assert_eq!(again, [Outcome::Conflict]);
+    assert_eq!(store.journal(run, 0, 10).await.unwrap().len(), 3);
 }

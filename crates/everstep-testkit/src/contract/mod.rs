@@ -96,6 +96,7 @@ macro_rules! contract_tests {
                 a_node_sees_the_inbox_of_its_own_and_of_unowned_runs,
                 the_inbox_is_read_on_from_the_last_row,
                 inbox_ids_are_never_used_again,
+                an_input_is_answered_once,
                 taken_rows_are_deleted_with_their_item,
                 taken_rows_stay_when_their_item_is_refused,
                 an_item_takes_only_rows_of_its_own_run,
