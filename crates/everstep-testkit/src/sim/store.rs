@@ -57,9 +57,9 @@ impl SimStore {
     /// Somebody answers a wait before the engine has heard that it is open.
     fn see_letters(&self, items: &[Item]) {
         for item in items {
-            for wait in &item.waits {
+            for wait in item.waits.iter().filter(|wait| is_letter(wait)) {
                 let Change::Open(wait) = wait else { continue };
-                if wait.event.starts_with("letter") && self.executor.chance(40) {
+                if self.executor.chance(60) {
                     let mut ledger = self.ledger.lock().expect("one thread");
                     ledger.urgent.push((item.run, wait.step.clone(), wait.event.clone()));
                     ledger.mailbox.notify_one();
@@ -112,6 +112,10 @@ impl SimStore {
     }
 }
 
+fn is_letter(change: &Change<Wait>) -> bool {
+    matches!(change, Change::Open(wait) if wait.event == "letter")
+}
+
 /// What a database refuses to store for ever.
 pub(super) const POISON: &str = "POISON";
 
@@ -153,12 +157,20 @@ impl Store for SimStore {
         if self.is_full() {
             return Err(Error::Full("no room".to_owned()));
         }
-        self.call("commit", |db| {
-            let outcomes = db.commit(node, items)?;
-            self.see_letters(items);
-            Ok(outcomes)
-        })
-        .await
+        let outcomes = self
+            .call("commit", |db| {
+                let outcomes = db.commit(node, items)?;
+                self.see_letters(items);
+                Ok(outcomes)
+            })
+            .await;
+        let opens_letter = items.iter().flat_map(|item| &item.waits).any(is_letter);
+        if opens_letter && self.executor.chance(50) {
+            // The answer to a letter may overtake the reply to the item that waits for it.
+            let millis = self.executor.with_random(|random| random.between(50, 2_000));
+            self.executor.sleep(Duration::from_millis(millis)).await;
+        }
+        outcomes
     }
 
     async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
