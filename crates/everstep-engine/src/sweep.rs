@@ -24,7 +24,7 @@ pub(crate) async fn run(world: World, options: Options, shared: Arc<Shared>) {
 async fn run_once(world: &World) {
     loop {
         match world.store.sweep(world.clock.now(), BATCH).await {
-            Ok(swept) if swept < BATCH => return,
+            Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, "sweep failed; the next one tries again");

@@ -1,12 +1,8 @@
--- Deletes at most :limit ended runs whose retention is over.
+-- Finds at most :limit ended runs whose retention is over.
 -- Served by runs_expiring (expires_at) where ended_at is not null.
-delete from runs
-where rowid in (
-    select rowid
-    from runs
-    where ended_at is not null
-        and expires_at < :now
-    order by expires_at
-    limit :limit
-)
-returning id
+select id
+from runs
+where ended_at is not null
+    and expires_at < :now
+order by expires_at
+limit :limit

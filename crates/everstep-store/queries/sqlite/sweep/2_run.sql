@@ -1,0 +1,4 @@
+-- Deletes a run's row.
+-- Served by the primary key of runs.
+delete from runs
+where id = :run
