@@ -152,6 +152,12 @@ impl Draft<'_> {
                 format!("the output of {step} is {size} bytes, more than {}", limits::PAYLOAD_BYTES),
             ));
         }
+        if self.state.weight() + size > limits::STATE_BYTES {
+            return Err(Failure::fatal(
+                code::CONTEXT_TOO_LARGE,
+                format!("with the output of {step} the run's outputs exceed {} bytes", limits::STATE_BYTES),
+            ));
+        }
         if self.state.context_bytes() + size > limits::CONTEXT_BYTES {
             return Err(Failure::fatal(
                 code::CONTEXT_TOO_LARGE,

@@ -1,4 +1,6 @@
 //! The laws that every committed journal obeys. Tests and the simulator hold them up.
+//!
+//! **Invariant**: settling a committed journal again adds nothing, unless the run is paused or its last item was full.
 
 use std::collections::BTreeSet;
 

@@ -4,6 +4,8 @@
 pub const PAYLOAD_BYTES: usize = 1024 * 1024;
 /// Bytes of JSON that a run's context may hold.
 pub const CONTEXT_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes that a run's state may take in memory, with the outputs of all its steps.
+pub const STATE_BYTES: usize = 256 * 1024 * 1024;
 /// Entries in one run's journal.
 pub const JOURNAL_ENTRIES: u64 = 500_000;
 /// Bytes of log lines kept for one attempt.

@@ -74,8 +74,8 @@ pub(crate) fn seed(run: u128, step: &str, attempt: u32) -> u64 {
     step.bytes().fold(mix(start), |hash, byte| mix(hash ^ u64::from(byte)))
 }
 
-/// SplitMix64's finaliser.
-fn mix(value: u64) -> u64 {
+/// SplitMix64's finaliser: spreads a number over all 64 bits.
+pub fn mix(value: u64) -> u64 {
     let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

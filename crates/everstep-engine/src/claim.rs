@@ -1,5 +1,7 @@
 //! Takes ownership of runs that nobody owns and that are due, and reads the inbox.
 //!
+//! **Invariant**: a run that has not ended is owned by a live node, or claimable now, or has a time to wake.
+//!
 //! Nothing here polls: it wakes when the next parked run is due, when room frees while others wait for it, or when
 //! somebody says that there is news.
 

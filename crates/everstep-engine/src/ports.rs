@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use everstep_core::evaluate::Evaluate;
+use everstep_core::retry::mix;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Registry;
 use everstep_store::Store;
@@ -103,12 +104,4 @@ impl Random for SystemRandom {
         let high = mix(self.seed.1 ^ mix(!count));
         u128::from(high) << 64 | u128::from(low)
     }
-}
-
-/// SplitMix64's finaliser.
-fn mix(value: u64) -> u64 {
-    let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -111,7 +111,7 @@ create table journal (
 
 create unique index journal_by_seq on journal (run_id, seq);
 
--- A step's attempt is dispatched, completed and failed at most once.
+-- **Invariant**: an attempt of a step is dispatched, completed and failed at most once.
 -- 2 is StepDispatched, 3 StepCompleted, 4 StepFailed. (A list in place of the range costs a b-tree per insert.)
 create unique index journal_by_attempt on journal (run_id, step, attempt, kind)
 where kind between 2 and 4;
