@@ -147,3 +147,40 @@ fn report(reply: &ShardSender, run: RunId, step: StepKey, attempt: u32, report: 
     let input = Input::Result { step, attempt, result, logs };
     let _ = reply.send(ToShard::Mail(run, Mail::of(input)));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use everstep_core::payload::Payload;
+    use everstep_core::time::Timestamp;
+    use futures_util::future::AbortHandle;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn job(workspace: u128, step: &str) -> Job {
+        let task = Task {
+            workspace: WorkspaceId::new(Timestamp::EPOCH, workspace),
+            run: RunId::new(Timestamp::EPOCH, 1),
+            step: step.into(),
+            attempt: 1,
+            kind: "noop".to_owned(),
+            config: Value::Null,
+            context: Payload::null(),
+            timeout: Duration::ZERO,
+        };
+        let (_, abort) = AbortHandle::new_pair();
+        Job { task, abort, reply: tokio::sync::mpsc::unbounded_channel().0 }
+    }
+
+    #[test]
+    fn workspaces_take_turns_however_much_each_has_queued() {
+        let mut queue = Queue::default();
+        for job in [job(1, "a1"), job(1, "a2"), job(1, "a3"), job(2, "b1"), job(3, "c1"), job(3, "c2")] {
+            queue.waiting.entry(job.task.workspace).or_default().push_back(job);
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.take()).map(|job| job.task.step.to_string()).collect();
+        assert_eq!(order, ["a1", "b1", "c1", "a2", "c2", "a3"]);
+    }
+}
