@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::library::Library;
 use crate::message::{Mail, ShardSender, Shared, StartRequest, ToClaimer, ToShard};
 use crate::options::Options;
+use crate::peers::{Delivery, Hint};
 use crate::perform::Dispatcher;
 use crate::ports::World;
 use crate::shard::{Shard, shard_of};
@@ -194,6 +195,30 @@ impl Engine {
         };
         self.tell(run, ToShard::Start(Box::new(request)))?;
         answer.await.map_err(|_| Error::Stopping)?
+    }
+
+    /// Gives a run an input, wherever it is, and answers after the commit.
+    pub async fn deliver(&self, delivery: Delivery) -> Result<Reply, Error> {
+        self.receive(delivery).await
+    }
+
+    /// Gives a run that is this node's, or nobody's, an input that another node has passed on.
+    pub async fn receive(&self, delivery: Delivery) -> Result<Reply, Error> {
+        let Delivery { workspace, run, input, expected } = delivery;
+        let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
+        let (reply, answer) = oneshot::channel();
+        let mail = Mail { reply: Some(reply), expected, workspace: Some(workspace), ..Mail::of(input) };
+        self.tell(run, ToShard::Mail(run, mail))?;
+        answer.await.map_err(|_| Error::Stopping)?
+    }
+
+    /// Takes what another node has said.
+    pub fn hinted(&self, hint: Hint) {
+        match hint {
+            Hint::Inbox => self.hint_inbox(),
+            Hint::Work => _ = self.0.claimer.send(ToClaimer::Room),
+            Hint::Watch { .. } | Hint::Written { .. } => {}
+        }
     }
 
     /// Gives a run an input and answers after the commit.

@@ -1,8 +1,10 @@
 //! What a caller of the engine is told.
 
 use everstep_core::ids::{NodeId, RunId};
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
 pub enum Error {
     #[error("run {0} was not found")]
     RunNotFound(RunId),
@@ -10,9 +12,15 @@ pub enum Error {
     WorkflowNotFound { name: String, version: Option<u32> },
     #[error("{0}")]
     Invalid(String),
-    /// Another live node owns the run.
+    /// Another node owns the run.
     #[error("run belongs to node {0}")]
     Elsewhere(NodeId),
+    /// Another node owns the run and does not answer. Nothing was written.
+    #[error("node {0}, which owns the run, cannot be reached; try again")]
+    Unreachable(NodeId),
+    /// Another node was asked and has not answered: it may have written, or may yet.
+    #[error("node {0}, which owns the run, has not answered; send the same key again to learn the outcome")]
+    OutcomeUnknown(NodeId),
     /// Nothing was written; try again later.
     #[error("{0}")]
     Full(String),
@@ -30,7 +38,8 @@ impl Error {
         match self {
             Self::RunNotFound(_) | Self::WorkflowNotFound { .. } => "NOT_FOUND",
             Self::Invalid(_) => "VALIDATION_ERROR",
-            Self::Elsewhere(_) | Self::Unavailable(_) | Self::Stopping => "UNAVAILABLE",
+            Self::Elsewhere(_) | Self::Unreachable(_) | Self::Unavailable(_) | Self::Stopping => "UNAVAILABLE",
+            Self::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
             Self::Full(_) => "STORE_FULL",
             Self::Refused(_) => "STORE_REFUSED",
         }

@@ -201,6 +201,10 @@ impl Held {
         }
         while decided.entries.len() < limits::EVENTS_PER_DECISION {
             let Some(mail) = self.next_mail(now) else { break };
+            if mail.workspace.is_some_and(|workspace| workspace != self.workspace) {
+                mail.answer(Err(Error::RunNotFound(self.state.run)));
+                continue;
+            }
             if let Input::Result { step, attempt, .. } = &mail.input {
                 self.performing.finish(step, *attempt);
             }

@@ -11,6 +11,8 @@ use everstep_core::time::Timestamp;
 use everstep_handlers::Registry;
 use everstep_store::Store;
 
+use crate::peers::Peers;
+
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 pub trait Clock: Send + Sync {
@@ -37,6 +39,7 @@ pub struct World {
     pub random: Arc<dyn Random>,
     pub evaluate: Arc<dyn Evaluate>,
     pub handlers: Arc<Registry>,
+    pub peers: Arc<dyn Peers>,
 }
 
 impl World {

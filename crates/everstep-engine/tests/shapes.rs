@@ -15,7 +15,7 @@ use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::input::Input;
 use everstep_core::law;
 use everstep_core::status::Status;
-use everstep_engine::{Engine, NewStart, Options, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, NewStart, Options, SystemClock, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -68,6 +68,7 @@ impl Fixture {
             random: Arc::new(SystemRandom::default()),
             evaluate: Arc::new(Expressions::default()),
             handlers: Arc::new(Registry::standard(Sandbox::new(2))),
+            peers: Arc::new(Alone),
         };
         Self { engine: Engine::start(world, Options::default()).await.unwrap(), _folder: folder }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Engine, Error, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Error, SystemClock, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -27,6 +27,7 @@ pub(crate) async fn start(data: &Path, config: &config::Engine) -> anyhow::Resul
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(sandbox(config))),
+        peers: Arc::new(Alone),
     };
     Engine::start(world, config.options.clone()).await.context("starting the engine")
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Engine, NewStart, Options, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, NewStart, Options, SystemClock, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -28,6 +28,7 @@ pub(crate) fn world(store: Arc<SqliteStore>, handlers: Registry) -> World {
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(handlers),
+        peers: Arc::new(Alone),
     }
 }
 

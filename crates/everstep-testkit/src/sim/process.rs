@@ -7,7 +7,7 @@ use std::time::Duration;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::input::Input;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Engine, Options, World};
+use everstep_engine::{Alone, Engine, Options, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use tokio::sync::Notify;
@@ -67,6 +67,7 @@ impl Server {
             random: ports,
             evaluate: Arc::new(Expressions::default()),
             handlers: Arc::new(Registry::with([Arc::new(Act::new(self.store.clone())) as _])),
+            peers: Arc::new(Alone),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Engine, Options, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Options, SystemClock, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -59,6 +59,7 @@ pub(super) async fn start_engine(store: Arc<dyn Store>, name: &str, graph: &Valu
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(Sandbox::default())),
+        peers: Arc::new(Alone),
     };
     let engine = Engine::start(world, Options::default()).await.context("starting an engine")?;
     let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph).await?;

@@ -1,0 +1,65 @@
+//! The way to other nodes. Everything is true without it, only slower.
+
+use async_trait::async_trait;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::input::{Input, Reply};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// Carries what one node has to say to another.
+#[async_trait]
+pub trait Peers: Send + Sync {
+    /// Has another node decide an input, and returns its reply.
+    ///
+    /// [`Error::Unreachable`] promises that nothing was written; [`Error::OutcomeUnknown`] promises nothing.
+    async fn send(&self, peer: &Peer, delivery: Delivery) -> Result<Reply, Error>;
+
+    /// Tells another node what it would find out by itself a little later. May be lost.
+    fn hint(&self, peer: &Peer, hint: Hint);
+}
+
+/// Another node, and where it listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    pub id: NodeId,
+    pub address: String,
+}
+
+/// An input on its way to the node that decides it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivery {
+    pub workspace: WorkspaceId,
+    pub run: RunId,
+    pub input: Input,
+    /// The version that the run must have for the input to be taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<u64>,
+}
+
+/// What a node may tell another without waiting for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Hint {
+    /// The inbox has a row for a run of yours.
+    Inbox,
+    /// There are runs to claim.
+    Work,
+    /// Somebody at this node follows a run of yours: say when it goes on.
+    Watch { run: RunId, by: NodeId },
+    /// A run that you follow has an entry with this seq.
+    Written { run: RunId, seq: u64 },
+}
+
+/// A node without others.
+pub struct Alone;
+
+#[async_trait]
+impl Peers for Alone {
+    async fn send(&self, peer: &Peer, _: Delivery) -> Result<Reply, Error> {
+        Err(Error::Unreachable(peer.id))
+    }
+
+    fn hint(&self, _: &Peer, _: Hint) {}
+}
