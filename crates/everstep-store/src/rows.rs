@@ -34,6 +34,8 @@ pub struct RunRow {
     pub is_test: bool,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+    /// The last seq of its journal: the run's own version. Read at the same moment.
+    pub seq: u64,
 }
 
 /// A run's row as lists show it: without input and output.

@@ -67,6 +67,7 @@ pub(super) fn run(row: &Columns<'_>) -> rusqlite::Result<RunRow> {
         error: failure(row, 17)?,
         input: text_payload(row, 18)?,
         output: row.get::<_, Option<Vec<u8>>>(19)?.map(|bytes| payload(19, bytes)).transpose()?,
+        seq: seq(row, 20)?,
     })
 }
 
