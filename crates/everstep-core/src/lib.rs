@@ -20,6 +20,7 @@ pub mod planted;
 pub mod retry;
 pub mod state;
 pub mod status;
+pub mod strict;
 pub mod task;
 pub mod time;
 pub mod workflow;

@@ -12,7 +12,6 @@ mod logging;
 mod output;
 mod signals;
 mod steps;
-mod strict;
 mod text;
 mod wire;
 
