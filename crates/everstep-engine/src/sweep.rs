@@ -24,12 +24,15 @@ pub(crate) async fn run(world: World, options: Options, shared: Arc<Shared>) {
 async fn run_once(world: &World) {
     loop {
         match world.store.sweep(world.clock.now(), BATCH).await {
-            Ok(0) => return,
+            Ok(0) => break,
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, "sweep failed; the next one tries again");
                 return;
             }
         }
+    }
+    if let Err(error) = world.store.maintain(world.clock.now()).await {
+        tracing::warn!(%error, "maintenance failed; the next one tries again");
     }
 }

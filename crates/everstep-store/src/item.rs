@@ -103,11 +103,20 @@ pub struct Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InboxId(pub i64);
 
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// 0 when the message was dropped, because its run has ended.
+    pub id: InboxId,
+    /// Who owns the addressee, and may be told. A hint: it may have changed by now.
+    pub owner: Option<NodeId>,
+}
+
 /// What became of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Written now. Holds the inbox ids of its messages, in their order.
-    Applied(Vec<InboxId>),
+    /// Written now. Holds what became of its messages, in their order.
+    Applied(Vec<Sent>),
     /// Written before, by this very proposal: an unknown outcome was resent.
     Duplicate,
     /// Another entry stands at its first place, or one of its rows exists: read the journal and decide again.

@@ -10,9 +10,9 @@ pub mod sqlite;
 mod store;
 
 pub use error::{Error, Result};
-pub use item::{Change, Gate, InboxId, Item, Message, NewEntry, NewRun, Outcome, Projection, Wait};
+pub use item::{Change, Gate, InboxId, Item, Message, NewEntry, NewRun, Outcome, Projection, Sent, Wait};
 pub use rows::{
-    Arrival, Counts, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, RunSummary, Snapshot, StoredEntry,
-    WorkflowRow,
+    Arrival, Counts, KeyRow, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, RunSummary, Snapshot,
+    StoredEntry, Tick, Wants, WorkflowRow,
 };
 pub use store::Store;

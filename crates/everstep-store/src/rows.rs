@@ -6,7 +6,9 @@ use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use uuid::Uuid;
 
+use crate::error::{Error, Result};
 use crate::item::InboxId;
 
 /// A run's row, whole.
@@ -118,7 +120,57 @@ pub struct NodeRow {
     pub id: NodeId,
     pub lease_until: Timestamp,
     pub fenced: bool,
+    /// Its lease is over by the database's clock.
+    pub is_expired: bool,
     pub address: Option<String>,
+}
+
+/// What a node asks for in a tick.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wants {
+    /// The lanes it serves, each with the room it has for more runs.
+    pub lanes: Vec<(String, usize)>,
+    /// How many runs of fenced owners it releases at most.
+    pub release: usize,
+    /// How many inbox rows it reads at most.
+    pub inbox: usize,
+}
+
+/// What a node learns in a tick.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// The database's clock.
+    pub clock: Timestamp,
+    /// All nodes in the order in which they joined, this one among them with its new lease.
+    pub nodes: Vec<NodeRow>,
+    pub released: usize,
+    /// The runs that are this node's from now on: lane by lane, oldest first.
+    pub claimed: Vec<RunId>,
+    /// Inputs for runs that this node may answer, oldest first.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// An API key. The key itself is known to its holder alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyRow {
+    pub id: Uuid,
+    pub workspace: WorkspaceId,
+    pub name: String,
+    /// SHA-256 of the key.
+    pub hash: [u8; 32],
+    /// Words without spaces.
+    pub permissions: Vec<String>,
+    pub created_at: Timestamp,
+}
+
+impl KeyRow {
+    /// The permissions as they are stored: words with spaces between them.
+    pub(crate) fn permission_text(&self) -> Result<String> {
+        match self.permissions.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace)) {
+            Some(word) => Err(Error::Refused(format!("a permission is one word, not {word:?}"))),
+            None => Ok(self.permissions.join(" ")),
+        }
+    }
 }
 
 /// Which runs a list shows. Test runs are never listed.

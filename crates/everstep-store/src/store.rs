@@ -9,18 +9,26 @@ use everstep_core::time::Timestamp;
 use crate::error::Result;
 use crate::item::{Item, Outcome};
 use crate::rows::{
-    Arrival, Counts, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, WorkflowRow,
+    Arrival, Counts, KeyRow, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, Tick,
+    Wants, WorkflowRow,
 };
 
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Registers a node under an id that was never used before ([`crate::Error::Refused`] if it was).
     /// Its lease runs from the database's clock.
-    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<()>;
-
-    /// Renews a lease, also an expired one, unless the node is fenced ([`crate::Error::Fenced`]).
     /// Returns the database's clock.
-    async fn renew(&self, node: NodeId, lease: Duration) -> Result<Timestamp>;
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp>;
+
+    /// All that a node asks of the database once a second, in one call and at one moment:
+    ///
+    /// 1. Renews its lease by the database's clock, also an expired one. When the node is fenced or unknown
+    ///    ([`crate::Error::Fenced`]), nothing else happens.
+    /// 2. Releases runs of fenced owners, as [`Store::release_runs`] does.
+    /// 3. Claims due runs of each lane, as [`Store::claim_runs`] does. What was released in the same tick
+    ///    is claimed in the next.
+    /// 4. Reads the oldest rows of the inbox, as [`Store::inbox`] does.
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick>;
 
     /// All nodes that have joined and not been forgotten.
     async fn nodes(&self) -> Result<Vec<NodeRow>>;
@@ -41,7 +49,8 @@ pub trait Store: Send + Sync {
     /// * Each item is all or nothing, and independent of its neighbours. Its outcome stands at its place.
     /// * An item with entries is gated by its first entry, one without by its run's row.
     ///   One without entries leaves no trace to recognise it by: resent, it is applied again or `Lost`.
-    /// * A message to a run that has ended or never was is dropped; its place holds `InboxId(0)`.
+    /// * A message to a run that has ended is dropped; its place holds `InboxId(0)`. One to a run that does not
+    ///   exist (yet) is kept, and swept after an hour.
     /// * A run whose projection has an end time loses its waits.
     /// * A start without a projection is pending, unowned and due at its creation.
     /// * On an error nothing was written or the outcome is unknown; the same items may be sent again
@@ -63,8 +72,11 @@ pub trait Store: Send + Sync {
     async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>>;
 
     /// The oldest inbox rows, after `after`, of runs that `node` owns or nobody owns, and that have not ended.
-    /// Reading deletes nothing: the item that answers a row does.
+    /// Reading deletes nothing: the item that answers a row does. Rows of runs that do not exist are not among them.
     async fn inbox(&self, node: NodeId, after: Option<crate::InboxId>, limit: usize) -> Result<Vec<Arrival>>;
+
+    /// The inbox rows of one run, existing or not, oldest first.
+    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>>;
 
     /// Saves an immutable version and makes it the active one when `activate`.
     /// The same digest as the newest version returns that version and `false`.
@@ -80,6 +92,21 @@ pub trait Store: Send + Sync {
     /// that belongs to them, and hour-old inbox rows of ended or missing runs. Returns how many runs.
     /// Forgets fenced nodes a day after their lease, once they own nothing.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
+
+    /// Does what a database needs now and then, in small bites: gives free space back, prepares the weeks to come.
+    async fn maintain(&self, now: Timestamp) -> Result<()>;
+
+    /// A setting that all nodes share. The first who asks stores its `default`; all others get that.
+    async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>>;
+
+    /// Adds an API key ([`crate::Error::Refused`] if its id or its hash is taken).
+    async fn add_key(&self, key: &KeyRow) -> Result<()>;
+
+    /// Adds an API key only if there has never been one. Of two calls at once, one does.
+    async fn add_first_key(&self, key: &KeyRow) -> Result<bool>;
+
+    /// The key with a hash, unless it was revoked.
+    async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>>;
 
     /// A run with what is needed to own it, read at one moment.
     async fn load_run(&self, run: RunId) -> Result<Option<Loaded>>;
@@ -109,6 +136,9 @@ pub trait Store: Send + Sync {
 
     /// How many runs each workflow has in each status.
     async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>>;
+
+    /// Whether other nodes may use the same database.
+    fn is_shared(&self) -> bool;
 
     /// How many calls this store has sent to the database since it was opened.
     fn calls(&self) -> u64;

@@ -13,7 +13,7 @@ use super::pack::Packed;
 use super::queries::query;
 use super::rows;
 use crate::error::Error;
-use crate::item::{Change, Gate, InboxId, Item, Message, NewRun, Outcome, Projection, Wait};
+use crate::item::{Change, Gate, InboxId, Item, Message, NewRun, Outcome, Projection, Sent, Wait};
 
 type Id = [u8; 16];
 
@@ -238,15 +238,29 @@ impl<'tx> Batch<'tx> {
         Ok(())
     }
 
-    /// Sends a message. The id 0 says that its run has ended or never was.
-    fn send(&self, item: &Item, message: &Message) -> Result<InboxId, Stop> {
+    /// Sends a message, unless its run has ended. A run that does not exist may be about to start.
+    fn send(&self, item: &Item, message: &Message) -> Result<Sent, Stop> {
+        let to = message.to.uuid().into_bytes();
+        let addressee = self
+            .tx
+            .prepare_cached(query!("commit/4_addressee"))?
+            .query_row(named_params! { ":to": to }, |row| {
+                Ok((rows::optional_uuid(row, 0)?.map(NodeId::from_uuid), row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        let (owner, workspace, has_ended): (_, Id, bool) =
+            addressee.unwrap_or_else(|| (None, item.workspace.uuid().into_bytes(), false));
+        if has_ended {
+            return Ok(Sent { id: InboxId(0), owner: None });
+        }
         let now = item.entries.last().map_or_else(|| self.database.now(), |entry| entry.at);
-        let sent = self.tx.prepare_cached(query!("commit/4_message"))?.execute(named_params! {
-            ":to": message.to.uuid().into_bytes(),
+        self.tx.prepare_cached(query!("commit/4_message"))?.execute(named_params! {
+            ":to": to,
+            ":workspace": workspace,
             ":now": now.micros(),
             ":input": message.input,
         })?;
-        Ok(InboxId(if sent == 1 { self.tx.last_insert_rowid() } else { 0 }))
+        Ok(Sent { id: InboxId(self.tx.last_insert_rowid()), owner })
     }
 
     /// What stands at the place of an item's head.

@@ -9,14 +9,17 @@ mod commit;
 mod database;
 mod errors;
 mod folder;
+mod keys;
 mod nodes;
 mod pack;
 mod queries;
 mod rows;
 mod runs;
+mod settings;
 mod store;
 mod sweep;
 mod threads;
+mod tick;
 mod workflows;
 
 pub use database::Database;

@@ -13,30 +13,19 @@ use crate::error::{Error, Result};
 use crate::rows::NodeRow;
 
 impl Database {
-    pub fn join(&mut self, node: NodeId, lease: Duration, address: Option<&str>) -> Result<()> {
+    pub fn join(&mut self, node: NodeId, lease: Duration, address: Option<&str>) -> Result<Timestamp> {
+        let clock = self.now();
         let mut statement = self.connection.prepare_cached(query!("join"))?;
         statement.execute(named_params! {
             ":node": node.uuid().into_bytes(),
-            ":lease_until": self.now().plus(lease).micros(),
+            ":lease_until": clock.plus(lease).micros(),
             ":address": address,
         })?;
-        Ok(())
-    }
-
-    pub fn renew(&mut self, node: NodeId, lease: Duration) -> Result<Timestamp> {
-        let clock = self.now();
-        let mut statement = self.connection.prepare_cached(query!("renew"))?;
-        let renewed = statement.execute(named_params! {
-            ":node": node.uuid().into_bytes(),
-            ":lease_until": clock.plus(lease).micros(),
-        })?;
-        if renewed == 0 { Err(Error::Fenced(node)) } else { Ok(clock) }
+        Ok(clock)
     }
 
     pub fn nodes(&self) -> Result<Vec<NodeRow>> {
-        let mut statement = self.connection.prepare_cached(query!("nodes"))?;
-        let nodes = statement.query_map([], rows::node)?.collect::<rusqlite::Result<_>>()?;
-        Ok(nodes)
+        read_nodes(&self.connection, self.now())
     }
 
     pub fn fence(&mut self, node: NodeId, seen: Timestamp) -> Result<bool> {
@@ -58,8 +47,7 @@ impl Database {
     }
 
     pub fn release_runs(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
-        let mut statement = self.connection.prepare_cached(query!("release_runs"))?;
-        Ok(statement.execute(named_params! { ":now": now.micros(), ":limit": rows::limit(limit) })?)
+        release(&self.connection, now, limit)
     }
 
     /// Fences every node and makes all their runs claimable at `now`. Returns how many.
@@ -73,6 +61,18 @@ impl Database {
         tx.commit()?;
         Ok(released)
     }
+}
+
+/// All nodes, as they are when the database's clock shows `clock`.
+pub(super) fn read_nodes(connection: &Connection, clock: Timestamp) -> Result<Vec<NodeRow>> {
+    let mut statement = connection.prepare_cached(query!("nodes"))?;
+    let nodes = statement.query_map(named_params! { ":clock": clock.micros() }, rows::node)?;
+    Ok(nodes.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn release(connection: &Connection, now: Timestamp, limit: usize) -> Result<usize> {
+    let mut statement = connection.prepare_cached(query!("release_runs"))?;
+    Ok(statement.execute(named_params! { ":now": now.micros(), ":limit": rows::limit(limit) })?)
 }
 
 /// Refuses a node that has not joined or is fenced.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::pack;
 use crate::error::{Error, Result};
 use crate::item::{InboxId, Wait};
-use crate::rows::{Arrival, Counts, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry, WorkflowRow};
+use crate::rows::{Arrival, Counts, KeyRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry, WorkflowRow};
 
 type Columns<'a> = rusqlite::Row<'a>;
 
@@ -32,12 +32,14 @@ pub(super) fn stored_seq(seq: u64) -> Result<i64> {
     i64::try_from(seq).map_err(|_| Error::Refused(format!("a journal cannot have {seq} entries")))
 }
 
+/// In the order of `nodes.sql`.
 pub(super) fn node(row: &Columns<'_>) -> rusqlite::Result<NodeRow> {
     Ok(NodeRow {
         id: NodeId::from_uuid(uuid(row, 0)?),
         lease_until: time(row, 1)?,
         fenced: row.get(2)?,
-        address: row.get(3)?,
+        is_expired: row.get(3)?,
+        address: row.get(4)?,
     })
 }
 
@@ -137,6 +139,19 @@ pub(super) fn workflow(row: &Columns<'_>) -> rusqlite::Result<WorkflowRow> {
         digest: row.get(5)?,
         retention_days: row.get(6)?,
         created_at: time(row, 7)?,
+    })
+}
+
+/// In the order of `find_key.sql`.
+pub(super) fn key(row: &Columns<'_>) -> rusqlite::Result<KeyRow> {
+    let permissions: String = row.get(4)?;
+    Ok(KeyRow {
+        id: uuid(row, 0)?,
+        workspace: WorkspaceId::from_uuid(uuid(row, 1)?),
+        name: row.get(2)?,
+        hash: row.get(3)?,
+        permissions: permissions.split_whitespace().map(str::to_owned).collect(),
+        created_at: time(row, 5)?,
     })
 }
 

@@ -20,23 +20,9 @@ impl Database {
     pub fn claim_runs(&mut self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
         let tx = self.begin()?;
         nodes::check_member(&tx, node)?;
-        let mut claimed: Vec<(Timestamp, RunId)> = tx
-            .prepare_cached(query!("claim_runs"))?
-            .query_map(
-                named_params! {
-                    ":node": node.uuid().into_bytes(),
-                    ":lane": lane,
-                    ":now": now.micros(),
-                    ":format": FORMAT,
-                    ":limit": rows::limit(limit),
-                },
-                |row| Ok((rows::time(row, 1)?, RunId::from_uuid(rows::uuid(row, 0)?))),
-            )?
-            .collect::<rusqlite::Result<_>>()?;
+        let claimed = claim(&tx, node, lane, now, limit)?;
         tx.commit()?;
-        // Rows are returned in the order of their change, which says nothing.
-        claimed.sort_unstable();
-        Ok(claimed.into_iter().map(|(_, run)| run).collect())
+        Ok(claimed)
     }
 
     pub fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
@@ -60,14 +46,11 @@ impl Database {
     }
 
     pub fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
-        let mut statement = self.connection.prepare_cached(query!("inbox"))?;
-        let params = named_params! {
-            ":node": node.uuid().into_bytes(),
-            ":after": after.map_or(0, |id| id.0),
-            ":limit": rows::limit(limit),
-        };
-        let arrivals = statement.query_map(params, rows::arrival)?.collect::<rusqlite::Result<_>>()?;
-        Ok(arrivals)
+        read_inbox(&self.connection, node, after, limit)
+    }
+
+    pub fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+        read_arrivals(&self.connection, run)
     }
 
     pub fn put_snapshot(&mut self, run: RunId, snapshot: Snapshot) -> Result<()> {
@@ -101,10 +84,7 @@ impl Database {
             .and_then(Result::ok);
         let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
         let (entries, unreadable) = read_all(&tx, run, after)?;
-        let inbox = tx
-            .prepare_cached(query!("load_run/3_inbox"))?
-            .query_map(named_params! { ":run": id }, rows::arrival)?
-            .collect::<rusqlite::Result<_>>()?;
+        let inbox = read_arrivals(&tx, run)?;
         Ok(Some(Loaded { run: row, snapshot, entries, inbox, unreadable }))
     }
 
@@ -184,6 +164,47 @@ impl Database {
         let waits = statement.query_map(params, rows::wait)?.collect::<rusqlite::Result<_>>()?;
         Ok(waits)
     }
+}
+
+/// Claims due runs of a lane, inside a transaction of a member.
+pub(super) fn claim(tx: &Connection, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+    let mut claimed: Vec<(Timestamp, RunId)> = tx
+        .prepare_cached(query!("claim_runs"))?
+        .query_map(
+            named_params! {
+                ":node": node.uuid().into_bytes(),
+                ":lane": lane,
+                ":now": now.micros(),
+                ":format": FORMAT,
+                ":limit": rows::limit(limit),
+            },
+            |row| Ok((rows::time(row, 1)?, RunId::from_uuid(rows::uuid(row, 0)?))),
+        )?
+        .collect::<rusqlite::Result<_>>()?;
+    // Rows are returned in the order of their change, which says nothing.
+    claimed.sort_unstable();
+    Ok(claimed.into_iter().map(|(_, run)| run).collect())
+}
+
+pub(super) fn read_inbox(
+    connection: &Connection,
+    node: NodeId,
+    after: Option<InboxId>,
+    limit: usize,
+) -> Result<Vec<Arrival>> {
+    let mut statement = connection.prepare_cached(query!("inbox"))?;
+    let params = named_params! {
+        ":node": node.uuid().into_bytes(),
+        ":after": after.map_or(0, |id| id.0),
+        ":limit": rows::limit(limit),
+    };
+    Ok(statement.query_map(params, rows::arrival)?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn read_arrivals(connection: &Connection, run: RunId) -> Result<Vec<Arrival>> {
+    let mut statement = connection.prepare_cached(query!("arrivals"))?;
+    let params = named_params! { ":run": run.uuid().into_bytes() };
+    Ok(statement.query_map(params, rows::arrival)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Where a journal ends, and what stands in the way of reading it.

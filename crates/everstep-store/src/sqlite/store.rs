@@ -15,7 +15,8 @@ use super::threads::Threads;
 use crate::error::Result;
 use crate::item::{InboxId, Item, Outcome, Wait};
 use crate::rows::{
-    Arrival, Counts, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, WorkflowRow,
+    Arrival, Counts, KeyRow, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, Tick,
+    Wants, WorkflowRow,
 };
 use crate::store::Store;
 
@@ -90,12 +91,13 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<()> {
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp> {
         self.write(move |database| database.join(node, lease, address.as_deref())).await
     }
 
-    async fn renew(&self, node: NodeId, lease: Duration) -> Result<Timestamp> {
-        self.write(move |database| database.renew(node, lease)).await
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
+        let wants = wants.clone();
+        self.write(move |database| database.tick(node, lease, now, &wants)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRow>> {
@@ -137,6 +139,10 @@ impl Store for SqliteStore {
         self.read(move |database| database.inbox(node, after, limit)).await
     }
 
+    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+        self.read(move |database| database.arrivals(run)).await
+    }
+
     async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)> {
         self.write(move |database| database.put_workflow(&workflow, activate)).await
     }
@@ -151,6 +157,30 @@ impl Store for SqliteStore {
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
         self.write(move |database| database.sweep(now, limit)).await
+    }
+
+    async fn maintain(&self, _now: Timestamp) -> Result<()> {
+        self.write(Database::maintain).await
+    }
+
+    async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>> {
+        let (name, default) = (name.to_owned(), default.to_owned());
+        self.write(move |database| database.setting(&name, &default)).await
+    }
+
+    async fn add_key(&self, key: &KeyRow) -> Result<()> {
+        let key = key.clone();
+        self.write(move |database| database.add_key(&key)).await
+    }
+
+    async fn add_first_key(&self, key: &KeyRow) -> Result<bool> {
+        let key = key.clone();
+        self.write(move |database| database.add_first_key(&key)).await
+    }
+
+    async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>> {
+        let hash = *hash;
+        self.read(move |database| database.find_key(&hash)).await
     }
 
     async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
@@ -192,6 +222,10 @@ impl Store for SqliteStore {
 
     async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
         self.read(move |database| database.counts(workspace)).await
+    }
+
+    fn is_shared(&self) -> bool {
+        false
     }
 
     fn calls(&self) -> u64 {

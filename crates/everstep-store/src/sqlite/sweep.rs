@@ -14,17 +14,12 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 /// How many entries one sweep deletes, so that commits do not wait for it.
 const MOST_ENTRIES: usize = 20_000;
-/// How many pages of the file one sweep gives back: 8 MiB.
+/// How many pages of the file are given back at once: 8 MiB.
 const VACUUM: &str = "pragma incremental_vacuum(1024)";
 
 impl Database {
     pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
-        let swept = self.delete_expired(now, rows::limit(limit))?;
-        self.vacuum()?;
-        Ok(swept)
-    }
-
-    fn delete_expired(&mut self, now: Timestamp, limit: i64) -> Result<usize> {
+        let limit = rows::limit(limit);
         let tx = self.begin()?;
         let runs: Vec<[u8; 16]> = tx
             .prepare_cached(query!("sweep/1_runs"))?
@@ -57,7 +52,7 @@ impl Database {
     }
 
     /// Gives free pages back. Each step of the statement frees one.
-    fn vacuum(&self) -> Result<()> {
+    pub fn maintain(&mut self) -> Result<()> {
         let mut statement = self.connection.prepare_cached(VACUUM)?;
         let mut freed = statement.query([])?;
         while freed.next()?.is_some() {}

@@ -10,7 +10,7 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{
-    Gate, InboxId, Item, Loaded, Message, NewEntry, NewRun, Outcome, Projection, RunRow, Store, Wait,
+    Gate, InboxId, Item, Loaded, Message, NewEntry, NewRun, Outcome, Projection, RunRow, Store, Wait, Wants,
 };
 use serde_json::json;
 
@@ -53,9 +53,14 @@ pub async fn member(store: &dyn Store) -> NodeId {
 
 /// A node that has joined and been fenced, with nothing released yet.
 pub async fn fence(store: &dyn Store, node: NodeId) {
-    store.renew(node, Duration::ZERO).await.unwrap();
+    renew(store, node, Duration::ZERO).await;
     let lease_until = lease_of(store, node).await;
     assert!(store.fence(node, lease_until).await.unwrap());
+}
+
+/// Renews a node's lease and asks for nothing else. Returns the database's clock.
+pub async fn renew(store: &dyn Store, node: NodeId, lease: Duration) -> Timestamp {
+    store.tick(node, lease, at(0), &Wants::default()).await.unwrap().clock
 }
 
 pub async fn lease_of(store: &dyn Store, node: NodeId) -> Timestamp {
@@ -172,7 +177,7 @@ pub async fn commit(store: &dyn Store, node: NodeId, item: &Item) -> Outcome {
 /// Commits one item that must be applied. Returns the ids of its messages.
 pub async fn apply(store: &dyn Store, node: NodeId, item: &Item) -> Vec<InboxId> {
     match commit(store, node, item).await {
-        Outcome::Applied(sent) => sent,
+        Outcome::Applied(sent) => sent.into_iter().map(|sent| sent.id).collect(),
         outcome => panic!("{outcome:?} instead of applied"),
     }
 }

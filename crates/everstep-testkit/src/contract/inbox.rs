@@ -34,15 +34,50 @@ pub async fn messages_arrive_in_their_order(store: Arc<dyn Store>) {
     assert_eq!(seen(&*store, node).await, ["a", "b", "c"]);
 }
 
-pub async fn messages_to_ended_or_missing_runs_are_dropped(store: Arc<dyn Store>) {
+pub async fn messages_to_ended_runs_are_dropped(store: Arc<dyn Store>) {
     let node = member(&*store).await;
     let (live, ended) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
     apply(&*store, node, &end(ended, 2, at(1))).await;
-    let sent = send(&*store, node, &[(ended, "late"), (live, "news"), (new_run(), "nowhere")]).await;
-    assert_eq!((sent[0], sent[2]), (InboxId(0), InboxId(0)));
+    let sent = send(&*store, node, &[(ended, "late"), (live, "news")]).await;
+    assert_eq!(sent[0], InboxId(0));
     assert_ne!(sent[1], InboxId(0));
     assert_eq!(inbox_of(&*store, live).await, ["news"]);
     assert_eq!(inbox_of(&*store, ended).await, Vec::<String>::new());
+}
+
+pub async fn a_message_to_a_run_that_is_yet_to_start_waits_for_it(store: Arc<dyn Store>) {
+    let node = member(&*store).await;
+    let run = new_run();
+    let sent = send(&*store, node, &[(run, "early"), (run, "again")]).await;
+    assert!(sent.is_sorted() && sent[0] > InboxId(0), "{sent:?}");
+    // Nobody may answer it yet; whoever starts the run finds it.
+    assert_eq!(seen(&*store, node).await, Vec::<String>::new());
+    let arrivals = store.arrivals(run).await.unwrap();
+    assert_eq!(
+        arrivals.iter().map(|arrival| (arrival.id, arrival.run)).collect::<Vec<_>>(),
+        [(sent[0], run), (sent[1], run)]
+    );
+    assert_eq!(arrivals[0].input, b"early");
+
+    // The item that starts it answers what it has found.
+    apply(&*store, node, &Item { taken: vec![sent[0]], ..start(run, Some(node)) }).await;
+    assert_eq!(inbox_of(&*store, run).await, ["again"]);
+    assert_eq!(seen(&*store, node).await, ["again"]);
+    assert_eq!(store.arrivals(new_run()).await.unwrap(), []);
+}
+
+pub async fn a_message_tells_who_owns_its_run(store: Arc<dyn Store>) {
+    let (node, other) = (member(&*store).await, member(&*store).await);
+    let (mine, theirs) = (owned_run(&*store, node).await, owned_run(&*store, other).await);
+    let (nobodys, ended) = (unowned_run(&*store, node).await, owned_run(&*store, node).await);
+    apply(&*store, node, &end(ended, 2, at(1))).await;
+    let messages = [mine, theirs, nobodys, ended, new_run()].map(|to| message(to, "news")).to_vec();
+    let sent = commit(&*store, node, &Item { messages, ..start(new_run(), Some(node)) }).await;
+    let Outcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
+    let owners: Vec<_> = sent.iter().map(|sent| sent.owner).collect();
+    assert_eq!(owners, [Some(node), Some(other), None, None, None]);
+    let dropped: Vec<_> = sent.iter().map(|sent| sent.id == InboxId(0)).collect();
+    assert_eq!(dropped, [false, false, false, true, false]);
 }
 
 pub async fn a_message_reaches_a_run_that_starts_in_the_same_batch(store: Arc<dyn Store>) {

@@ -14,10 +14,13 @@ pub mod claims;
 pub mod commit;
 pub mod fixtures;
 pub mod inbox;
+pub mod keys;
 pub mod nodes;
 pub mod reads;
+pub mod settings;
 pub mod starts;
 pub mod sweep;
+pub mod tick;
 pub mod waits;
 pub mod workflows;
 
@@ -91,7 +94,9 @@ macro_rules! contract_tests {
             }
             inbox {
                 messages_arrive_in_their_order,
-                messages_to_ended_or_missing_runs_are_dropped,
+                messages_to_ended_runs_are_dropped,
+                a_message_to_a_run_that_is_yet_to_start_waits_for_it,
+                a_message_tells_who_owns_its_run,
                 a_message_reaches_a_run_that_starts_in_the_same_batch,
                 a_node_sees_the_inbox_of_its_own_and_of_unowned_runs,
                 the_inbox_is_read_on_from_the_last_row,
@@ -115,10 +120,30 @@ macro_rules! contract_tests {
                 an_expired_lease_still_commits_until_it_is_fenced,
                 only_a_lease_that_is_over_and_was_not_renewed_is_fenced,
                 a_fenced_node_stays_fenced,
-                only_members_renew_and_commit,
+                only_members_tick_and_commit,
                 a_node_that_leaves_gives_its_runs_back,
                 runs_of_fenced_owners_are_released_in_batches,
                 a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused,
+            }
+            tick {
+                a_tick_tells_the_time_and_all_nodes,
+                a_tick_claims_each_lane_up_to_its_room,
+                a_tick_claims_only_what_is_due,
+                a_tick_releases_what_the_next_one_claims,
+                a_tick_reads_the_inbox_of_own_and_unowned_runs,
+                a_fenced_node_s_tick_does_nothing,
+                ticks_of_two_nodes_share_the_runs,
+            }
+            settings {
+                the_first_value_of_a_setting_is_everyone_s,
+                parallel_settings_agree,
+            }
+            keys {
+                a_key_is_found_by_its_hash,
+                a_hash_is_added_once,
+                a_permission_is_one_word,
+                the_first_key_is_added_once,
+                parallel_first_keys_leave_one,
             }
             reads {
                 entries_come_back_as_they_were_written,
@@ -135,6 +160,7 @@ macro_rules! contract_tests {
                 runs_are_filtered,
                 test_runs_are_not_listed,
                 calls_are_counted,
+                maintenance_changes_nothing_that_is_read,
             }
             workflows {
                 a_workflow_is_saved_as_versions,
@@ -150,7 +176,7 @@ macro_rules! contract_tests {
                 a_swept_run_leaves_nothing_behind,
                 a_sweep_takes_the_oldest_in_batches,
                 retried_runs_are_not_swept,
-                old_messages_of_ended_runs_are_swept,
+                old_messages_of_ended_or_missing_runs_are_swept,
             }
         }
     };

@@ -3,21 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_store::{Error, NodeRow, Outcome, Store};
+use everstep_store::{Error, NodeRow, Outcome, Store, Wants};
 
 use super::fixtures::*;
 
 pub async fn a_node_joins_with_a_lease_and_an_address(store: Arc<dyn Store>) {
     let (node, silent) = (new_node(), new_node());
     store.join(node, LEASE, Some("http://10.0.0.1:7000".to_owned())).await.unwrap();
-    store.join(silent, LEASE, None).await.unwrap();
-    let clock = store.renew(silent, LEASE).await.unwrap();
+    let clock = store.join(silent, LEASE, None).await.unwrap();
 
     let nodes = store.nodes().await.unwrap();
     assert_eq!(nodes.iter().map(|row| row.id).collect::<Vec<_>>(), [node, silent]);
     assert_eq!(nodes[0].address.as_deref(), Some("http://10.0.0.1:7000"));
     let lease_until = clock.plus(LEASE);
-    assert_eq!(nodes[1], NodeRow { id: silent, lease_until, fenced: false, address: None });
+    assert_eq!(nodes[1], NodeRow { id: silent, lease_until, fenced: false, is_expired: false, address: None });
 }
 
 pub async fn an_id_joins_once(store: Arc<dyn Store>) {
@@ -30,8 +29,11 @@ pub async fn an_id_joins_once(store: Arc<dyn Store>) {
 pub async fn an_expired_lease_is_renewed(store: Arc<dyn Store>) {
     let node = new_node();
     store.join(node, Duration::ZERO, None).await.unwrap();
-    let clock = store.renew(node, LEASE).await.unwrap();
-    assert_eq!(lease_of(&*store, node).await, clock.plus(LEASE));
+    assert!(store.nodes().await.unwrap()[0].is_expired);
+    let tick = store.tick(node, LEASE, at(0), &Wants::default()).await.unwrap();
+    assert_eq!(lease_of(&*store, node).await, tick.clock.plus(LEASE));
+    assert_eq!(tick.nodes, store.nodes().await.unwrap());
+    assert!(!tick.nodes[0].is_expired);
 }
 
 pub async fn an_expired_lease_still_commits_until_it_is_fenced(store: Arc<dyn Store>) {
@@ -47,10 +49,10 @@ pub async fn only_a_lease_that_is_over_and_was_not_renewed_is_fenced(store: Arc<
     let lease_until = lease_of(&*store, node).await;
     assert!(!store.fence(node, lease_until).await.unwrap());
     // Over, but renewed since it was seen.
-    store.renew(node, Duration::ZERO).await.unwrap();
+    renew(&*store, node, Duration::ZERO).await;
     let seen = lease_of(&*store, node).await;
     while lease_of(&*store, node).await == seen {
-        store.renew(node, Duration::ZERO).await.unwrap();
+        renew(&*store, node, Duration::ZERO).await;
     }
     assert!(!store.fence(node, seen).await.unwrap());
     // Over, and as it was seen.
@@ -62,16 +64,18 @@ pub async fn only_a_lease_that_is_over_and_was_not_renewed_is_fenced(store: Arc<
 pub async fn a_fenced_node_stays_fenced(store: Arc<dyn Store>) {
     let node = member(&*store).await;
     fence(&*store, node).await;
-    assert!(matches!(store.renew(node, LEASE).await, Err(Error::Fenced(fenced)) if fenced == node));
+    let ticked = store.tick(node, LEASE, at(0), &Wants::default()).await;
+    assert!(matches!(ticked, Err(Error::Fenced(fenced)) if fenced == node), "{ticked:?}");
     let nodes = store.nodes().await.unwrap();
     assert!(nodes.iter().any(|row| row.id == node && row.fenced));
 }
 
-pub async fn only_members_renew_and_commit(store: Arc<dyn Store>) {
+pub async fn only_members_tick_and_commit(store: Arc<dyn Store>) {
     let node = member(&*store).await;
     let run = owned_run(&*store, node).await;
     let stranger = new_node();
-    assert!(matches!(store.renew(stranger, LEASE).await, Err(Error::Fenced(_))));
+    let ticked = store.tick(stranger, LEASE, at(0), &Wants::default()).await;
+    assert!(matches!(ticked, Err(Error::Fenced(_))), "{ticked:?}");
     assert!(matches!(store.commit(stranger, &[start(new_run(), None)]).await, Err(Error::Fenced(_))));
     fence(&*store, node).await;
     let refused = store.commit(node, &[step(run, 2), start(new_run(), None)]).await;

@@ -238,6 +238,18 @@ pub async fn test_runs_are_not_listed(store: Arc<dyn Store>) {
     assert!(store.get_run(HERE, run).await.unwrap().unwrap().is_test);
 }
 
+pub async fn maintenance_changes_nothing_that_is_read(store: Arc<dyn Store>) {
+    let node = member(&*store).await;
+    let run = owned_run(&*store, node).await;
+    apply(&*store, node, &step(run, 2)).await;
+    let before = load(&*store, run).await;
+    for seconds in [0, 365 * 86_400] {
+        store.maintain(at(seconds)).await.unwrap();
+        assert_eq!(load(&*store, run).await, before);
+    }
+    apply(&*store, node, &step(run, 4)).await;
+}
+
 pub async fn calls_are_counted(store: Arc<dyn Store>) {
     let before = store.calls();
     store.nodes().await.unwrap();

@@ -103,16 +103,19 @@ pub async fn retried_runs_are_not_swept(store: Arc<dyn Store>) {
     assert_eq!(seqs(&*store, run).await, [1, 2, 3]);
 }
 
-pub async fn old_messages_of_ended_runs_are_swept(store: Arc<dyn Store>) {
+pub async fn old_messages_of_ended_or_missing_runs_are_swept(store: Arc<dyn Store>) {
     let node = member(&*store).await;
     let (ended, live) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
-    let messages = vec![message(ended, "too late"), message(live, "in time")];
+    let missing = new_run();
+    let messages = vec![message(ended, "too late"), message(live, "in time"), message(missing, "nowhere")];
     // Written at the time of the item's last entry.
     apply(&*store, node, &Item { messages, ..step(live, 2) }).await;
     apply(&*store, node, &end(ended, 2, at(3))).await;
     store.sweep(at(HOUR), 10).await.unwrap();
     assert_eq!(inbox_of(&*store, ended).await, ["too late"]);
+    assert_eq!(store.arrivals(missing).await.unwrap().len(), 1);
     store.sweep(at(HOUR + 4), 10).await.unwrap();
     assert_eq!(inbox_of(&*store, ended).await, Vec::<String>::new());
+    assert_eq!(store.arrivals(missing).await.unwrap(), []);
     assert_eq!(inbox_of(&*store, live).await, ["in time"]);
 }

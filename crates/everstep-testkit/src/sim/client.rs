@@ -375,9 +375,9 @@ impl Post {
             messages: vec![Message { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }],
         };
         self.store.direct(|db| {
-            let outcomes = db.join(sender, Duration::from_secs(60), None).and_then(|()| db.commit(sender, &[item]));
+            let outcomes = db.join(sender, Duration::from_secs(60), None).and_then(|_| db.commit(sender, &[item]));
             // A run that has ended gets no letters.
-            outcomes.is_ok_and(|outcomes| matches!(&outcomes[..], [Outcome::Applied(ids)] if ids[0] != InboxId(0)))
+            outcomes.is_ok_and(|outcomes| matches!(&outcomes[..], [Outcome::Applied(sent)] if sent[0].id != InboxId(0)))
         })
     }
 }

@@ -8,8 +8,8 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, Change, Counts, Error, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome, Result, RunFilter, RunPage,
-    RunRow, Snapshot, Store, StoredEntry, Wait, WorkflowRow,
+    Arrival, Change, Counts, Error, InboxId, Item, KeyRow, Loaded, NewWorkflow, NodeRow, Outcome, Result, RunFilter,
+    RunPage, RunRow, Snapshot, Store, StoredEntry, Tick, Wait, Wants, WorkflowRow,
 };
 
 use super::executor::Executor;
@@ -76,7 +76,7 @@ impl SimStore {
             0..2 => Fault::LostCall,
             2..4 => Fault::LostReply,
             // A claim that is made twice answers the second time only: the same as a lost reply, and as such it is tried.
-            4..6 if name == "claim" => Fault::LostReply,
+            4..6 if name == "claim" || name == "tick" => Fault::LostReply,
             4..6 => Fault::Doubled,
             _ => Fault::None,
         };
@@ -125,13 +125,13 @@ fn has_poison(payload: &[u8]) -> bool {
 
 #[async_trait]
 impl Store for SimStore {
-    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<()> {
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp> {
         // A node joins once; what the wire does to it belongs to the simulation of several nodes.
         self.direct(|db| db.join(node, lease, address.as_deref()))
     }
 
-    async fn renew(&self, node: NodeId, lease: Duration) -> Result<Timestamp> {
-        self.call("renew", |db| db.renew(node, lease)).await
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
+        self.call("tick", |db| db.tick(node, lease, now, wants)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRow>> {
@@ -189,6 +189,10 @@ impl Store for SimStore {
         self.call("inbox", |db| db.inbox(node, after, limit)).await
     }
 
+    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+        self.call("arrivals", |db| db.arrivals(run)).await
+    }
+
     async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)> {
         self.call("put_workflow", |db| db.put_workflow(&workflow, activate)).await
     }
@@ -203,6 +207,26 @@ impl Store for SimStore {
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
         self.call("sweep", |db| db.sweep(now, limit)).await
+    }
+
+    async fn maintain(&self, _now: Timestamp) -> Result<()> {
+        self.call("maintain", Database::maintain).await
+    }
+
+    async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>> {
+        self.call("setting", |db| db.setting(name, default)).await
+    }
+
+    async fn add_key(&self, key: &KeyRow) -> Result<()> {
+        self.call("add_key", |db| db.add_key(key)).await
+    }
+
+    async fn add_first_key(&self, key: &KeyRow) -> Result<bool> {
+        self.call("add_first_key", |db| db.add_first_key(key)).await
+    }
+
+    async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>> {
+        self.call("find_key", |db| db.find_key(hash)).await
     }
 
     async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
@@ -241,6 +265,10 @@ impl Store for SimStore {
 
     async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
         self.call("counts", |db| db.counts(workspace)).await
+    }
+
+    fn is_shared(&self) -> bool {
+        false
     }
 
     fn calls(&self) -> u64 {

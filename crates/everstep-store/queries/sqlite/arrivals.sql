@@ -1,4 +1,4 @@
--- The inputs that wait for a run, oldest first.
+-- The inputs that wait for a run, existing or not, oldest first.
 -- Served by inbox_by_run (run_id, id).
 select id, run_id, input
 from inbox

@@ -1,0 +1,74 @@
+//! API keys: found by their hash, and the first of all added once.
+
+use std::sync::Arc;
+
+use everstep_store::{Error, KeyRow, Store};
+
+use super::fixtures::*;
+
+/// A key whose hash is made of one byte.
+fn key(byte: u8) -> KeyRow {
+    KeyRow {
+        id: new_run().uuid(),
+        workspace: new_workspace(),
+        name: format!("key {byte} ✓"),
+        hash: [byte; 32],
+        permissions: vec!["workflow:read".to_owned(), "workflow:manage".to_owned()],
+        created_at: at(byte.into()),
+    }
+}
+
+pub async fn a_key_is_found_by_its_hash(store: Arc<dyn Store>) {
+    let (first, second) = (key(1), KeyRow { permissions: vec![], ..key(2) });
+    for key in [&first, &second] {
+        store.add_key(key).await.unwrap();
+    }
+    assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(first));
+    assert_eq!(store.find_key(&[2; 32]).await.unwrap(), Some(second));
+    assert_eq!(store.find_key(&[3; 32]).await.unwrap(), None);
+}
+
+pub async fn a_hash_is_added_once(store: Arc<dyn Store>) {
+    let first = key(1);
+    store.add_key(&first).await.unwrap();
+    for taken in [key(1), KeyRow { id: first.id, ..key(2) }] {
+        let added = store.add_key(&taken).await;
+        assert!(matches!(added, Err(Error::Refused(_))), "{added:?}");
+    }
+    assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(first));
+    assert_eq!(store.find_key(&[2; 32]).await.unwrap(), None);
+}
+
+pub async fn a_permission_is_one_word(store: Arc<dyn Store>) {
+    for word in ["", "two words", "line\nbreak"] {
+        let key = KeyRow { permissions: vec![word.to_owned()], ..key(1) };
+        assert!(matches!(store.add_key(&key).await, Err(Error::Refused(_))));
+        assert!(matches!(store.add_first_key(&key).await, Err(Error::Refused(_))));
+    }
+    assert_eq!(store.find_key(&[1; 32]).await.unwrap(), None);
+}
+
+pub async fn the_first_key_is_added_once(store: Arc<dyn Store>) {
+    let (first, second) = (key(1), key(2));
+    assert!(store.add_first_key(&first).await.unwrap());
+    assert!(!store.add_first_key(&second).await.unwrap());
+    assert!(!store.add_first_key(&first).await.unwrap());
+    assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(first));
+    assert_eq!(store.find_key(&[2; 32]).await.unwrap(), None);
+}
+
+pub async fn parallel_first_keys_leave_one(store: Arc<dyn Store>) {
+    let added: Vec<_> = (1..=20)
+        .map(|byte| {
+            let store = store.clone();
+            tokio::spawn(async move { store.add_first_key(&key(byte)).await.unwrap() })
+        })
+        .collect();
+    let mut count = 0;
+    for (byte, added) in (1..).zip(added) {
+        let is_added = added.await.unwrap();
+        count += usize::from(is_added);
+        assert_eq!(store.find_key(&[byte; 32]).await.unwrap().is_some(), is_added);
+    }
+    assert_eq!(count, 1);
+}
