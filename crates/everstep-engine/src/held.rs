@@ -72,6 +72,13 @@ impl Performing {
         self.0.is_empty()
     }
 
+    /// Stops every task.
+    pub(crate) fn abort(self) {
+        for (_, abort) in self.0.into_values() {
+            abort.abort();
+        }
+    }
+
     /// Stops every task that the run no longer wants.
     pub(crate) fn keep_open(&mut self, state: &State) {
         self.0.retain(|step, (attempt, abort)| {

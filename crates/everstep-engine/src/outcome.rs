@@ -37,7 +37,10 @@ impl Shard {
             Verdict::Stored(Outcome::Lost) => self.reload(run, flight, None, None),
             Verdict::Refused(message) => self.refused(run, flight, message),
             Verdict::Full(message) => self.abandon(run, flight, &Error::Full(message)),
-            Verdict::Fenced => self.abandon(run, flight, &Error::Stopping),
+            Verdict::Fenced { is_unknown: true } => self.abandon(run, flight, &Error::OutcomeUnknown(self.node)),
+            Verdict::Fenced { is_unknown: false } => {
+                self.abandon(run, flight, &Error::Unavailable("this node was fenced; try again".to_owned()));
+            }
         }
     }
 

@@ -50,6 +50,8 @@ pub enum Hint {
     Watch { run: RunId, by: NodeId },
     /// A run that you follow has an entry with this seq.
     Written { run: RunId, seq: u64 },
+    /// A run that you follow has ended.
+    Ended { run: RunId, seq: u64 },
 }
 
 /// A node without others.

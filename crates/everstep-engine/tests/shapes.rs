@@ -15,7 +15,7 @@ use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::input::Input;
 use everstep_core::law;
 use everstep_core::status::Status;
-use everstep_engine::{Alone, Engine, NewStart, Options, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -63,7 +63,7 @@ impl Fixture {
         let store = SqliteStore::open(folder.path(), &Default::default()).unwrap();
         let world = World {
             store: Arc::new(store),
-            clock: Arc::new(SystemClock::default()),
+            clock: Arc::new(NodeClock::system()),
             spawn: Arc::new(TokioSpawn::current()),
             random: Arc::new(SystemRandom::default()),
             evaluate: Arc::new(Expressions::default()),

@@ -115,7 +115,7 @@ async fn follow(engine: &Engine, run: RunId, mut live: Live) -> anyhow::Result<R
         loop {
             tokio::select! {
                 news = watch.next() => match news {
-                    Some(seq) if seq <= seen => {}
+                    Some(news) if news.seq().is_some_and(|seq| seq <= seen) => {}
                     Some(_) => break,
                     None => {
                         watch = engine.watch(run);

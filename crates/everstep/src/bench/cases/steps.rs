@@ -6,7 +6,7 @@ use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Clock, Random, SystemClock, SystemRandom};
+use everstep_engine::{NodeClock, Random, SystemRandom};
 use everstep_store::{Gate, Item, NewEntry, NewRun, Projection};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const LENGTH: u64 = 10;
 /// Runs in flight, in groups that are committed together and start together.
 pub(super) struct Steps {
     pub(super) node: NodeId,
-    clock: SystemClock,
+    clock: NodeClock,
     random: SystemRandom,
     groups: Vec<Group>,
     next: usize,
@@ -34,7 +34,7 @@ struct Group {
 
 impl Steps {
     pub(super) fn new(in_flight: usize) -> Self {
-        let (clock, random) = (SystemClock::default(), SystemRandom::default());
+        let (clock, random) = (NodeClock::system(), SystemRandom::default());
         let node = NodeId::new(clock.now(), random.next());
         let ids: Vec<_> = (0..in_flight).map(|_| RunId::new(clock.now(), random.next())).collect();
         let groups = ids.chunks(MOST_ITEMS).map(|runs| Group { runs: runs.to_vec(), done: LENGTH }).collect();
