@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::codec;
-use everstep_core::event::Event;
+use everstep_core::event::{Event, FORMAT};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::RunId;
 use everstep_core::input::Input;
@@ -84,6 +84,10 @@ impl Shard {
             None => Tenure::Visiting,
             Some(owner) => return self.give_up(loading, &Error::Elsewhere(owner)),
         };
+        if tenure == Tenure::Visiting && loaded.run.format > FORMAT {
+            let newer = format!("run {run} was written by a newer release; ask a node of that release");
+            return self.give_up(loading, &Error::Unavailable(newer));
+        }
         let held = match workflow.and_then(|workflow| Held::load(&loaded, &workflow, tenure)) {
             Ok(held) => held,
             Err(failure) => return self.pause_unreadable(loaded, loading, failure),

@@ -87,7 +87,12 @@ impl Member {
 
     pub(crate) fn tell(&self, run: RunId, message: ToShard) -> Result<(), Error> {
         let shard = &self.shards[shard_of(run, self.shards.len())];
-        shard.send(message).map_err(|_| Error::Stopping)
+        shard.send(message).map_err(|_| {
+            if self.shared.is_fenced.load(Ordering::SeqCst) {
+                return Error::Unavailable("this node was fenced and joins anew; try again".to_owned());
+            }
+            Error::Stopping
+        })
     }
 
     /// Ends all loops, wherever they are. What was under way is for whoever claims its runs.
