@@ -206,10 +206,10 @@ impl Held {
             }
             if mail.expected.is_some_and(|expected| expected != self.state.seq) {
                 let message = "Concurrent modification detected".to_owned();
-                decided.answered.push((mail, Reply::Refused { code: "CONCURRENCY_ERROR", message }));
+                decided.answered.push((mail, Reply::refused("CONCURRENCY_ERROR", message)));
                 continue;
             }
-            let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), now, evaluate);
+            let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), None, now, evaluate);
             let Decision { entries, reply, has_more } = decision;
             self.has_more = has_more;
             decided.entries.extend(entries);
@@ -275,8 +275,7 @@ impl Held {
 }
 
 pub(crate) fn read_entry(stored: &StoredEntry) -> Result<Entry, codec::Unreadable> {
-    let event = codec::decode(stored.seq, stored.row.clone())?;
-    Ok(Entry { seq: stored.seq, at: stored.at, event })
+    codec::decode(stored.seq, stored.at, stored.row.clone())
 }
 
 /// Whether this build can use a snapshot.
