@@ -208,8 +208,8 @@ impl Engine {
 
     /// Gives a run that is this node's, or nobody's, an input that another node has passed on.
     pub async fn receive(&self, delivery: Delivery) -> Result<Reply, Error> {
-        let Delivery { workspace, run, input, expected } = delivery;
-        self.post(run, Mail { expected, workspace: Some(workspace), ..Mail::of(input) }).await
+        let Delivery { workspace, run, input, expected, key } = delivery;
+        self.post(run, Mail { expected, key, workspace: Some(workspace), ..Mail::of(input) }).await
     }
 
     /// Takes what another node has said.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::codec;
-use everstep_core::event::{Event, FORMAT};
+use everstep_core::event::{Entry, Event, FORMAT};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::RunId;
 use everstep_core::input::Input;
@@ -146,7 +146,7 @@ impl Shard {
             let event = Event::RunPaused { reason: Some(failure.clone()) };
             let read = loaded.entries.last().map(|entry| entry.seq).or(loaded.snapshot.map(|snapshot| snapshot.seq));
             let last = loaded.unreadable.map(|(last, _)| last).or(read).unwrap_or(0);
-            let entry = NewEntry { seq: last + 1, at: now, row: codec::encode(&event) };
+            let entry = NewEntry { seq: last + 1, at: now, row: codec::encode(&Entry::new(last + 1, now, event)) };
             let was_paused = loaded.run.status == Status::Paused;
             let writer = self.writer(now);
             let item = Item {

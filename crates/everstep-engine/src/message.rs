@@ -68,13 +68,15 @@ pub(crate) struct Mail {
     pub(crate) inbox: Option<InboxId>,
     /// The version that the run must have for the input to be taken.
     pub(crate) expected: Option<u64>,
+    /// The idempotency key of a signal or control.
+    pub(crate) key: Option<String>,
     /// The workspace that the run must belong to for the sender to know of it.
     pub(crate) workspace: Option<WorkspaceId>,
 }
 
 impl Mail {
     pub(crate) fn of(input: Input) -> Self {
-        Self { input, reply: None, inbox: None, expected: None, workspace: None }
+        Self { input, reply: None, inbox: None, expected: None, key: None, workspace: None }
     }
 
     /// An input that came by the inbox.

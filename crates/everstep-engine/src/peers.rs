@@ -36,6 +36,9 @@ pub struct Delivery {
     /// The version that the run must have for the input to be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
+    /// The idempotency key of a signal or control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// What a node may tell another without waiting for an answer.

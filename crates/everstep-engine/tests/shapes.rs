@@ -100,10 +100,7 @@ impl Fixture {
             if page.is_empty() {
                 break;
             }
-            journal.extend(page.into_iter().map(|stored| {
-                let event = codec::decode(stored.seq, stored.row).unwrap();
-                Entry { seq: stored.seq, at: stored.at, event }
-            }));
+            journal.extend(page.into_iter().map(|stored| codec::decode(stored.seq, stored.at, stored.row).unwrap()));
         }
         let version = self.engine.library().find(WorkspaceId::DEFAULT, &row.workflow, Some(row.version)).await.unwrap();
         let state = law::check(row.id, &version.workflow, &journal, &*world.evaluate, false).unwrap();

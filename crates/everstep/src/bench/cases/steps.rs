@@ -1,7 +1,7 @@
 //! Items of the same shape as the engine's: runs of a chain, a step each.
 
 use everstep_core::codec;
-use everstep_core::event::{Dispatch, Event, Outcome};
+use everstep_core::event::{Dispatch, Entry, Event, Outcome};
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
@@ -79,14 +79,14 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         error: None,
         ended_at: None,
     };
-    let entries = entries(1, now, &[Event::RunStarted { input }, dispatched(1)]);
+    let entries = entries(1, now, [Event::RunStarted { input }, dispatched(1)]);
     Item { gate: Gate::Start(Box::new(new)), projection: Some(projection), ..item(run, commit, entries) }
 }
 
 /// The item of a step in a chain: it is completed, and the next is dispatched.
 fn step(run: RunId, commit: CommitId, n: u64, now: Timestamp) -> Item {
     let completed = Event::StepCompleted { step: key(n), attempt: 1, outcome: Outcome::of(Value::Null) };
-    item(run, commit, entries(2 * n + 1, now, &[completed, dispatched(n + 1)]))
+    item(run, commit, entries(2 * n + 1, now, [completed, dispatched(n + 1)]))
 }
 
 fn item(run: RunId, commit: CommitId, entries: Vec<NewEntry>) -> Item {
@@ -103,9 +103,9 @@ fn item(run: RunId, commit: CommitId, entries: Vec<NewEntry>) -> Item {
     }
 }
 
-fn entries(first: u64, now: Timestamp, events: &[Event]) -> Vec<NewEntry> {
-    let rows = events.iter().map(codec::encode);
-    (first..).zip(rows).map(|(seq, row)| NewEntry { seq, at: now, row }).collect()
+fn entries(first: u64, now: Timestamp, events: [Event; 2]) -> Vec<NewEntry> {
+    let entries = (first..).zip(events).map(|(seq, event)| Entry::new(seq, now, event));
+    entries.map(|entry| NewEntry { seq: entry.seq, at: now, row: codec::encode(&entry) }).collect()
 }
 
 fn dispatched(n: u64) -> Event {
