@@ -1,16 +1,20 @@
-//! Events as rows: a kind, a step, an attempt, and JSON bytes.
+//! Entries as rows: a kind, a step, an attempt, and JSON bytes.
 //!
-//! Fields are only ever added, with a default that is true of older entries.
+//! Fields are only ever added, with a default that is true of older entries. What belongs to an entry beside its
+//! event, such as its key, is an object on a line of its own after the event's JSON. A build that does not know the
+//! line cannot take it for anything else.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Dispatch, Event, Kind, Outcome};
+use crate::event::{Dispatch, Entry, Event, Kind, Outcome};
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 
-/// An event as the store keeps it.
+/// An entry as the store keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub kind: Kind,
@@ -26,6 +30,13 @@ pub struct Row {
 pub struct Unreadable {
     pub seq: u64,
     pub reason: String,
+}
+
+/// What belongs to an entry beside its event.
+#[derive(Default, Serialize, Deserialize)]
+struct Beside {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<Arc<str>>,
 }
 
 #[derive(Deserialize)]
@@ -56,9 +67,10 @@ struct RunFailedRef<'a> {
     step: Option<&'a StepKey>,
 }
 
-/// Writes an event as a row.
-pub fn encode(event: &Event) -> Row {
-    let payload = match event {
+/// Writes an entry as a row.
+pub fn encode(entry: &Entry) -> Row {
+    let event = &entry.event;
+    let mut payload = match event {
         Event::RunStarted { input } => input.json().as_bytes().to_vec(),
         Event::StepDispatched { dispatch: Dispatch::Task, .. } => Vec::new(),
         Event::StepDispatched { dispatch, .. } => json(dispatch),
@@ -72,53 +84,81 @@ pub fn encode(event: &Event) -> Row {
         Event::RunCancelled { reason } => json(reason),
         Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => Vec::new(),
     };
+    if entry.key.is_some() {
+        payload.push(b'\n');
+        payload.extend(json(&Beside { key: entry.key.clone() }));
+    }
     let (step, attempt) = event.step().map_or((None, 0), |(step, attempt)| (Some(step.clone()), attempt));
     Row { kind: event.kind(), step, attempt, payload }
 }
 
-/// Reads a row back. `seq` only serves the error.
-pub fn decode(seq: u64, row: Row) -> Result<Event, Unreadable> {
+/// Reads a row back.
+pub fn decode(seq: u64, at: Timestamp, row: Row) -> Result<Entry, Unreadable> {
+    let (event, beside) = read_event(row).map_err(|reason| Unreadable { seq, reason })?;
+    Ok(Entry { seq, at, event, key: beside.key })
+}
+
+fn read_event(row: Row) -> Result<(Event, Beside), String> {
     let Row { kind, step, attempt, payload } = row;
-    let unreadable = |reason: String| Unreadable { seq, reason };
-    let step = || step.clone().ok_or_else(|| unreadable(format!("{} names no step", kind.name())));
+    let step = || step.clone().ok_or_else(|| format!("{} names no step", kind.name()));
     let bytes = payload.as_slice();
-    let event = match kind {
-        Kind::RunStarted => Event::RunStarted { input: read(bytes).map_err(unreadable)? },
-        Kind::StepDispatched => Event::StepDispatched {
-            step: step()?,
-            attempt,
-            dispatch: if bytes.is_empty() { Dispatch::Task } else { read(bytes).map_err(unreadable)? },
-        },
+    Ok(match kind {
+        Kind::RunStarted => with(read(bytes)?, |input| Event::RunStarted { input }),
+        Kind::StepDispatched if bytes.is_empty() => {
+            (Event::StepDispatched { step: step()?, attempt, dispatch: Dispatch::Task }, Beside::default())
+        }
+        Kind::StepDispatched => {
+            let step = step()?;
+            with(read(bytes)?, |dispatch| Event::StepDispatched { step, attempt, dispatch })
+        }
         Kind::StepCompleted => {
-            Event::StepCompleted { step: step()?, attempt, outcome: read::<Outcome>(bytes).map_err(unreadable)? }
+            let step = step()?;
+            with(read(bytes)?, |outcome: Outcome| Event::StepCompleted { step, attempt, outcome })
         }
         Kind::StepFailed => {
-            let Failed { failure, logs } = read(bytes).map_err(unreadable)?;
-            Event::StepFailed { step: step()?, attempt, failure, logs }
+            let step = step()?;
+            with(read(bytes)?, |Failed { failure, logs }| Event::StepFailed { step, attempt, failure, logs })
         }
-        Kind::StepSkipped => Event::StepSkipped { step: step()? },
+        Kind::StepSkipped => (Event::StepSkipped { step: step()? }, read_beside(bytes)?),
         Kind::TimerSet => {
-            Event::TimerSet { step: step()?, attempt, due: read::<Timestamp>(bytes).map_err(unreadable)? }
+            let step = step()?;
+            with(read(bytes)?, |due: Timestamp| Event::TimerSet { step, attempt, due })
         }
-        Kind::TimerFired => Event::TimerFired { step: step()?, attempt },
-        Kind::ContextSet => Event::ContextSet { values: read::<Payload>(bytes).map_err(unreadable)? },
-        Kind::RunPaused => Event::RunPaused { reason: read(bytes).map_err(unreadable)? },
-        Kind::RunResumed => Event::RunResumed,
-        Kind::RunRetried => Event::RunRetried,
-        Kind::RunCompleted => Event::RunCompleted { output: read(bytes).map_err(unreadable)? },
-        Kind::RunFailed => {
-            let RunFailed { failure, step } = read(bytes).map_err(unreadable)?;
-            Event::RunFailed { failure, step }
-        }
-        Kind::RunCancelled => Event::RunCancelled { reason: read(bytes).map_err(unreadable)? },
-    };
-    Ok(event)
+        Kind::TimerFired => (Event::TimerFired { step: step()?, attempt }, read_beside(bytes)?),
+        Kind::ContextSet => with(read(bytes)?, |values: Payload| Event::ContextSet { values }),
+        Kind::RunPaused => with(read(bytes)?, |reason| Event::RunPaused { reason }),
+        Kind::RunResumed => (Event::RunResumed, read_beside(bytes)?),
+        Kind::RunRetried => (Event::RunRetried, read_beside(bytes)?),
+        Kind::RunCompleted => with(read(bytes)?, |output| Event::RunCompleted { output }),
+        Kind::RunFailed => with(read(bytes)?, |RunFailed { failure, step }| Event::RunFailed { failure, step }),
+        Kind::RunCancelled => with(read(bytes)?, |reason| Event::RunCancelled { reason }),
+    })
+}
+
+fn with<T>((value, beside): (T, Beside), event: impl FnOnce(T) -> Event) -> (Event, Beside) {
+    (event(value), beside)
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("events are plain data")
 }
 
-fn read<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, String> {
+/// Reads the event's own JSON, and the line after it where there is one.
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, Beside), String> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = T::deserialize(&mut reader).map_err(|error| error.to_string())?;
+    if reader.end().is_ok() {
+        return Ok((value, Beside::default()));
+    }
+    let beside = Beside::deserialize(&mut reader).map_err(|error| error.to_string())?;
+    reader.end().map_err(|error| error.to_string())?;
+    Ok((value, beside))
+}
+
+/// Reads the line of an event that has no JSON of its own.
+fn read_beside(bytes: &[u8]) -> Result<Beside, String> {
+    if bytes.is_empty() {
+        return Ok(Beside::default());
+    }
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }

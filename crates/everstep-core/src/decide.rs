@@ -9,6 +9,9 @@
 //! 3. A crash is not a failure: a lost task is dispatched again under the next attempt, ten times at most.
 //! 4. Paused: results and signals are recorded, due timers stay due, nothing is dispatched.
 //! 5. An ended run changes no more, but for the retry of a failed one.
+//! 6. A signal or control under a key that was accepted before is not done again; [`key`] has the rules.
+
+use std::sync::Arc;
 
 use crate::contains::contains;
 use crate::evaluate::Evaluate;
@@ -17,6 +20,7 @@ use crate::failure::{Failure, code};
 use crate::graph::{self, Place};
 use crate::ids::StepKey;
 use crate::input::{Input, Reply};
+use crate::key;
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
@@ -35,15 +39,17 @@ pub struct Decision {
 }
 
 /// Records an input, then settles. Total: it returns for any state and any input.
+/// A signal or control may have an idempotency key.
 pub fn decide(
     workflow: &Workflow,
     state: &mut State,
     input: Input,
+    key: Option<&str>,
     now: Timestamp,
     evaluate: &dyn Evaluate,
 ) -> Decision {
-    let mut draft = Draft { workflow, state, now, evaluate, entries: Vec::new() };
-    let reply = draft.record(input);
+    let mut draft = Draft { workflow, state, now, evaluate, key: None, entries: Vec::new() };
+    let reply = draft.record_once(input, key);
     let has_more = draft.settle();
     Decision { entries: draft.entries, reply, has_more }
 }
@@ -56,14 +62,14 @@ pub fn record(
     now: Timestamp,
     evaluate: &dyn Evaluate,
 ) -> Vec<Entry> {
-    let mut draft = Draft { workflow, state, now, evaluate, entries: Vec::new() };
+    let mut draft = Draft { workflow, state, now, evaluate, key: None, entries: Vec::new() };
     draft.record(input);
     draft.entries
 }
 
 /// Derives what is ready from the state alone. Empty for every state that was settled before.
 pub fn settle(workflow: &Workflow, state: &mut State, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Entry> {
-    decide(workflow, state, Input::Settle, now, evaluate).entries
+    decide(workflow, state, Input::Settle, None, now, evaluate).entries
 }
 
 struct Draft<'a> {
@@ -71,16 +77,40 @@ struct Draft<'a> {
     state: &'a mut State,
     now: Timestamp,
     evaluate: &'a dyn Evaluate,
+    /// The key of the input, until the entry is written that keeps it.
+    key: Option<Arc<str>>,
     entries: Vec<Entry>,
 }
 
 impl Draft<'_> {
     fn write(&mut self, event: Event) {
+        self.append(event, None);
+    }
+
+    /// Writes the entry by which a signal or control is accepted.
+    fn accept(&mut self, event: Event) -> Reply {
+        let key = self.key.take();
+        self.append(event, key);
+        Reply::Accepted
+    }
+
+    fn append(&mut self, event: Event, key: Option<Arc<str>>) {
         // Time does not go back within a journal.
         let at = self.now.max(self.state.updated_at);
-        let entry = Entry { seq: self.state.seq + 1, at, event };
+        let entry = Entry { seq: self.state.seq + 1, at, event, key };
         self.state.apply(self.workflow, &entry).expect("what is decided from a state fits it");
         self.entries.push(entry);
+    }
+
+    /// Records an input unless its key was seen before.
+    fn record_once(&mut self, input: Input, key: Option<&str>) -> Reply {
+        if let Some(key) = key {
+            if let Some(reply) = key::answer(self.state, &input, key) {
+                return reply;
+            }
+            self.key = Some(key.into());
+        }
+        self.record(input)
     }
 
     fn record(&mut self, input: Input) -> Reply {
@@ -102,7 +132,7 @@ impl Draft<'_> {
 
     fn start(&mut self, input: Payload) -> Reply {
         if self.state.phase != Phase::Pending {
-            return Reply::Ignored("the run was started before");
+            return Reply::ignored("the run was started before");
         }
         self.write(Event::RunStarted { input });
         Reply::Accepted
@@ -112,7 +142,7 @@ impl Draft<'_> {
         let is_over = self.state.has_ended()
             && !(self.state.phase == Phase::Cancelled && planted::is_planted(Bug::LateResultAfterCancel));
         if is_over || !self.state.has_open_task(&step, attempt) {
-            return Reply::Ignored("the result is late");
+            return Reply::ignored("the result is late");
         }
         let result = result.and_then(|outcome| self.check(&step, outcome));
         let event = match result {
@@ -169,7 +199,7 @@ impl Draft<'_> {
 
     fn task_lost(&mut self, step: StepKey, attempt: u32) -> Reply {
         if self.state.phase != Phase::Live || !self.state.has_open_task(&step, attempt) {
-            return Reply::Ignored("the task is not open");
+            return Reply::ignored("the task is not open");
         }
         let crashes = self.state.open.get(&step).map_or(0, |open| open.crashes);
         if crashes + 1 >= limits::CRASHES {
@@ -187,11 +217,11 @@ impl Draft<'_> {
 
     fn timer(&mut self, step: &StepKey, attempt: u32) -> Reply {
         if self.state.phase != Phase::Live {
-            return Reply::Ignored("the run is not running");
+            return Reply::ignored("the run is not running");
         }
-        let Some(open) = self.state.open.get(step) else { return Reply::Ignored("the timer is gone") };
+        let Some(open) = self.state.open.get(step) else { return Reply::ignored("the timer is gone") };
         if open.attempt != attempt || open.timer.is_none_or(|due| due > self.now) {
-            return Reply::Ignored("the timer is not due");
+            return Reply::ignored("the timer is not due");
         }
         let step = step.clone();
         let event = match &open.doing {
@@ -202,7 +232,7 @@ impl Draft<'_> {
             }
             Doing::Body | Doing::Backoff => Event::TimerFired { step, attempt },
             Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => {
-                return Reply::Ignored("the step has no timer");
+                return Reply::ignored("the step has no timer");
             }
         };
         self.write(event);
@@ -214,16 +244,12 @@ impl Draft<'_> {
             return self.refuse("RUN_ENDED", "takes no signals");
         }
         if payload.size() > limits::PAYLOAD_BYTES {
-            return Reply::Refused {
-                code: "PAYLOAD_TOO_LARGE",
-                message: format!("a signal carries at most {} bytes", limits::PAYLOAD_BYTES),
-            };
+            let message = format!("a signal carries at most {} bytes", limits::PAYLOAD_BYTES);
+            return Reply::refused("PAYLOAD_TOO_LARGE", message);
         }
         if payload::depth(payload.json()) > limits::JSON_DEPTH {
-            return Reply::Refused {
-                code: "PAYLOAD_TOO_DEEP",
-                message: format!("a signal is nested at most {} levels deep", limits::JSON_DEPTH),
-            };
+            let message = format!("a signal is nested at most {} levels deep", limits::JSON_DEPTH);
+            return Reply::refused("PAYLOAD_TOO_DEEP", message);
         }
         // A timeout that is due came first.
         for (step, attempt) in self.state.due(self.now) {
@@ -238,12 +264,11 @@ impl Draft<'_> {
             }
             _ => None,
         });
-        let Some((step, attempt)) = waiter else { return Reply::Ignored("nothing waits for this signal") };
+        let Some((step, attempt)) = waiter else { return Reply::ignored("nothing waits for this signal") };
         match self.fit(&step, Outcome::of(payload)) {
-            Ok(outcome) => self.write(Event::StepCompleted { step, attempt, outcome }),
-            Err(failure) => self.write(Event::StepFailed { step, attempt, failure, logs: Vec::new() }),
+            Ok(outcome) => self.accept(Event::StepCompleted { step, attempt, outcome }),
+            Err(failure) => self.accept(Event::StepFailed { step, attempt, failure, logs: Vec::new() }),
         }
-        Reply::Accepted
     }
 
     fn set_context(&mut self, values: Payload) -> Reply {
@@ -255,28 +280,24 @@ impl Draft<'_> {
         }
         if payload::depth(values.json()) > limits::JSON_DEPTH {
             let message = format!("values are nested at most {} levels deep", limits::JSON_DEPTH);
-            return Reply::Refused { code: "PAYLOAD_TOO_DEEP", message };
+            return Reply::refused("PAYLOAD_TOO_DEEP", message);
         }
         if !values.value().is_object() {
-            return Reply::Refused { code: "VALIDATION_ERROR", message: "expected an object of variables".into() };
+            return Reply::refused("VALIDATION_ERROR", "expected an object of variables");
         }
         if values.value().get("input").is_some() {
-            return Reply::Refused { code: "VALIDATION_ERROR", message: "`input` is what the run was given".into() };
+            return Reply::refused("VALIDATION_ERROR", "`input` is what the run was given");
         }
         if self.state.context_bytes() + values.size() > limits::CONTEXT_BYTES || values.size() > limits::PAYLOAD_BYTES {
-            return Reply::Refused { code: "CONTEXT_TOO_LARGE", message: "the context would exceed its limit".into() };
+            return Reply::refused("CONTEXT_TOO_LARGE", "the context would exceed its limit");
         }
-        self.write(Event::ContextSet { values });
-        Reply::Accepted
+        self.accept(Event::ContextSet { values })
     }
 
     fn pause(&mut self, reason: Option<Failure>) -> Reply {
         match self.state.phase {
-            Phase::Live => {
-                self.write(Event::RunPaused { reason });
-                Reply::Accepted
-            }
-            Phase::Paused => Reply::Ignored("the run is paused"),
+            Phase::Live => self.accept(Event::RunPaused { reason }),
+            Phase::Paused => Reply::ignored("the run is paused"),
             Phase::Pending | Phase::Completed | Phase::Failed | Phase::Cancelled => {
                 self.refuse("INVALID_TRANSITION", "cannot be paused")
             }
@@ -287,17 +308,13 @@ impl Draft<'_> {
         if self.state.phase != Phase::Paused {
             return self.refuse("INVALID_TRANSITION", "is not paused");
         }
-        self.write(Event::RunResumed);
-        Reply::Accepted
+        self.accept(Event::RunResumed)
     }
 
     fn cancel(&mut self, reason: Option<String>) -> Reply {
         match self.state.phase {
-            Phase::Live | Phase::Paused => {
-                self.write(Event::RunCancelled { reason });
-                Reply::Accepted
-            }
-            Phase::Cancelled => Reply::Ignored("the run is cancelled"),
+            Phase::Live | Phase::Paused => self.accept(Event::RunCancelled { reason }),
+            Phase::Cancelled => Reply::ignored("the run is cancelled"),
             Phase::Pending | Phase::Completed | Phase::Failed => {
                 self.refuse("INVALID_TRANSITION", "cannot be cancelled")
             }
@@ -311,8 +328,7 @@ impl Draft<'_> {
         if self.state.failed.is_empty() {
             return self.refuse("NOTHING_TO_RETRY", "has no failed step: start a new run");
         }
-        self.write(Event::RunRetried);
-        Reply::Accepted
+        self.accept(Event::RunRetried)
     }
 
     fn fail(&mut self, failure: Failure) -> Reply {
@@ -324,7 +340,7 @@ impl Draft<'_> {
     }
 
     fn refuse(&self, code: &'static str, what: &str) -> Reply {
-        Reply::Refused { code, message: format!("run {} is {} and {what}", self.state.run, self.state.status()) }
+        Reply::refused(code, format!("run {} is {} and {what}", self.state.run, self.state.status()))
     }
 
     /// Writes what is ready until nothing is, or the item is full. Says whether more is ready.

@@ -1,5 +1,7 @@
 //! The facts of a run. A journal is a list of them; everything else is derived.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -161,6 +163,14 @@ pub struct Entry {
     pub seq: u64,
     pub at: Timestamp,
     pub event: Event,
+    /// The idempotency key of the signal or control that wrote it.
+    pub key: Option<Arc<str>>,
+}
+
+impl Entry {
+    pub fn new(seq: u64, at: Timestamp, event: Event) -> Self {
+        Self { seq, at, event, key: None }
+    }
 }
 
 macro_rules! kinds {

@@ -1,5 +1,7 @@
 //! News for a run, and what the sender is told.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::event::Outcome;
@@ -56,20 +58,32 @@ pub enum Input {
 }
 
 /// What became of an input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Reply {
     Accepted,
+    /// It was accepted before, under the same key.
+    Repeated,
     /// It changes nothing: a duplicate, a late result, a signal that nobody waits for.
-    Ignored(&'static str),
-    /// It contradicts the run's status.
+    Ignored(Cow<'static, str>),
+    /// It contradicts the run's status, or cannot be kept.
     Refused {
-        code: &'static str,
+        code: Cow<'static, str>,
         message: String,
     },
 }
 
 impl Reply {
+    /// Whether what was asked for is in the journal.
     pub fn is_accepted(&self) -> bool {
-        matches!(self, Self::Accepted)
+        matches!(self, Self::Accepted | Self::Repeated)
+    }
+
+    pub fn ignored(why: &'static str) -> Self {
+        Self::Ignored(Cow::Borrowed(why))
+    }
+
+    pub fn refused(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Refused { code: Cow::Borrowed(code), message: message.into() }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! **Invariant**: settling a committed journal again adds nothing, unless the run is paused or its last item was full.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::decide;
 use crate::evaluate::Evaluate;
 use crate::event::{Entry, Kind};
 use crate::ids::RunId;
+use crate::limits;
 use crate::state::State;
 use crate::workflow::Workflow;
 
@@ -18,6 +20,7 @@ use crate::workflow::Workflow;
 /// 3. An ended run changes no more, but for the retry of a failed one.
 /// 4. It fits its workflow, and what the fold believes to be ready is ready.
 /// 5. Settling it again adds nothing, unless it is paused or its last item was full.
+/// 6. No idempotency key is kept twice while it is remembered.
 pub fn check(
     run: RunId,
     workflow: &Workflow,
@@ -27,6 +30,7 @@ pub fn check(
 ) -> Result<State, String> {
     let mut seen = BTreeSet::new();
     let mut completed = BTreeSet::new();
+    let mut keys = VecDeque::new();
     let mut end = None;
     for (index, entry) in journal.iter().enumerate() {
         if entry.seq != index as u64 + 1 {
@@ -34,6 +38,15 @@ pub fn check(
         }
         if index > 0 && entry.at < journal[index - 1].at {
             return Err(format!("entry {} is earlier than the one before it", entry.seq));
+        }
+        if let Some(key) = &entry.key {
+            if keys.contains(key) {
+                return Err(format!("entry {}: the key {key:?} stands there twice", entry.seq));
+            }
+            keys.push_back(Arc::clone(key));
+            if keys.len() > limits::KEYS {
+                keys.pop_front();
+            }
         }
         let kind = entry.event.kind();
         match end {

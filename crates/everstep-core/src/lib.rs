@@ -12,6 +12,7 @@ pub mod failure;
 pub mod graph;
 pub mod ids;
 pub mod input;
+pub mod key;
 pub mod kinds;
 pub mod law;
 pub mod limits;

@@ -16,6 +16,8 @@ pub const EVENTS_PER_DECISION: usize = 256;
 pub const CRASHES: u32 = 10;
 /// Characters of an idempotency key.
 pub const KEY_CHARS: usize = 255;
+/// Idempotency keys of signals and controls that a run remembers.
+pub const KEYS: usize = 256;
 /// Nodes of one graph.
 pub const GRAPH_NODES: usize = 10_000;
 /// How deep JSON may be nested.

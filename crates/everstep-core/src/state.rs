@@ -1,6 +1,7 @@
 //! A run's state: the fold of its journal, common to all styles.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,7 @@ use crate::event::{Dispatch, Entry, Event, Outcome};
 use crate::failure::Failure;
 use crate::graph::{Kind, Pacing, Path, Place, Progress};
 use crate::ids::{RunId, StepKey};
+use crate::key::{Keyed, Keys};
 use crate::payload::Payload;
 use crate::retry::RetryPolicy;
 use crate::status::{Status, StepStatus};
@@ -36,6 +38,9 @@ pub struct State {
     pub(crate) failed: BTreeMap<StepKey, u32>,
     /// How many open steps are tasks.
     pub(crate) tasks: usize,
+    /// The keys of signals and controls that were accepted.
+    #[serde(default, skip_serializing_if = "Keys::is_empty")]
+    pub(crate) keys: Keys,
     pub graph: Progress,
 }
 
@@ -121,6 +126,7 @@ impl State {
             timers: BTreeSet::new(),
             failed: BTreeMap::new(),
             tasks: 0,
+            keys: Keys::default(),
             graph: Progress::default(),
         }
     }
@@ -223,7 +229,7 @@ impl State {
 
     /// Roughly the memory that this state takes, in bytes.
     pub fn weight(&self) -> usize {
-        1_024 + self.context_bytes() + self.graph.weight + 160 * self.open.len()
+        1_024 + self.context_bytes() + self.graph.weight + 160 * self.open.len() + self.keys.weight()
     }
 
     /// Bytes of JSON that the context holds.
@@ -239,6 +245,10 @@ impl State {
         }
         self.seq = entry.seq;
         self.updated_at = entry.at;
+        if let Some(key) = &entry.key {
+            let kind = Keyed::of_event(&entry.event).ok_or_else(|| misfit("its kind has no key"))?;
+            self.keys.remember(kind, Arc::clone(key));
+        }
         let graph = workflow.graph();
         let place = match entry.event.step() {
             Some((step, _)) => {

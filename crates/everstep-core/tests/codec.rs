@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use everstep_core::codec::{self, Row};
+use everstep_core::codec::{self, Row, Unreadable};
 use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome};
 use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
+use everstep_core::input::{Input, Reply};
+use everstep_core::key;
 use everstep_core::law;
 use everstep_core::payload::Payload;
 use everstep_core::state::State;
@@ -68,15 +70,62 @@ fn events() -> Vec<Event> {
     events
 }
 
+/// Every event, without a key, and with one if a signal or control may have written it.
+fn entries() -> Vec<Entry> {
+    let at = Timestamp::from_millis(5);
+    let plain = events().into_iter().map(|event| Entry::new(77, at, event));
+    let keyed = plain.clone().filter(|entry| {
+        matches!(
+            entry.event.kind(),
+            Kind::StepCompleted
+                | Kind::StepFailed
+                | Kind::ContextSet
+                | Kind::RunPaused
+                | Kind::RunResumed
+                | Kind::RunRetried
+                | Kind::RunCancelled
+        )
+    });
+    plain.chain(keyed.map(|entry| Entry { key: Some("k 1\n\"ü".into()), ..entry })).collect()
+}
+
+fn decode(row: Row) -> Result<Entry, Unreadable> {
+    codec::decode(77, Timestamp::from_millis(5), row)
+}
+
 #[test]
-fn every_event_reads_back_as_it_was_written() {
+fn every_entry_reads_back_as_it_was_written() {
     let mut kinds = BTreeSet::new();
-    for event in events() {
-        let row = codec::encode(&event);
+    for entry in entries() {
+        let row = codec::encode(&entry);
         kinds.insert(row.kind);
-        assert_eq!(codec::decode(1, row).unwrap(), event);
+        assert_eq!(decode(row).unwrap(), entry);
     }
     assert_eq!(kinds, Kind::ALL.iter().copied().collect());
+}
+
+#[test]
+fn a_key_stands_on_a_line_of_its_own() {
+    let row = |event: Event, key: &str| {
+        let entry = Entry { key: Some(key.into()), ..Entry::new(1, Timestamp::EPOCH, event) };
+        String::from_utf8(codec::encode(&entry).payload).unwrap()
+    };
+    // What users send is kept as they wrote it, whatever lines it has.
+    let values = Payload::from_json("{\n  \"key\": \"mine\"\n}").unwrap();
+    assert_eq!(row(Event::ContextSet { values }, "k"), "{\n  \"key\": \"mine\"\n}\n{\"key\":\"k\"}");
+    assert_eq!(row(Event::RunPaused { reason: None }, "k"), "null\n{\"key\":\"k\"}");
+    assert_eq!(row(Event::RunResumed, "k"), "\n{\"key\":\"k\"}");
+}
+
+#[test]
+fn what_a_later_build_adds_beside_an_event_is_passed_over() {
+    let row = codec::encode(&Entry::new(77, Timestamp::from_millis(5), Event::RunPaused { reason: None }));
+    let decoded = decode(Row { payload: b"null\n{\"key\":\"k\",\"by\":\"ann\"}".to_vec(), ..row.clone() }).unwrap();
+    assert_eq!(decoded.key.as_deref(), Some("k"));
+    for more in ["{}\n{}", "5", "{\"key\":5}", "x"] {
+        let payload = format!("null\n{more}").into_bytes();
+        assert!(decode(Row { payload, ..row.clone() }).is_err(), "{more}");
+    }
 }
 
 #[test]
@@ -97,34 +146,30 @@ fn kinds_have_numbers_of_their_own() {
 
 #[test]
 fn a_payload_that_cannot_be_read_is_told() {
-    for event in events() {
-        let row = codec::encode(&event);
+    for entry in entries() {
+        let row = codec::encode(&entry);
         for garbage in ["{", "5x", "\"text", "{\"later\": {\"field\": 1}}", "[[", "\u{fffd}"] {
             let row = Row { payload: garbage.as_bytes().to_vec(), ..row.clone() };
-            if let Err(unreadable) = codec::decode(77, row) {
+            if let Err(unreadable) = decode(row) {
                 assert!(unreadable.to_string().starts_with("entry 77 cannot be read: "));
             }
         }
-        // What the columns say, and what an object might be, aside: garbage is never taken for something else.
-        let is_plain = row.payload.is_empty() && !matches!(event, Event::StepDispatched { .. });
-        if !is_plain {
-            let row = Row { payload: b"{".to_vec(), ..row.clone() };
-            assert!(codec::decode(77, row).is_err(), "{event:?}");
-        }
+        let cut = Row { payload: b"{".to_vec(), ..row.clone() };
+        assert!(decode(cut).is_err(), "{entry:?}");
         if row.step.is_some() {
-            let unreadable = codec::decode(77, Row { step: None, ..row }).unwrap_err();
+            let unreadable = decode(Row { step: None, ..row }).unwrap_err();
             assert!(unreadable.to_string().contains("names no step"));
         }
     }
     let dispatch = br#"{"teleport": {"to": "mars"}}"#.to_vec();
     let row = Row { kind: Kind::StepDispatched, step: Some("a".into()), attempt: 1, payload: dispatch };
-    assert!(codec::decode(1, row).unwrap_err().to_string().contains("teleport"));
+    assert!(decode(row).unwrap_err().to_string().contains("teleport"));
 }
 
 #[test]
 fn damaged_rows_never_panic() {
     let mut random = Random::new(4);
-    let rows: Vec<_> = events().iter().map(codec::encode).collect();
+    let rows: Vec<_> = entries().iter().map(codec::encode).collect();
     for _ in 0..5_000 {
         let mut row = random.pick(&rows).clone();
         row.kind = *random.pick(Kind::ALL);
@@ -136,7 +181,7 @@ fn damaged_rows_never_panic() {
                 _ => row.payload.insert(at, random.next() as u8),
             }
         }
-        let _ = codec::decode(1, row);
+        let _ = decode(row);
     }
 }
 
@@ -161,30 +206,52 @@ fn read_history(name: &str) -> Vec<(Timestamp, Row)> {
     text.lines().map(read).collect()
 }
 
-/// Journals of the first format. The file is never changed: what was once written is read for ever.
-#[test]
-fn the_first_journals_are_read_for_ever() {
-    let definition = fs::read_to_string(histories().join("1.definition.json")).unwrap();
+/// The states of the journals in a history, which obey the laws.
+fn replay(name: &str, definition: &str) -> Vec<State> {
+    let definition = fs::read_to_string(histories().join(definition)).unwrap();
     let workflow = compile(&serde_json::from_str(&definition).unwrap()).unwrap();
-    let rows = read_history("1.jsonl");
-    let kinds: BTreeSet<_> = rows.iter().map(|(_, row)| row.kind).collect();
-    assert_eq!(kinds, Kind::ALL.iter().copied().collect(), "the history holds every kind");
     let mut journals = Vec::<Vec<Entry>>::new();
-    for (at, row) in rows {
+    for (at, row) in read_history(name) {
         if row.kind == Kind::RunStarted {
             journals.push(Vec::new());
         }
         let journal = journals.last_mut().unwrap();
-        let seq = journal.len() as u64 + 1;
-        let event = codec::decode(seq, row).unwrap();
-        journal.push(Entry { seq, at, event });
+        journal.push(codec::decode(journal.len() as u64 + 1, at, row).unwrap());
     }
     let run = RunId::new(Timestamp::from_millis(1_000_000), 7);
-    let states: Vec<State> = journals
-        .iter()
-        .map(|journal| law::check(run, &workflow, journal, &Expressions::default(), false).unwrap())
-        .collect();
+    let check = |journal: &Vec<Entry>| law::check(run, &workflow, journal, &Expressions::default(), false).unwrap();
+    journals.iter().map(check).collect()
+}
+
+/// Journals of the first format. The file is never changed: what was once written is read for ever.
+#[test]
+fn the_first_journals_are_read_for_ever() {
+    let kinds: BTreeSet<_> = read_history("1.jsonl").iter().map(|(_, row)| row.kind).collect();
+    assert_eq!(kinds, Kind::ALL.iter().copied().collect(), "the history holds every kind");
+    let states = replay("1.jsonl", "1.definition.json");
     let statuses: Vec<_> = states.iter().map(State::status).collect();
     assert_eq!(statuses, [Status::Completed, Status::Cancelled]);
     assert_eq!(states[0].output.as_ref().unwrap().json(), r#"{"all":["A","B"],"note":"checked","approved":true}"#);
+}
+
+/// Journals with the keys of signals and controls.
+#[test]
+fn journals_with_keys_are_read_for_ever() {
+    let states = replay("2.jsonl", "2.definition.json");
+    let statuses: Vec<_> = states.iter().map(State::status).collect();
+    assert_eq!(statuses, [Status::Cancelled, Status::Failed]);
+    let signal = Input::Signal { event: "go".into(), payload: Payload::null() };
+    let values = Input::SetContext { values: Payload::null() };
+    let (pause, cancel) = (Input::Pause { reason: None }, Input::Cancel { reason: None });
+    for (state, input, key) in [
+        (&states[0], &values, "set"),
+        (&states[0], &pause, "pause"),
+        (&states[0], &signal, "signal"),
+        (&states[0], &Input::Resume, "resume"),
+        (&states[0], &cancel, "cancel"),
+        (&states[1], &Input::Retry, "retry"),
+        (&states[1], &signal, "too much"),
+    ] {
+        assert_eq!(key::answer(state, input, key), Some(Reply::Repeated), "{key}");
+    }
 }

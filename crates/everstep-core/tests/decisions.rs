@@ -54,6 +54,10 @@ texts! {
     a_fixed_backoff_waits_the_same_each_time
     a_join_sees_both_branches_and_runs_once
     a_join_waits_for_all_branches
+    a_key_is_known_after_the_end
+    a_key_makes_an_input_count_once
+    a_key_of_another_input_is_refused
+    a_key_stays_with_the_signals_own_entry
     a_linear_backoff_grows_by_its_base
     a_loop_goes_on_past_a_failed_item
     a_loop_in_a_scope_in_a_loop
@@ -84,6 +88,7 @@ texts! {
     a_retry_in_nested_loops_goes_on_where_it_failed
     a_retry_opens_timers_and_waits_again
     a_retry_timer_fires_once
+    a_retry_under_a_key_is_done_once
     a_run_that_is_not_paused_cannot_be_resumed
     a_run_that_ran_out_of_work_while_paused_ends_at_the_resume
     a_run_that_reaches_no_end_says_why

@@ -7,7 +7,8 @@ use everstep_core::decide::decide;
 use everstep_core::event::{Dispatch, Entry, Event, Outcome};
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
-use everstep_core::input::Input;
+use everstep_core::input::{Input, Reply};
+use everstep_core::key;
 use everstep_core::payload::Payload;
 use everstep_core::state::OpenWhat;
 use everstep_core::status::Status;
@@ -18,6 +19,7 @@ use super::support::{Game, Plan, Random, compile, definition, often, timed};
 #[test]
 fn random_runs_keep_the_laws_and_reach_an_end() {
     let mut seen = BTreeMap::<Status, usize>::new();
+    let mut repeated = 0;
     for seed in 0..often(250) {
         let mut random = Random::new(seed);
         let plan = Plan::random(&mut random);
@@ -26,7 +28,9 @@ fn random_runs_keep_the_laws_and_reach_an_end() {
         player.finish();
         check_joins(&plan, &player.game, seed);
         *seen.entry(player.game.state.status()).or_default() += 1;
+        repeated += player.repeated;
     }
+    assert!(repeated > 20, "{repeated}");
     for status in [Status::Completed, Status::Failed, Status::Cancelled] {
         assert!(seen.get(&status).is_some_and(|count| *count > 5), "{seen:?}");
     }
@@ -39,23 +43,43 @@ struct Player {
     /// Every task that was ever dispatched.
     tasks: Vec<(StepKey, u32)>,
     seed: u64,
+    /// How many inputs were repeated under their key.
+    repeated: usize,
 }
 
 impl Player {
     fn new(plan: &Plan, random: Random, seed: u64) -> Self {
         let workflow = compile(&plan.definition).unwrap_or_else(|problems| panic!("seed {seed}: {problems:#?}"));
-        Self { game: Game::new(workflow), random, tasks: Vec::new(), seed }
+        Self { game: Game::new(workflow), random, tasks: Vec::new(), seed, repeated: 0 }
     }
 
     fn input(&mut self, input: Input) {
+        let is_keyed = matches!(
+            input,
+            Input::Signal { .. } | Input::SetContext { .. } | Input::Pause { .. } | Input::Resume | Input::Retry
+        );
         if self.random.chance(10) {
             self.game.record(input);
+        } else if self.random.chance(if is_keyed { 60 } else { 3 }) {
+            self.input_under_a_key(&input);
         } else {
             self.game.input(input);
         }
         let open = self.game.state.open().filter(|open| open.what == OpenWhat::Task);
         let fresh: Vec<_> = open.map(|open| (open.step.clone(), open.attempt)).collect();
         self.tasks.extend(fresh);
+    }
+
+    /// What was accepted under a key is known from then on; what was repeated or refused leaves nothing.
+    fn input_under_a_key(&mut self, input: &Input) {
+        let key = format!("k{}", self.random.below(6));
+        let (entries, reply) = self.game.keyed(input.clone(), Some(&key));
+        let kept = entries.iter().filter(|entry| entry.key.as_deref() == Some(&*key)).count();
+        assert_eq!(kept, usize::from(reply == Reply::Accepted), "seed {}: {reply:?} to {input:?}", self.seed);
+        if reply.is_accepted() {
+            assert_eq!(key::answer(&self.game.state, input, &key), Some(Reply::Repeated), "seed {}", self.seed);
+            self.repeated += usize::from(reply == Reply::Repeated);
+        }
     }
 
     fn play(&mut self) {
@@ -315,11 +339,11 @@ fn a_loop_of_a_hundred_thousand_pure_iterations_completes() {
     let mut game = Game::new(workflow);
     let input = Input::Start { input: Payload::from(json!({"items": vec![0; 100_000]})) };
     let (items, time) = timed(|| {
-        let mut decision = decide(&game.workflow, &mut game.state, input, game.now, &game.evaluate);
+        let mut decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
         let mut items = 1;
         while decision.has_more {
             assert!(decision.entries.len() <= 257);
-            decision = decide(&game.workflow, &mut game.state, Input::Settle, game.now, &game.evaluate);
+            decision = decide(&game.workflow, &mut game.state, Input::Settle, None, game.now, &game.evaluate);
             items += 1;
         }
         items
@@ -337,7 +361,7 @@ fn a_decision_costs_the_same_early_and_late() {
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input.items}}\", \"maxIterations\": 100000}}";
     let mut game = Game::new(compile(&definition(head)).unwrap());
     let input = Input::Start { input: Payload::from(json!({"items": vec![0; 20_000]})) };
-    decide(&game.workflow, &mut game.state, input, game.now, &game.evaluate);
+    decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
     let mut iteration = 0;
     let mut run = |count: usize| {
         let ((), time) = timed(|| {
@@ -346,7 +370,7 @@ fn a_decision_costs_the_same_early_and_late() {
                     let step = format!("loop[{iteration}].{node}").into();
                     let result = Ok(Outcome::of(json!({"n": iteration})));
                     let input = Input::Result { step, attempt: 1, result, logs: vec![] };
-                    let decision = decide(&game.workflow, &mut game.state, input, game.now, &game.evaluate);
+                    let decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
                     assert_eq!(decision.entries.len(), 2);
                 }
                 iteration += 1;

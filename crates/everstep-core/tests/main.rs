@@ -1,10 +1,11 @@
-//! The core, proved: decision texts, conditions, tasks, context, validation, laws and the codec.
+//! The core, proved: decision texts, conditions, tasks, context, keys, validation, laws and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod codec;
 mod conditions;
 mod context;
 mod decisions;
+mod keys;
 mod laws;
 mod support;
 mod tasks;

@@ -105,7 +105,7 @@ fn a_journal_that_grows_too_long_fails_its_run() {
     let mut game = play("start -> a -> b -> end", json!({}));
     game.state.seq = limits::JOURNAL_ENTRIES - 257;
     let input = Input::Result { step: "a".into(), attempt: 1, result: Ok(Outcome::default()), logs: vec![] };
-    let decision = decide(&game.workflow, &mut game.state, input, game.now, &game.evaluate);
+    let decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
     assert_eq!(game.state.status(), Status::Failed);
     assert_eq!(game.state.failure.as_ref().unwrap().code, code::JOURNAL_TOO_LONG);
     assert_eq!(decision.entries.len(), 2);
@@ -117,10 +117,10 @@ fn an_item_is_bounded_and_the_rest_follows() {
     let fan: String = (0..1_000).map(|i| format!("start -> n{i} -> end\n")).collect();
     let mut game = Game::new(compile(&definition(&fan)).unwrap());
     let input = Input::Start { input: Payload::null() };
-    let mut decision = decide(&game.workflow, &mut game.state, input, game.now, &game.evaluate);
+    let mut decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
     let mut sizes = vec![decision.entries.len()];
     while decision.has_more {
-        decision = decide(&game.workflow, &mut game.state, Input::Settle, game.now, &game.evaluate);
+        decision = decide(&game.workflow, &mut game.state, Input::Settle, None, game.now, &game.evaluate);
         sizes.push(decision.entries.len());
     }
     assert_eq!(sizes.iter().sum::<usize>(), 1_003);

@@ -318,7 +318,12 @@ fn a_damaged_journal_is_refused_or_decided() {
             }
         }
         let entries = events.into_iter().enumerate();
-        let journal: Vec<_> = entries.map(|(i, event)| Entry { seq: i as u64 + 1, at: Game::BEGIN, event }).collect();
+        let mut journal: Vec<_> = entries.map(|(i, event)| Entry::new(i as u64 + 1, Game::BEGIN, event)).collect();
+        if random.chance(20)
+            && let Some(entry) = journal.last_mut()
+        {
+            entry.key = Some("k".into());
+        }
         let Ok(state) = State::fold(sound.state.run, &workflow, &journal) else { continue };
         folded += 1;
         decide_on(state, &workflow, &mut random, &keys);
@@ -341,12 +346,13 @@ fn decide_on(mut state: State, workflow: &everstep_core::workflow::Workflow, ran
             8 => Input::Retry,
             _ => Input::Resume,
         };
-        let mut decision = decide(workflow, &mut state, input, Game::BEGIN, &evaluate);
+        let key = random.chance(20).then_some("k");
+        let mut decision = decide(workflow, &mut state, input, key, Game::BEGIN, &evaluate);
         for _ in 0..20 {
             if !decision.has_more {
                 break;
             }
-            decision = decide(workflow, &mut state, Input::Settle, Game::BEGIN, &evaluate);
+            decision = decide(workflow, &mut state, Input::Settle, None, Game::BEGIN, &evaluate);
         }
         assert!(!decision.has_more, "{state:?}");
     }

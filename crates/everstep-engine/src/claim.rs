@@ -2,8 +2,8 @@
 //!
 //! **Invariant**: a run that has not ended is owned by a live node, or claimable now, or has a time to wake.
 //!
-//! Nothing here polls: it wakes when the next parked run is due, when room frees while others wait for it, or when
-//! somebody says that there is news.
+//! This loop is for a database that nobody else uses, and polls nothing: it wakes when the next parked run is due, when room frees while others wait for it, or when
+//! somebody says that there is news. A database that others use as well needs `tick`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::time::Timestamp;
-use everstep_store::Result;
+use everstep_store::{Arrival, InboxId, Result};
 use futures_util::future::{self, Either};
 use tokio::sync::mpsc;
 
@@ -20,7 +20,8 @@ use crate::options::Options;
 use crate::ports::World;
 use crate::shard::shard_of;
 
-const BATCH: usize = 500;
+/// Runs that are claimed, or inbox rows that are read, at once.
+pub(crate) const BATCH: usize = 500;
 const RETRY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Claimer {
@@ -41,7 +42,7 @@ impl Claimer {
         loop {
             let now = self.world.clock.now();
             if reads_inbox {
-                reads_inbox = self.read_inbox().await.is_err();
+                reads_inbox = self.read_inbox(None).await.is_err();
             }
             if next <= now {
                 // A claim whose answer was lost may have been made: then we own runs that we do not know.
@@ -80,7 +81,7 @@ impl Claimer {
     }
 
     /// Takes up every run that the database says is ours.
-    async fn recover(&self) -> Result<()> {
+    pub(crate) async fn recover(&self) -> Result<()> {
         let runs = self.world.store.owned_runs(self.node).await?;
         for (shard, runs) in self.by_shard(runs) {
             let _ = shard.send(ToShard::Owned(runs));
@@ -96,16 +97,32 @@ impl Claimer {
         self.shards.iter().zip(by_shard).filter(|(_, runs)| !runs.is_empty())
     }
 
+    /// How many runs may be claimed now.
+    pub(crate) fn room(&self) -> usize {
+        if self.shared.is_stopping() {
+            return 0;
+        }
+        let active = self.shared.active.load(Ordering::SeqCst);
+        self.options.max_active_runs.saturating_sub(active).min(BATCH)
+    }
+
+    /// Counts claimed runs and gives them to their shards.
+    pub(crate) fn hand_out(&self, runs: Vec<RunId>) {
+        self.shared.active.fetch_add(runs.len(), Ordering::SeqCst);
+        for (shard, runs) in self.by_shard(runs) {
+            let _ = shard.send(ToShard::Claimed(runs));
+        }
+    }
+
     /// Claims all that is due and fits. Returns when to claim again.
     async fn claim(&self) -> Result<Timestamp> {
         loop {
             let now = self.world.clock.now();
-            let active = self.shared.active.load(Ordering::SeqCst);
-            let room = self.options.max_active_runs.saturating_sub(active).min(BATCH);
+            let room = self.room();
             if room == 0 {
                 self.shared.has_backlog.store(true, Ordering::SeqCst);
                 // Room may have freed before the flag was seen.
-                if self.shared.active.load(Ordering::SeqCst) >= self.options.max_active_runs {
+                if self.room() == 0 {
                     return Ok(Timestamp::NEVER);
                 }
                 continue;
@@ -113,35 +130,36 @@ impl Claimer {
             self.shared.has_backlog.store(false, Ordering::SeqCst);
             let runs = self.world.store.claim_runs(self.node, "", now, room).await?;
             let count = runs.len();
-            self.shared.active.fetch_add(count, Ordering::SeqCst);
-            for (shard, runs) in self.by_shard(runs) {
-                let _ = shard.send(ToShard::Claimed(runs));
-            }
+            self.hand_out(runs);
             if count < room {
                 return Ok(self.world.store.next_wake("").await?.unwrap_or(Timestamp::NEVER));
             }
         }
     }
 
-    /// Hands every inbox row that is ours to take to its run's shard. A shard knows the rows it has already.
-    async fn read_inbox(&self) -> Result<()> {
-        let mut after = None;
+    /// Reads every inbox row after `after` that is ours to take.
+    pub(crate) async fn read_inbox(&self, mut after: Option<InboxId>) -> Result<()> {
         loop {
             let arrivals = self.world.store.inbox(self.node, after, BATCH).await?;
             let is_last = arrivals.len() < BATCH;
-            for arrival in arrivals {
-                after = Some(arrival.id);
-                match serde_json::from_slice(&arrival.input) {
-                    Ok(input) => {
-                        let mail = Mail::arrived(arrival.id, input);
-                        let shard = &self.shards[shard_of(arrival.run, self.shards.len())];
-                        let _ = shard.send(ToShard::Mail(arrival.run, mail));
-                    }
-                    Err(error) => tracing::error!(run = %arrival.run, %error, "an inbox row cannot be read"),
-                }
-            }
+            after = arrivals.last().map(|arrival| arrival.id).or(after);
+            self.hand_over(arrivals);
             if is_last {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Gives inbox rows to the shards of their runs. A shard knows the rows it has already.
+    pub(crate) fn hand_over(&self, arrivals: Vec<Arrival>) {
+        for arrival in arrivals {
+            match serde_json::from_slice(&arrival.input) {
+                Ok(input) => {
+                    let mail = Mail::arrived(arrival.id, input);
+                    let shard = &self.shards[shard_of(arrival.run, self.shards.len())];
+                    let _ = shard.send(ToShard::Mail(arrival.run, mail));
+                }
+                Err(error) => tracing::error!(run = %arrival.run, %error, "an inbox row cannot be read"),
             }
         }
     }

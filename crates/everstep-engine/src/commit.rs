@@ -1,15 +1,16 @@
 //! Writes what the shards decide: many runs in one durable transaction.
 //!
 //! It blocks for the first item and takes whatever else is queued: no timer, no minimum.
-//! While an outcome is unknown the same items are sent again; nothing else is.
+//! While an outcome is unknown the same items are sent again; nothing else of their runs is.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::NodeId;
 use everstep_store::{Error, Item};
 use futures_util::future::{self, Either};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 
 use crate::message::{Proposal, ShardSender, Shared, ToShard, Verdict};
@@ -17,31 +18,81 @@ use crate::ports::World;
 
 const MOST_ITEMS: usize = 512;
 const MOST_BYTES: usize = 1024 * 1024;
+/// While this many items wait, a second batch is written beside the first, if the database can do that.
+/// Two at all times would split the batches, which costs more than it gives.
+pub(crate) const CROWD: usize = 256;
 
 pub(crate) struct Committer {
-    pub(crate) world: World,
-    pub(crate) node: NodeId,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) shards: Vec<ShardSender>,
-    pub(crate) proposals: mpsc::UnboundedReceiver<Proposal>,
+    writer: Writer,
+    proposals: mpsc::UnboundedReceiver<Proposal>,
     /// Received, and not yet sent.
-    pub(crate) waiting: Vec<Proposal>,
+    waiting: Vec<Proposal>,
+    /// Batches that may be written at the same time.
+    most_batches: usize,
+}
+
+/// What writes one batch.
+struct Writer {
+    world: World,
+    node: NodeId,
+    shared: Arc<Shared>,
+    shards: Vec<ShardSender>,
+    /// Why there is no room, while there is none: new work is then refused at once.
+    full: Mutex<Option<String>>,
 }
 
 impl Committer {
-    pub(crate) async fn run(mut self) {
-        loop {
-            if self.waiting.is_empty() && self.proposals.recv_many(&mut self.waiting, MOST_ITEMS).await == 0 {
-                return;
-            }
-            let rest = self.waiting.split_off(first_batch(&self.waiting));
-            let batch = std::mem::replace(&mut self.waiting, rest);
-            self.run_once(batch).await;
-        }
+    pub(crate) fn new(
+        world: World,
+        node: NodeId,
+        shared: Arc<Shared>,
+        shards: Vec<ShardSender>,
+        proposals: mpsc::UnboundedReceiver<Proposal>,
+    ) -> Self {
+        let most_batches = if world.store.is_shared() { 2 } else { 1 };
+        let writer = Writer { world, node, shared, shards, full: Mutex::default() };
+        Self { writer, proposals, waiting: Vec::new(), most_batches }
     }
 
+    pub(crate) async fn run(self) {
+        let Self { writer, mut proposals, mut waiting, most_batches } = self;
+        let shared = Arc::clone(&writer.shared);
+        let mut writing = FuturesUnordered::new();
+        loop {
+            let may_write =
+                writing.is_empty() || (writing.len() < most_batches && shared.queued.load(Ordering::Relaxed) >= CROWD);
+            if may_write {
+                if waiting.is_empty() && proposals.recv_many(&mut waiting, MOST_ITEMS).await == 0 {
+                    return;
+                }
+                let rest = waiting.split_off(first_batch(&waiting));
+                let batch = std::mem::replace(&mut waiting, rest);
+                shared.queued.fetch_sub(batch.len(), Ordering::Relaxed);
+                writing.push(writer.write(batch));
+                continue;
+            }
+            let Some(message) = writer.full() else {
+                // Only a crowd, or a full disk, is told of: a word per item would cost more than it is worth.
+                future::select(writing.next(), std::pin::pin!(shared.crowd.notified())).await;
+                continue;
+            };
+            // What was accepted before waits for room; starts that come meanwhile are refused.
+            match future::select(writing.next(), std::pin::pin!(proposals.recv())).await {
+                Either::Left(_) => {}
+                Either::Right((None, written)) => _ = written.await,
+                Either::Right((Some(proposal), _)) => {
+                    let others = writer.refuse_starts(vec![proposal], &message);
+                    shared.queued.fetch_sub(1 - others.len(), Ordering::Relaxed);
+                    waiting.extend(others);
+                }
+            }
+        }
+    }
+}
+
+impl Writer {
     /// Commits one batch, whatever it takes.
-    async fn run_once(&mut self, batch: Vec<Proposal>) {
+    async fn write(&self, batch: Vec<Proposal>) {
         // A poison item must not fail its neighbours: a refused batch is split until the item is alone.
         let mut batches = vec![batch];
         let mut is_unknown = false;
@@ -54,10 +105,13 @@ impl Committer {
                 proposal.item = Some(item);
             }
             match result {
-                Ok(outcomes) => self.answer(batch.into_iter().zip(outcomes.into_iter().map(Verdict::Stored))),
+                Ok(outcomes) => {
+                    self.set_full(None);
+                    self.answer(batch.into_iter().zip(outcomes.into_iter().map(Verdict::Stored)));
+                }
                 Err(Error::Fenced(_)) => {
-                    self.shared.is_fenced.store(true, Ordering::Relaxed);
-                    self.answer(batch.into_iter().map(|proposal| (proposal, Verdict::Fenced)));
+                    self.shared.fence();
+                    self.answer(batch.into_iter().map(|proposal| (proposal, Verdict::Fenced { is_unknown })));
                 }
                 Err(Error::Refused(message)) if batch.len() == 1 => {
                     self.answer(batch.into_iter().map(|proposal| (proposal, Verdict::Refused(message.clone()))));
@@ -73,7 +127,9 @@ impl Committer {
                     }
                     if !batch.is_empty() {
                         batches.push(batch);
-                        self.wait_for_room(pause, &message).await;
+                        self.set_full(Some(&message));
+                        tracing::warn!(message, "there is no room; new work is refused, the rest waits");
+                        self.world.sleep(pause).await;
                     }
                 }
                 Err(error) => {
@@ -84,6 +140,18 @@ impl Committer {
                 }
             }
             pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    fn full(&self) -> Option<String> {
+        self.full.lock().expect("no holder of the lock panics").clone()
+    }
+
+    fn set_full(&self, message: Option<&str>) {
+        let mut full = self.full.lock().expect("no holder of the lock panics");
+        if full.as_deref() != message {
+            *full = message.map(str::to_owned);
+            self.shared.crowd.notify_one();
         }
     }
 
@@ -105,21 +173,6 @@ impl Committer {
         let (starts, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(Proposal::is_start);
         self.answer(starts.into_iter().map(|proposal| (proposal, Verdict::Full(message.to_owned()))));
         others
-    }
-
-    /// Waits a while, refusing starts that come meanwhile. What was accepted before waits for room.
-    async fn wait_for_room(&mut self, pause: Duration, message: &str) {
-        tracing::warn!(message, "there is no room; new work is refused, the rest waits");
-        let mut sleep = self.world.clock.sleep_until(self.world.clock.now().plus(pause));
-        loop {
-            let came = match future::select(std::pin::pin!(self.proposals.recv()), &mut sleep).await {
-                Either::Left((Some(proposal), _)) => vec![proposal],
-                Either::Left((None, _)) => return sleep.await,
-                Either::Right(_) => return,
-            };
-            let others = self.refuse_starts(came, message);
-            self.waiting.extend(others);
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The handle that everyone else holds.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
@@ -12,19 +12,20 @@ use everstep_core::state::State;
 use everstep_store::{NewRun, RunRow};
 use futures_util::future::{self, Either};
 use serde_json::json;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
-use crate::claim::Claimer;
-use crate::commit::Committer;
 use crate::error::Error;
 use crate::library::Library;
-use crate::message::{Mail, ShardSender, Shared, StartRequest, ToClaimer, ToShard};
+use crate::member::Member;
+use crate::message::{Mail, StartRequest, ToClaimer, ToShard};
 use crate::options::Options;
-use crate::peers::{Delivery, Hint};
-use crate::perform::Dispatcher;
+use crate::peers::{Delivery, Hint, Peer};
 use crate::ports::World;
-use crate::shard::{Shard, shard_of};
 use crate::sweep;
+
+/// How often an input follows a run that moves from node to node.
+const MOVES: usize = 3;
+const REJOIN: Duration = Duration::from_millis(500);
 
 /// A running engine. Cheap to clone.
 #[derive(Clone)]
@@ -32,13 +33,15 @@ pub struct Engine(Arc<Inner>);
 
 struct Inner {
     world: World,
-    node: NodeId,
+    options: Options,
     library: Arc<Library>,
-    shared: Arc<Shared>,
-    shards: Vec<ShardSender>,
-    claimer: mpsc::UnboundedSender<ToClaimer>,
+    /// What this node is just now; another after it was fenced.
+    member: RwLock<Arc<Member>>,
     /// Bounds the starts and inputs that wait for their commit.
     pending: Semaphore,
+    is_stopping: AtomicBool,
+    /// Ends the sweeper.
+    stopped: Arc<Notify>,
 }
 
 /// A run to be started.
@@ -76,11 +79,32 @@ pub struct Started {
     pub created: bool,
 }
 
-/// News of one run: the seq of its last entry, after each commit. It ends with the run.
-pub struct Watch(mpsc::UnboundedReceiver<u64>);
+/// Follows one run. It ends with the run.
+pub struct Watch(mpsc::UnboundedReceiver<News>);
+
+/// What somebody who follows a run is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The run's last entry has this seq.
+    Written(u64),
+    /// The run is elsewhere and may have gone on: look.
+    Look,
+    /// The run has ended, with the entry of this seq.
+    Ended(u64),
+}
+
+impl News {
+    /// The seq of the last entry, where that is known.
+    pub fn seq(self) -> Option<u64> {
+        match self {
+            Self::Written(seq) | Self::Ended(seq) => Some(seq),
+            Self::Look => None,
+        }
+    }
+}
 
 impl Watch {
-    pub async fn next(&mut self) -> Option<u64> {
+    pub async fn next(&mut self) -> Option<News> {
         self.0.recv().await
     }
 }
@@ -88,63 +112,28 @@ impl Watch {
 impl Engine {
     /// Joins the database as a new node and starts all loops.
     pub async fn start(world: World, options: Options) -> Result<Self, Error> {
-        let node = NodeId::new(world.clock.now(), world.random.next());
-        world.store.join(node, options.node_lease, options.address.clone()).await?;
-        tracing::info!(%node, shards = options.shards, "joined");
-        let shared = Arc::new(Shared::default());
         let library = Arc::new(Library::new(world.clone()));
-        let (committer, proposals) = mpsc::unbounded_channel();
-        let (claimer, news) = mpsc::unbounded_channel();
-        let (shards, mailboxes): (Vec<_>, Vec<_>) = (0..options.shards).map(|_| mpsc::unbounded_channel()).unzip();
-        let dispatcher = Dispatcher::new(world.clone(), Arc::clone(&shared), shards.clone());
-        for (index, messages) in mailboxes.into_iter().enumerate() {
-            let shard = Shard {
-                world: world.clone(),
-                options: options.clone(),
-                node,
-                index,
-                me: shards[index].clone(),
-                messages,
-                committer: committer.clone(),
-                claimer: claimer.clone(),
-                dispatcher: Arc::clone(&dispatcher),
-                library: Arc::clone(&library),
-                shared: Arc::clone(&shared),
-                runs: Default::default(),
-                timers: Default::default(),
-                watchers: Default::default(),
-                most_watched: 1_024,
-                pausing: Default::default(),
-                weight: 0,
-                drained: None,
-            };
-            world.spawn.spawn(Box::pin(shard.run()));
-        }
-        let commit = Committer {
+        let member = Member::join(&world, &options, &library).await?;
+        let inner = Arc::new(Inner {
             world: world.clone(),
-            node,
-            shared: Arc::clone(&shared),
-            shards: shards.clone(),
-            proposals,
-            waiting: Vec::new(),
-        };
-        world.spawn.spawn(Box::pin(commit.run()));
-        let claim = Claimer {
-            world: world.clone(),
+            library,
+            member: RwLock::new(Arc::new(member)),
+            pending: Semaphore::new(options.max_pending),
+            is_stopping: AtomicBool::new(false),
+            stopped: Arc::default(),
             options: options.clone(),
-            node,
-            shared: Arc::clone(&shared),
-            shards: shards.clone(),
-            news,
-        };
-        world.spawn.spawn(Box::pin(claim.run()));
-        let pending = Semaphore::new(options.max_pending);
-        world.spawn.spawn(Box::pin(sweep::run(world.clone(), options, Arc::clone(&shared))));
-        Ok(Self(Arc::new(Inner { world, node, library, shared, shards, claimer, pending })))
+        });
+        if world.store.is_shared() {
+            world.spawn.spawn(Box::pin(stay(Arc::downgrade(&inner))));
+        }
+        let sweep = sweep::run(world.clone(), options, Arc::clone(&inner.stopped));
+        world.spawn.spawn(Box::pin(sweep));
+        Ok(Self(inner))
     }
 
+    /// The id under which this node is a member just now.
     pub fn node(&self) -> NodeId {
-        self.0.node
+        self.0.member().node
     }
 
     pub fn library(&self) -> &Library {
@@ -157,12 +146,17 @@ impl Engine {
 
     /// How many runs this node holds.
     pub fn active_runs(&self) -> usize {
-        self.0.shared.active.load(Ordering::Relaxed)
+        self.0.member().shared.active.load(Ordering::Relaxed)
     }
 
-    /// Whether another node took this one's runs: it must be restarted.
+    /// Whether another node took this one's runs and it has not yet joined anew.
     pub fn is_fenced(&self) -> bool {
-        self.0.shared.is_fenced.load(Ordering::Relaxed)
+        self.0.member().shared.is_fenced.load(Ordering::Relaxed)
+    }
+
+    /// Whether this node's heartbeats come through, so that it may dispatch tasks.
+    pub fn is_in_touch(&self) -> bool {
+        self.0.member().shared.may_dispatch(&self.0.world.clock)
     }
 
     /// Starts a run, or finds the one that has the same key. Answers after the commit.
@@ -193,35 +187,45 @@ impl Engine {
             input: start.input,
             reply,
         };
-        self.tell(run, ToShard::Start(Box::new(request)))?;
-        answer.await.map_err(|_| Error::Stopping)?
+        self.0.member().tell(run, ToShard::Start(Box::new(request)))?;
+        answer.await.map_err(|_| self.0.gone())?
     }
 
     /// Gives a run an input, wherever it is, and answers after the commit.
     pub async fn deliver(&self, delivery: Delivery) -> Result<Reply, Error> {
-        self.receive(delivery).await
+        let mut answer = self.receive(delivery.clone()).await;
+        // A run may move while an input follows it.
+        for _ in 0..MOVES {
+            let Err(Error::Elsewhere(owner)) = answer else { return answer };
+            let peer = self.peer(owner).await?.ok_or(Error::Unreachable(owner))?;
+            answer = self.0.world.peers.send(&peer, delivery.clone()).await;
+            if let Err(Error::Elsewhere(_)) = answer {
+                answer = self.receive(delivery.clone()).await;
+            }
+        }
+        answer
     }
 
     /// Gives a run that is this node's, or nobody's, an input that another node has passed on.
     pub async fn receive(&self, delivery: Delivery) -> Result<Reply, Error> {
-        let Delivery { workspace, run, input, expected } = delivery;
-        let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
-        let (reply, answer) = oneshot::channel();
-        let mail = Mail { reply: Some(reply), expected, workspace: Some(workspace), ..Mail::of(input) };
-        self.tell(run, ToShard::Mail(run, mail))?;
-        answer.await.map_err(|_| Error::Stopping)?
+        let Delivery { workspace, run, input, expected, key } = delivery;
+        self.post(run, Mail { expected, key, workspace: Some(workspace), ..Mail::of(input) }).await
     }
 
     /// Takes what another node has said.
     pub fn hinted(&self, hint: Hint) {
-        match hint {
-            Hint::Inbox => self.hint_inbox(),
-            Hint::Work => _ = self.0.claimer.send(ToClaimer::Room),
-            Hint::Watch { .. } | Hint::Written { .. } => {}
-        }
+        let member = self.0.member();
+        // Whoever does not listen any more will find out by itself.
+        let _ = match hint {
+            Hint::Inbox => member.claimer.send(ToClaimer::Inbox).map_err(|_| Error::Stopping),
+            Hint::Work => member.claimer.send(ToClaimer::Room).map_err(|_| Error::Stopping),
+            Hint::Watch { run, by } => member.tell(run, ToShard::Follow(run, by)),
+            Hint::Written { run, seq } => member.tell(run, ToShard::Told(run, News::Written(seq))),
+            Hint::Ended { run, seq } => member.tell(run, ToShard::Told(run, News::Ended(seq))),
+        };
     }
 
-    /// Gives a run an input and answers after the commit.
+    /// Gives a run that is this node's, or nobody's, an input and answers after the commit.
     pub async fn send(&self, run: RunId, input: Input) -> Result<Reply, Error> {
         self.send_at(run, input, None).await
     }
@@ -229,41 +233,75 @@ impl Engine {
     /// As [`Engine::send`], but only if the run has the expected version; else it is refused as `CONCURRENCY_ERROR`
     /// and nothing is changed.
     pub async fn send_at(&self, run: RunId, input: Input, expected: Option<u64>) -> Result<Reply, Error> {
+        self.post(run, Mail { expected, ..Mail::of(input) }).await
+    }
+
+    async fn post(&self, run: RunId, mail: Mail) -> Result<Reply, Error> {
         let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
         let (reply, answer) = oneshot::channel();
-        self.tell(run, ToShard::Mail(run, Mail { reply: Some(reply), expected, ..Mail::of(input) }))?;
-        answer.await.map_err(|_| Error::Stopping)?
+        self.0.member().tell(run, ToShard::Mail(run, Mail { reply: Some(reply), ..mail }))?;
+        answer.await.map_err(|_| self.0.gone())?
+    }
+
+    /// Another node, if it may be alive.
+    async fn peer(&self, node: NodeId) -> Result<Option<Peer>, Error> {
+        let member = self.0.member();
+        if let Some(peer) = member.shared.peer(node) {
+            return Ok(Some(peer));
+        }
+        // It may have joined since the last tick.
+        let nodes = self.0.world.store.nodes().await?;
+        member.shared.see_peers(member.node, &nodes);
+        Ok(member.shared.peer(node))
     }
 
     /// Says that there may be news in the inbox.
     pub fn hint_inbox(&self) {
-        let _ = self.0.claimer.send(ToClaimer::Inbox);
+        self.hinted(Hint::Inbox);
     }
 
     /// The state that this node holds of a run, unless an item of it is in flight.
     pub async fn inspect(&self, run: RunId) -> Option<State> {
         let (reply, answer) = oneshot::channel();
-        self.tell(run, ToShard::Inspect(run, reply)).ok()?;
+        self.0.member().tell(run, ToShard::Inspect(run, reply)).ok()?;
         answer.await.ok()?
     }
 
     /// Follows a run. What was written before must be read from the journal.
     pub fn watch(&self, run: RunId) -> Watch {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let _ = self.tell(run, ToShard::Watch(run, sender));
+        let _ = self.0.member().tell(run, ToShard::Watch(run, sender));
         Watch(receiver)
+    }
+
+    /// Asks whoever owns a run to say when it goes on. Lasts a few seconds; without it a watch looks once per tick.
+    pub fn follow(&self, row: &RunRow) {
+        let member = self.0.member();
+        let owner = row.owner.filter(|owner| *owner != member.node);
+        if let Some(peer) = owner.and_then(|owner| member.shared.peer(owner)) {
+            self.0.world.peers.hint(&peer, Hint::Watch { run: row.id, by: member.node });
+        }
     }
 
     /// Waits until a run has ended and returns its row.
     pub async fn wait(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
         loop {
             let mut watch = self.watch(run);
-            let row = self.0.world.store.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
-            if row.ended_at.is_some() {
-                return Ok(row);
+            loop {
+                let row = self.0.world.store.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
+                if row.ended_at.is_some() {
+                    return Ok(row);
+                }
+                self.follow(&row);
+                let mut news = watch.next().await;
+                while let Some(News::Written(_)) = news {
+                    news = watch.next().await;
+                }
+                if news.is_none() {
+                    break;
+                }
             }
-            while watch.next().await.is_some() {}
-            if self.0.shared.is_stopping() {
+            if self.0.is_stopping.load(Ordering::SeqCst) {
                 return Err(Error::Stopping);
             }
         }
@@ -271,32 +309,64 @@ impl Engine {
 
     /// Stops: takes nothing new, waits up to `grace` for what is under way, and gives all runs back.
     pub async fn stop(&self, grace: Duration) -> Result<(), Error> {
-        self.0.shared.is_stopping.store(true, Ordering::SeqCst);
-        let _ = self.0.claimer.send(ToClaimer::Stop);
-        let drained = self.0.shards.iter().map(|shard| {
+        self.0.is_stopping.store(true, Ordering::SeqCst);
+        let member = self.0.member();
+        member.shared.is_stopping.store(true, Ordering::SeqCst);
+        let drained = member.shards.iter().map(|shard| {
             let (done, drained) = oneshot::channel();
             let _ = shard.send(ToShard::Drain(done));
             drained
         });
         let drained = future::join_all(drained);
-        let deadline = self.0.world.clock.sleep_until(self.0.world.clock.now().plus(grace));
-        if let Either::Right(_) = future::select(drained, deadline).await {
+        if let Either::Right(_) = future::select(drained, self.0.world.clock.sleep(grace)).await {
             tracing::warn!(
                 grace = grace.as_secs_f64(),
                 "tasks were still running; they are started again by whoever claims their runs"
             );
         }
-        self.0.shared.stopped.notify_one();
-        for shard in &self.0.shards {
-            let _ = shard.send(ToShard::Quit);
+        self.0.stopped.notify_one();
+        member.quit();
+        self.0.world.store.leave(member.node, self.0.world.clock.now()).await?;
+        for peer in member.shared.peers() {
+            self.0.world.peers.hint(&peer, Hint::Work);
         }
-        self.0.world.store.leave(self.0.node, self.0.world.clock.now()).await?;
         Ok(())
     }
+}
 
-    fn tell(&self, run: RunId, message: ToShard) -> Result<(), Error> {
-        let shard = &self.0.shards[shard_of(run, self.0.shards.len())];
-        shard.send(message).map_err(|_| Error::Stopping)
+impl Inner {
+    fn member(&self) -> Arc<Member> {
+        Arc::clone(&self.member.read().expect("no holder of the lock panics"))
+    }
+
+    /// Why an answer did not come.
+    fn gone(&self) -> Error {
+        if self.is_stopping.load(Ordering::SeqCst) {
+            return Error::Stopping;
+        }
+        Error::OutcomeUnknown(self.member().node)
+    }
+}
+
+/// Joins anew, under a new id, whenever this node was fenced.
+async fn stay(inner: Weak<Inner>) {
+    loop {
+        let Some((member, world)) = inner.upgrade().map(|inner| (inner.member(), inner.world.clone())) else { return };
+        member.shared.fenced.notified().await;
+        tracing::warn!(node = %member.node, "this node was fenced: others go on with its runs; joining anew");
+        member.quit();
+        loop {
+            let Some(inner) = inner.upgrade().filter(|inner| !inner.is_stopping.load(Ordering::SeqCst)) else { return };
+            match Member::join(&world, &inner.options, &inner.library).await {
+                Ok(member) => {
+                    *inner.member.write().expect("no holder of the lock panics") = Arc::new(member);
+                    break;
+                }
+                Err(error) => tracing::warn!(%error, "joining anew failed; trying again"),
+            }
+            drop(inner);
+            world.sleep(REJOIN).await;
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use everstep_core::event::{Entry, FORMAT};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::input::{Input, Reply};
+use everstep_core::key;
 use everstep_core::limits;
 use everstep_core::state::{OpenWhat, State};
 use everstep_core::status::Status;
@@ -70,6 +71,13 @@ impl Performing {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Stops every task.
+    pub(crate) fn abort(self) {
+        for (_, abort) in self.0.into_values() {
+            abort.abort();
+        }
     }
 
     /// Stops every task that the run no longer wants.
@@ -208,12 +216,15 @@ impl Held {
             if let Input::Result { step, attempt, .. } = &mail.input {
                 self.performing.finish(step, *attempt);
             }
-            if mail.expected.is_some_and(|expected| expected != self.state.seq) {
+            // What was accepted before has changed the version itself.
+            let known = mail.key.as_deref().and_then(|key| key::answer(&self.state, &mail.input, key));
+            if known.is_none() && mail.expected.is_some_and(|expected| expected != self.state.seq) {
                 let message = "Concurrent modification detected".to_owned();
-                decided.answered.push((mail, Reply::Refused { code: "CONCURRENCY_ERROR", message }));
+                decided.answered.push((mail, Reply::refused("CONCURRENCY_ERROR", message)));
                 continue;
             }
-            let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), now, evaluate);
+            let key = mail.key.as_deref();
+            let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), key, now, evaluate);
             let Decision { entries, reply, has_more } = decision;
             self.has_more = has_more;
             decided.entries.extend(entries);
@@ -279,8 +290,7 @@ impl Held {
 }
 
 pub(crate) fn read_entry(stored: &StoredEntry) -> Result<Entry, codec::Unreadable> {
-    let event = codec::decode(stored.seq, stored.row.clone())?;
-    Ok(Entry { seq: stored.seq, at: stored.at, event })
+    codec::decode(stored.seq, stored.at, stored.row.clone())
 }
 
 /// Whether this build can use a snapshot.

@@ -8,12 +8,14 @@
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
 mod claim;
+mod clock;
 mod commit;
 mod engine;
 mod error;
 mod held;
 mod library;
 mod load;
+mod member;
 mod message;
 mod options;
 mod outcome;
@@ -22,10 +24,13 @@ mod perform;
 mod ports;
 mod propose;
 mod shard;
+mod sightings;
 mod sweep;
 mod tend;
+mod tick;
 
-pub use engine::{Engine, NewStart, Started, Watch};
+pub use clock::NodeClock;
+pub use engine::{Engine, NewStart, News, Started, Watch};
 pub use error::Error;
 pub use library::Library;
 pub use options::Options;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::codec;
-use everstep_core::event::Event;
+use everstep_core::event::{Entry, Event, FORMAT};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::RunId;
 use everstep_core::input::Input;
@@ -84,6 +84,10 @@ impl Shard {
             None => Tenure::Visiting,
             Some(owner) => return self.give_up(loading, &Error::Elsewhere(owner)),
         };
+        if tenure == Tenure::Visiting && loaded.run.format > FORMAT {
+            let newer = format!("run {run} was written by a newer release; ask a node of that release");
+            return self.give_up(loading, &Error::Unavailable(newer));
+        }
         let held = match workflow.and_then(|workflow| Held::load(&loaded, &workflow, tenure)) {
             Ok(held) => held,
             Err(failure) => return self.pause_unreadable(loaded, loading, failure),
@@ -142,7 +146,7 @@ impl Shard {
             let event = Event::RunPaused { reason: Some(failure.clone()) };
             let read = loaded.entries.last().map(|entry| entry.seq).or(loaded.snapshot.map(|snapshot| snapshot.seq));
             let last = loaded.unreadable.map(|(last, _)| last).or(read).unwrap_or(0);
-            let entry = NewEntry { seq: last + 1, at: now, row: codec::encode(&event) };
+            let entry = NewEntry { seq: last + 1, at: now, row: codec::encode(&Entry::new(last + 1, now, event)) };
             let was_paused = loaded.run.status == Status::Paused;
             let writer = self.writer(now);
             let item = Item {

@@ -1,20 +1,24 @@
 //! What the loops tell each other.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use everstep_core::failure::Failure;
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
 use everstep_core::state::State;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Gate, InboxId, Item, Loaded, NewRun, Outcome};
+use everstep_store::{Gate, InboxId, Item, Loaded, NewRun, NodeRow, Outcome};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::engine::Started;
+use crate::clock::NodeClock;
+use crate::engine::{News, Started};
 use crate::error::Error;
+use crate::peers::Peer;
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
@@ -32,7 +36,13 @@ pub(crate) enum ToShard {
     Owned(Vec<RunId>),
     /// A run's state, unless an item of it is in flight. For tests.
     Inspect(RunId, oneshot::Sender<Option<State>>),
-    Watch(RunId, mpsc::UnboundedSender<u64>),
+    Watch(RunId, mpsc::UnboundedSender<News>),
+    /// Somebody at another node follows a run.
+    Follow(RunId, NodeId),
+    /// A run that another node owns has gone on, or has ended.
+    Told(RunId, News),
+    /// A tick has passed.
+    Ticked,
     /// A task was dropped: whoever drains may be done.
     Nudge,
     /// Start nothing new; answer once no item is in flight and no task is performed.
@@ -58,13 +68,15 @@ pub(crate) struct Mail {
     pub(crate) inbox: Option<InboxId>,
     /// The version that the run must have for the input to be taken.
     pub(crate) expected: Option<u64>,
+    /// The idempotency key of a signal or control.
+    pub(crate) key: Option<String>,
     /// The workspace that the run must belong to for the sender to know of it.
     pub(crate) workspace: Option<WorkspaceId>,
 }
 
 impl Mail {
     pub(crate) fn of(input: Input) -> Self {
-        Self { input, reply: None, inbox: None, expected: None, workspace: None }
+        Self { input, reply: None, inbox: None, expected: None, key: None, workspace: None }
     }
 
     /// An input that came by the inbox.
@@ -103,8 +115,10 @@ pub(crate) enum Verdict {
     Refused(String),
     /// There is no room for a new run.
     Full(String),
-    /// This node was fenced.
-    Fenced,
+    /// This node was fenced. What was sent before without an answer may have been written all the same.
+    Fenced {
+        is_unknown: bool,
+    },
 }
 
 pub(crate) enum ToClaimer {
@@ -122,19 +136,68 @@ pub(crate) enum ToClaimer {
 pub(crate) struct Shared {
     /// Runs that this node owns.
     pub(crate) active: AtomicUsize,
+    /// Until when, on the monotonic clock, tasks may be dispatched; `None` when nobody else can claim our runs.
+    dispatch_until: Option<AtomicU64>,
+    /// The other nodes that may be alive, as the last tick saw them.
+    peers: RwLock<BTreeMap<NodeId, Peer>>,
+    /// Proposals that wait for the committer.
+    pub(crate) queued: AtomicUsize,
+    /// Says that many proposals wait.
+    pub(crate) crowd: Notify,
     /// Whether due runs wait for room.
     pub(crate) has_backlog: AtomicBool,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) is_fenced: AtomicBool,
     /// Tasks that handlers are performing.
     pub(crate) performing: AtomicUsize,
-    pub(crate) stopped: Notify,
+    /// Says that this node was fenced.
+    pub(crate) fenced: Notify,
 }
 
 impl Shared {
+    pub(crate) fn new(dispatch_until: Option<Duration>) -> Self {
+        Self { dispatch_until: dispatch_until.map(|until| AtomicU64::new(micros(until))), ..Self::default() }
+    }
+
+    /// This node may not write any more.
+    pub(crate) fn fence(&self) {
+        self.is_fenced.store(true, Ordering::SeqCst);
+        self.fenced.notify_one();
+    }
+
+    /// The lease was renewed. Returns whether it had lapsed, so that tasks may be waiting.
+    pub(crate) fn renewed(&self, until: Duration, now: Duration) -> bool {
+        let Some(dispatch_until) = &self.dispatch_until else { return false };
+        dispatch_until.swap(micros(until), Ordering::SeqCst) <= micros(now)
+    }
+
+    /// Whether tasks may be dispatched: a lease that is nearly over may be another's soon.
+    pub(crate) fn may_dispatch(&self, clock: &NodeClock) -> bool {
+        let until = self.dispatch_until.as_ref().map(|until| until.load(Ordering::Relaxed));
+        until.is_none_or(|until| micros(clock.monotonic()) < until)
+    }
+
+    pub(crate) fn see_peers(&self, me: NodeId, nodes: &[NodeRow]) {
+        let peers = nodes.iter().filter(|node| node.id != me && !node.fenced && !node.is_expired);
+        let peers = peers.filter_map(|node| Some((node.id, Peer { id: node.id, address: node.address.clone()? })));
+        *self.peers.write().expect("no holder of the lock panics") = peers.collect();
+    }
+
+    pub(crate) fn peer(&self, node: NodeId) -> Option<Peer> {
+        self.peers.read().expect("no holder of the lock panics").get(&node).cloned()
+    }
+
+    pub(crate) fn peers(&self) -> Vec<Peer> {
+        self.peers.read().expect("no holder of the lock panics").values().cloned().collect()
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A run's place among those that a node owns. Dropping it makes room.

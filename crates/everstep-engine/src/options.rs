@@ -14,6 +14,7 @@ pub struct Options {
     pub park_after: Duration,
     /// Starts and inputs that may wait for their commit at once.
     pub max_pending: usize,
+    /// How long others wait for a silent node before they take its runs.
     pub node_lease: Duration,
     pub sweep_every: Duration,
     /// Where other nodes reach this one.
@@ -33,5 +34,12 @@ impl Default for Options {
             sweep_every: Duration::from_secs(300),
             address: None,
         }
+    }
+}
+
+impl Options {
+    /// How long tasks may be dispatched after a heartbeat was sent: well before others may claim their runs.
+    pub(crate) fn dispatch_for(&self) -> Duration {
+        self.node_lease * 7 / 10
     }
 }

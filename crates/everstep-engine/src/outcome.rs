@@ -3,16 +3,17 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use everstep_core::failure::{Failure, code};
-use everstep_core::ids::RunId;
+use everstep_core::ids::{NodeId, RunId};
 use everstep_core::input::Input;
 use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
-use everstep_store::{Outcome, Snapshot};
+use everstep_store::{InboxId, Outcome, Sent, Snapshot};
 
 use crate::engine::Started;
 use crate::error::Error;
 use crate::held::{Becomes, Flight, Held, Loading, Slot, Tenure};
 use crate::message::{Place, ToClaimer, Verdict};
+use crate::peers::Hint;
 use crate::shard::Shard;
 
 /// A run that wrote this many entries since its last snapshot gets a new one when it leaves memory.
@@ -26,7 +27,15 @@ impl Shard {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let Some(flight) = held.flight.take() else { return };
         match verdict {
-            Verdict::Stored(Outcome::Applied(_) | Outcome::Duplicate) => self.applied(run, flight),
+            Verdict::Stored(Outcome::Applied(sent)) => {
+                self.tell_addressees(&sent);
+                self.applied(run, flight);
+            }
+            // Whom its messages went to is not known any more.
+            Verdict::Stored(Outcome::Duplicate) => {
+                self.hint_inbox(None);
+                self.applied(run, flight);
+            }
             Verdict::Stored(Outcome::Exists(winner)) => {
                 if let Some(reply) = flight.start {
                     let _ = reply.send(Ok(Started { run: winner, created: false }));
@@ -37,7 +46,10 @@ impl Shard {
             Verdict::Stored(Outcome::Lost) => self.reload(run, flight, None, None),
             Verdict::Refused(message) => self.refused(run, flight, message),
             Verdict::Full(message) => self.abandon(run, flight, &Error::Full(message)),
-            Verdict::Fenced => self.abandon(run, flight, &Error::Stopping),
+            Verdict::Fenced { is_unknown: true } => self.abandon(run, flight, &Error::OutcomeUnknown(self.node)),
+            Verdict::Fenced { is_unknown: false } => {
+                self.abandon(run, flight, &Error::Unavailable("this node was fenced; try again".to_owned()));
+            }
         }
     }
 
@@ -82,7 +94,31 @@ impl Shard {
         self.go_on(run);
     }
 
+    /// Says that the inbox has news for the runs that messages were sent to.
+    fn tell_addressees(&self, sent: &[Sent]) {
+        for sent in sent.iter().filter(|sent| sent.id != InboxId(0)) {
+            self.hint_inbox(sent.owner);
+        }
+    }
+
+    /// Says that the inbox has news: to the node that owns the run, or to ourselves when nobody does.
+    fn hint_inbox(&self, owner: Option<NodeId>) {
+        match owner.filter(|owner| *owner != self.node) {
+            None => _ = self.claimer.send(ToClaimer::Inbox),
+            Some(owner) => {
+                if let Some(peer) = self.shared.peer(owner) {
+                    self.world.peers.hint(&peer, Hint::Inbox);
+                }
+            }
+        }
+    }
+
     pub(crate) fn parked(&mut self, run: RunId, due: Timestamp) {
+        if due <= self.world.clock.now() {
+            for peer in self.shared.peers() {
+                self.world.peers.hint(&peer, Hint::Work);
+            }
+        }
         if due < Timestamp::NEVER {
             let _ = self.claimer.send(ToClaimer::Parked(due));
         }

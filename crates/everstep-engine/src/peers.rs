@@ -36,6 +36,9 @@ pub struct Delivery {
     /// The version that the run must have for the input to be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
+    /// The idempotency key of a signal or control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// What a node may tell another without waiting for an answer.
@@ -50,6 +53,8 @@ pub enum Hint {
     Watch { run: RunId, by: NodeId },
     /// A run that you follow has an entry with this seq.
     Written { run: RunId, seq: u64 },
+    /// A run that you follow has ended.
+    Ended { run: RunId, seq: u64 },
 }
 
 /// A node without others.

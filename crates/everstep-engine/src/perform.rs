@@ -64,8 +64,9 @@ impl Dispatcher {
             report(&job.reply, run, step, attempt, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
             return;
         };
+        let may_dispatch = self.shared.may_dispatch(&self.world.clock);
         let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-        if queue.running >= lane.limit {
+        if queue.running >= lane.limit || !may_dispatch {
             queue.waiting.entry(job.task.workspace).or_default().push_back(job);
             return;
         }
@@ -75,6 +76,23 @@ impl Dispatcher {
         self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
     }
 
+    /// The lease was renewed after it had lapsed: takes up what has waited meanwhile.
+    pub(crate) fn go_on(self: &Arc<Self>) {
+        for lane in self.lanes.values() {
+            loop {
+                let mut queue = lane.queue.lock().expect("no holder of the lock panics");
+                if queue.running >= lane.limit {
+                    break;
+                }
+                let Some(job) = queue.take() else { break };
+                queue.running += 1;
+                drop(queue);
+                let dispatcher = Arc::clone(self);
+                self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
+            }
+        }
+    }
+
     /// Performs a task, then those that wait for its place.
     async fn work(self: Arc<Self>, first: Job) {
         let lane = &self.lanes[&first.task.kind];
@@ -82,8 +100,9 @@ impl Dispatcher {
         while let Some(job) = next {
             self.shared.performing.fetch_add(1, Ordering::SeqCst);
             self.perform(lane, job).await;
+            let may_dispatch = self.shared.may_dispatch(&self.world.clock) && !self.shared.is_stopping();
             let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-            next = if self.shared.is_stopping() { None } else { queue.take() };
+            next = if !may_dispatch { None } else { queue.take() };
             if next.is_none() {
                 queue.running -= 1;
             }

@@ -11,15 +11,20 @@ use everstep_core::time::Timestamp;
 use everstep_handlers::Registry;
 use everstep_store::Store;
 
+use crate::clock::NodeClock;
 use crate::peers::Peers;
 
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// The clocks of a machine.
 pub trait Clock: Send + Sync {
-    /// Never goes back.
-    fn now(&self) -> Timestamp;
+    /// Time that only passes, from some beginning.
+    fn monotonic(&self) -> Duration;
 
-    fn sleep_until(&self, time: Timestamp) -> BoxFuture;
+    /// What the machine takes the time to be. It may jump.
+    fn wall(&self) -> Timestamp;
+
+    fn sleep(&self, duration: Duration) -> BoxFuture;
 }
 
 pub trait Spawn: Send + Sync {
@@ -34,7 +39,7 @@ pub trait Random: Send + Sync {
 #[derive(Clone)]
 pub struct World {
     pub store: Arc<dyn Store>,
-    pub clock: Arc<dyn Clock>,
+    pub clock: Arc<NodeClock>,
     pub spawn: Arc<dyn Spawn>,
     pub random: Arc<dyn Random>,
     pub evaluate: Arc<dyn Evaluate>,
@@ -44,30 +49,31 @@ pub struct World {
 
 impl World {
     pub(crate) async fn sleep(&self, duration: Duration) {
-        self.clock.sleep_until(self.clock.now().plus(duration)).await;
+        self.clock.sleep(duration).await;
     }
 }
 
-/// The machine's clock: read once, then carried on by the monotonic clock, so that it never goes back.
+/// The clocks of this machine.
 pub struct SystemClock {
     begin: Instant,
-    at_begin: Timestamp,
 }
 
 impl Default for SystemClock {
     fn default() -> Self {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { begin: Instant::now(), at_begin: Timestamp::EPOCH.plus(since_epoch) }
+        Self { begin: Instant::now() }
     }
 }
 
 impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        self.at_begin.plus(self.begin.elapsed())
+    fn monotonic(&self) -> Duration {
+        self.begin.elapsed()
     }
 
-    fn sleep_until(&self, time: Timestamp) -> BoxFuture {
-        let duration = time.since(self.now());
+    fn wall(&self) -> Timestamp {
+        Timestamp::EPOCH.plus(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture {
         Box::pin(tokio::time::sleep(duration))
     }
 }

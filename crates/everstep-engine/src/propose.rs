@@ -48,7 +48,7 @@ pub(crate) fn propose(
     let rows: Vec<_> = entries
         .iter()
         .map(|entry| {
-            let row = codec::encode(&entry.event);
+            let row = codec::encode(entry);
             bytes += ENTRY_BYTES + row.payload.len();
             NewEntry { seq: entry.seq, at: entry.at, row }
         })

@@ -20,6 +20,8 @@ use everstep_store::Item;
 use futures_util::future::{self, AbortHandle, Either};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::commit::CROWD;
+use crate::engine::News;
 use crate::error::Error;
 use crate::held::{Becomes, Decided, Flight, Held, Loading, Slot, Tenure};
 use crate::library::Library;
@@ -51,7 +53,9 @@ pub(crate) struct Shard {
     pub(crate) shared: Arc<Shared>,
     pub(crate) runs: BTreeMap<RunId, Slot>,
     pub(crate) timers: BTreeSet<(Timestamp, RunId)>,
-    pub(crate) watchers: BTreeMap<RunId, Vec<mpsc::UnboundedSender<u64>>>,
+    pub(crate) watchers: BTreeMap<RunId, Vec<mpsc::UnboundedSender<News>>>,
+    /// Nodes where somebody follows a run of ours, and until when that is believed.
+    pub(crate) followers: BTreeMap<RunId, BTreeMap<NodeId, Duration>>,
     /// How many watched runs there may be before those that nobody watches any more are forgotten.
     pub(crate) most_watched: usize,
     /// Runs that cannot be read and whose pause is on its way.
@@ -87,7 +91,7 @@ impl Shard {
             }
             for message in messages.drain(..) {
                 if let ToShard::Quit = message {
-                    return;
+                    return self.abort_tasks();
                 }
                 self.take(message);
             }
@@ -128,6 +132,9 @@ impl Shard {
                 self.watchers.entry(run).or_default().push(watcher);
                 self.forget_watchers();
             }
+            ToShard::Follow(run, by) => self.follow(run, by),
+            ToShard::Told(run, news) => self.told(run, news),
+            ToShard::Ticked => self.ticked(),
             ToShard::Drain(done) => self.drained = Some(done),
             ToShard::Nudge | ToShard::Quit => {}
         }
@@ -170,6 +177,9 @@ impl Shard {
     }
 
     pub(crate) fn submit(&self, item: Item, bytes: usize) {
+        if self.shared.queued.fetch_add(1, Ordering::Relaxed) + 1 == CROWD {
+            self.shared.crowd.notify_one();
+        }
         // The committer lives as long as the shards do.
         let _ = self.committer.send(Proposal { run: item.run, item: Some(item), bytes, shard: self.index });
     }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use futures_util::future::{self, Either};
+use tokio::sync::Notify;
 
-use crate::message::Shared;
 use crate::options::Options;
 use crate::ports::World;
 
 const BATCH: usize = 1_000;
 
-pub(crate) async fn run(world: World, options: Options, shared: Arc<Shared>) {
+pub(crate) async fn run(world: World, options: Options, stop: Arc<Notify>) {
     loop {
-        let stopped = std::pin::pin!(shared.stopped.notified());
+        let stopped = std::pin::pin!(stop.notified());
         let sleep = std::pin::pin!(world.sleep(options.sweep_every));
         if let Either::Right(_) = future::select(sleep, stopped).await {
             return;

@@ -1,11 +1,17 @@
 //! Looks after the runs in memory: timers, eviction, watchers, draining.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use everstep_core::ids::RunId;
+use everstep_core::ids::{NodeId, RunId};
 
+use crate::engine::News;
 use crate::held::{Becomes, Decided, Slot, Tenure};
+use crate::peers::Hint;
 use crate::shard::Shard;
+
+/// How long another node is told of a run after it has asked.
+const FOLLOWED: Duration = Duration::from_secs(10);
 
 impl Shard {
     pub(crate) fn set_timer(&mut self, run: RunId) {
@@ -62,11 +68,60 @@ impl Shard {
     }
 
     pub(crate) fn tell_watchers(&mut self, run: RunId) {
-        let Some(watchers) = self.watchers.get_mut(&run) else { return };
+        if self.watchers.is_empty() && self.followers.is_empty() {
+            return;
+        }
         let Some(Slot::Held(held)) = self.runs.get(&run) else { return };
-        watchers.retain(|watcher| watcher.send(held.state.seq).is_ok());
-        if watchers.is_empty() || held.state.has_ended() {
+        let (seq, has_ended) = (held.state.seq, held.state.has_ended());
+        self.told(run, if has_ended { News::Ended(seq) } else { News::Written(seq) });
+        let Some(followers) = self.followers.get_mut(&run) else { return };
+        let now = self.world.clock.monotonic();
+        followers.retain(|_, until| *until > now);
+        for follower in followers.keys().filter_map(|node| self.shared.peer(*node)) {
+            let hint = if has_ended { Hint::Ended { run, seq } } else { Hint::Written { run, seq } };
+            self.world.peers.hint(&follower, hint);
+        }
+        if followers.is_empty() || has_ended {
+            self.followers.remove(&run);
+        }
+    }
+
+    /// Tells those who follow a run here.
+    pub(crate) fn told(&mut self, run: RunId, news: News) {
+        let Some(watchers) = self.watchers.get_mut(&run) else { return };
+        watchers.retain(|watcher| watcher.send(news).is_ok());
+        if watchers.is_empty() || matches!(news, News::Ended(_)) {
             self.watchers.remove(&run);
+        }
+    }
+
+    /// Another node asks for news of a run. What it may have missed, it hears at once.
+    pub(crate) fn follow(&mut self, run: RunId, by: NodeId) {
+        let until = self.world.clock.monotonic() + FOLLOWED;
+        self.followers.entry(run).or_default().insert(by, until);
+    }
+
+    /// Whoever follows a run that is not here looks for himself, once per tick.
+    pub(crate) fn ticked(&mut self) {
+        let runs = &self.runs;
+        let is_here = |run: &RunId| matches!(runs.get(run), Some(Slot::Held(held)) if held.tenure == Tenure::Owned);
+        self.watchers.retain(|run, watchers| {
+            if !is_here(run) {
+                watchers.retain(|watcher| watcher.send(News::Look).is_ok());
+            }
+            !watchers.is_empty()
+        });
+        let now = self.world.clock.monotonic();
+        self.followers.retain(|_, followers| followers.values().any(|until| *until > now));
+    }
+
+    /// This node is none any more: its tasks are for others to do again.
+    pub(crate) fn abort_tasks(self) {
+        for slot in self.runs.into_values() {
+            match slot {
+                Slot::Held(held) => held.performing.abort(),
+                Slot::Loading(loading) => loading.performing.abort(),
+            }
         }
     }
 

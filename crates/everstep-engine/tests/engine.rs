@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::codec;
-use everstep_core::event::{Event, Kind};
+use everstep_core::event::{Entry, Event, Kind};
 use everstep_core::ids::{CommitId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
@@ -356,7 +356,11 @@ async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
         run,
         workspace: WORKSPACE,
         gate: Gate::Unowned,
-        entries: vec![NewEntry { seq: 5, at: Timestamp::NEVER, row: codec::encode(&ghost) }],
+        entries: vec![NewEntry {
+            seq: 5,
+            at: Timestamp::NEVER,
+            row: codec::encode(&Entry::new(5, Timestamp::NEVER, ghost)),
+        }],
         projection: Some(Projection {
             status: Status::Running,
             owner: None,
@@ -410,7 +414,7 @@ async fn one_of_two_changes_of_the_same_version_is_refused() {
         tokio::join!(engine.send_at(run, set(1), Some(version)), engine.send_at(run, set(2), Some(version)));
     let replies = [first.unwrap(), second.unwrap()];
     assert_eq!(replies.iter().filter(|reply| reply.is_accepted()).count(), 1, "{replies:?}");
-    let is_concurrency = |reply: &Reply| matches!(reply, Reply::Refused { code: "CONCURRENCY_ERROR", .. });
+    let is_concurrency = |reply: &Reply| matches!(reply, Reply::Refused { code, .. } if code == "CONCURRENCY_ERROR");
     assert_eq!(replies.iter().filter(|reply| is_concurrency(reply)).count(), 1, "{replies:?}");
     assert_eq!(kinds(&engine, run).await.len() as u64, version + 1);
 }

@@ -15,7 +15,7 @@ use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::input::Input;
 use everstep_core::law;
 use everstep_core::status::Status;
-use everstep_engine::{Alone, Engine, NewStart, Options, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -63,7 +63,7 @@ impl Fixture {
         let store = SqliteStore::open(folder.path(), &Default::default()).unwrap();
         let world = World {
             store: Arc::new(store),
-            clock: Arc::new(SystemClock::default()),
+            clock: Arc::new(NodeClock::system()),
             spawn: Arc::new(TokioSpawn::current()),
             random: Arc::new(SystemRandom::default()),
             evaluate: Arc::new(Expressions::default()),
@@ -100,10 +100,7 @@ impl Fixture {
             if page.is_empty() {
                 break;
             }
-            journal.extend(page.into_iter().map(|stored| {
-                let event = codec::decode(stored.seq, stored.row).unwrap();
-                Entry { seq: stored.seq, at: stored.at, event }
-            }));
+            journal.extend(page.into_iter().map(|stored| codec::decode(stored.seq, stored.at, stored.row).unwrap()));
         }
         let version = self.engine.library().find(WorkspaceId::DEFAULT, &row.workflow, Some(row.version)).await.unwrap();
         let state = law::check(row.id, &version.workflow, &journal, &*world.evaluate, false).unwrap();

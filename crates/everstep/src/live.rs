@@ -172,9 +172,9 @@ mod tests {
             let step = StepKey::from(format!("step-{n}"));
             let dispatched = Event::StepDispatched { step: step.clone(), attempt: 1, dispatch: Dispatch::Task };
             let completed = Event::StepCompleted { step, attempt: 1, outcome: Outcome::default() };
-            steps.apply(&Entry { seq: 1, at: Timestamp::EPOCH, event: dispatched });
+            steps.apply(&Entry::new(1, Timestamp::EPOCH, dispatched));
             if n % 10 != 0 {
-                steps.apply(&Entry { seq: 2, at: Timestamp::from_millis(1_500), event: completed });
+                steps.apply(&Entry::new(2, Timestamp::from_millis(1_500), completed));
             }
         }
         for most in [1, 3, 5, 6, 7, 20, 50, 60] {

@@ -184,9 +184,7 @@ mod tests {
         ];
         let lines: Vec<_> = (0..)
             .zip(events)
-            .flat_map(|(n, event)| {
-                steps.apply(&Entry { seq: n as u64 + 1, at: Timestamp::from_millis(n * 1_001), event })
-            })
+            .flat_map(|(n, event)| steps.apply(&Entry::new(n as u64 + 1, Timestamp::from_millis(n * 1_001), event)))
             .collect();
         assert_eq!(
             lines,

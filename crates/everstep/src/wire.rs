@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, Error, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Error, NodeClock, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -22,7 +22,7 @@ pub(crate) async fn start(data: &Path, config: &config::Engine) -> anyhow::Resul
     let store = SqliteStore::open(data, &Default::default()).map_err(|error| anyhow!("{error}"))?;
     let world = World {
         store: Arc::new(store),
-        clock: Arc::new(SystemClock::default()),
+        clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),

@@ -41,12 +41,17 @@ impl Game {
 
     /// Decides one input and everything that follows.
     pub(crate) fn input(&mut self, input: Input) -> (Vec<Entry>, Reply) {
+        self.keyed(input, None)
+    }
+
+    /// Decides one input under a key, and everything that follows.
+    pub(crate) fn keyed(&mut self, input: Input, key: Option<&str>) -> (Vec<Entry>, Reply) {
         let mut written = Vec::new();
-        let decision = decide(&self.workflow, &mut self.state, input, self.now, &self.evaluate);
+        let decision = decide(&self.workflow, &mut self.state, input, key, self.now, &self.evaluate);
         let mut has_more = decision.has_more;
         self.take(decision.entries, has_more, &mut written);
         while has_more {
-            let decision = decide(&self.workflow, &mut self.state, Input::Settle, self.now, &self.evaluate);
+            let decision = decide(&self.workflow, &mut self.state, Input::Settle, None, self.now, &self.evaluate);
             has_more = decision.has_more;
             self.take(decision.entries, has_more, &mut written);
         }
@@ -63,8 +68,8 @@ impl Game {
     pub(crate) fn reload(&mut self) {
         let mut state = State::new(self.state.run);
         for entry in &self.journal {
-            let event = codec::decode(entry.seq, codec::encode(&entry.event)).unwrap();
-            state.apply(&self.workflow, &Entry { event, ..entry.clone() }).unwrap();
+            let entry = codec::decode(entry.seq, entry.at, codec::encode(entry)).unwrap();
+            state.apply(&self.workflow, &entry).unwrap();
         }
         assert!(state == self.state, "a reload is the state:\n{state:?}\n{:?}", self.state);
         self.state = state;

@@ -3,7 +3,7 @@
 //! The head is either a graph in short form or `json:` with a definition up to the first `>` line.
 //! In short form `a -> b` is an edge, `a -error-> b` one with a handle, and `a: TYPE {…}` describes a node with all
 //! its fields but id and type. Nodes that are only named have the type of their name (`start`, `end2`, `loop`, …)
-//! or are acting no-ops.
+//! or are acting no-ops. An input may be given a key: `key k1 signal go`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -72,13 +72,23 @@ impl Player {
             "after" => self.pass(rest),
             _ => {}
         }
+        // `key k1 cancel` is a cancellation under the key k1.
+        let (key, verb, rest) = match (verb, rest.split_once(' ')) {
+            ("key", Some((key, command))) => {
+                let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
+                (Some(key), verb, rest)
+            }
+            _ => (None, verb, rest),
+        };
         for input in self.inputs(verb, rest) {
-            let (entries, reply) = self.game.input(input);
+            let (entries, reply) = self.game.keyed(input, key);
             for entry in entries {
-                self.say(format_args!("{} {}", entry.seq, show(&entry.event)));
+                let key = entry.key.as_ref().map(|key| format!(" under {key}")).unwrap_or_default();
+                self.say(format_args!("{} {}{key}", entry.seq, show(&entry.event)));
             }
             match reply {
                 Reply::Accepted => {}
+                Reply::Repeated => self.say("  repeated"),
                 Reply::Ignored(why) => self.say(format_args!("  ignored: {why}")),
                 Reply::Refused { code, .. } => self.say(format_args!("  refused: {code}")),
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Alone, Engine, NewStart, Options, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -23,7 +23,7 @@ pub(crate) fn open(folder: &Path) -> Arc<SqliteStore> {
 pub(crate) fn world(store: Arc<SqliteStore>, handlers: Registry) -> World {
     World {
         store,
-        clock: Arc::new(SystemClock::default()),
+        clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),

@@ -248,13 +248,16 @@ pub(super) struct Ports {
 }
 
 impl Clock for Ports {
-    fn now(&self) -> Timestamp {
+    fn monotonic(&self) -> Duration {
+        self.executor.now().since(Timestamp::EPOCH)
+    }
+
+    fn wall(&self) -> Timestamp {
         Timestamp::from_micros(self.executor.now().micros() + self.skew)
     }
 
-    fn sleep_until(&self, time: Timestamp) -> BoxFuture {
-        let world = Timestamp::from_micros(time.micros().saturating_sub(self.skew));
-        Box::pin(self.executor.sleep_until(world))
+    fn sleep(&self, duration: Duration) -> BoxFuture {
+        Box::pin(self.executor.sleep_until(self.executor.now().plus(duration)))
     }
 }
 

@@ -43,8 +43,7 @@ impl Judge {
     pub(super) fn journal(&self, run: RunId) -> Result<Vec<Entry>, String> {
         let stored = self.store.direct(|db| db.journal(run, 0, 1_000_000)).map_err(|error| error.to_string())?;
         let read = |stored: everstep_store::StoredEntry| {
-            let event = codec::decode(stored.seq, stored.row).map_err(|error| error.to_string())?;
-            Ok(Entry { seq: stored.seq, at: stored.at, event })
+            codec::decode(stored.seq, stored.at, stored.row).map_err(|error| error.to_string())
         };
         stored.into_iter().map(read).collect()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::input::Input;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Alone, Engine, Options, World};
+use everstep_engine::{Alone, Engine, NodeClock, Options, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use tokio::sync::Notify;
@@ -62,7 +62,7 @@ impl Server {
         let ports = Arc::new(Ports { executor: self.executor.clone(), process, skew });
         World {
             store: Arc::new(self.store.clone()),
-            clock: Arc::clone(&ports) as _,
+            clock: Arc::new(NodeClock::new(Arc::clone(&ports) as _)),
             spawn: Arc::clone(&ports) as _,
             random: ports,
             evaluate: Arc::new(Expressions::default()),

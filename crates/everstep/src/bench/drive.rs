@@ -89,7 +89,8 @@ async fn follow(engine: &Engine, run: RunId, tally: &Tally) -> anyhow::Result<()
     loop {
         let mut watch = engine.watch(run);
         let watching = async {
-            while let Some(seq) = watch.next().await {
+            while let Some(news) = watch.next().await {
+                let seq = news.seq().unwrap_or(seen);
                 tally.entries.fetch_add(seq - seen, Ordering::Relaxed);
                 seen = seq;
             }

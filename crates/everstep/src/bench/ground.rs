@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, Options, SystemClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -54,7 +54,7 @@ fn open(folder: &Path) -> anyhow::Result<Arc<dyn Store>> {
 pub(super) async fn start_engine(store: Arc<dyn Store>, name: &str, graph: &Value) -> anyhow::Result<Engine> {
     let world = World {
         store,
-        clock: Arc::new(SystemClock::default()),
+        clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),

@@ -93,7 +93,7 @@ async fn follow(engine: &Engine, run: RunId, mut live: Live) -> anyhow::Result<R
         let mut entries = Vec::with_capacity(page.len());
         for stored in page {
             seen = stored.seq;
-            entries.push(Entry { seq: stored.seq, at: stored.at, event: codec::decode(stored.seq, stored.row)? });
+            entries.push(codec::decode(stored.seq, stored.at, stored.row)?);
         }
         live.show(&entries, now());
         let is_over = |entry: &Entry| {
@@ -115,7 +115,7 @@ async fn follow(engine: &Engine, run: RunId, mut live: Live) -> anyhow::Result<R
         loop {
             tokio::select! {
                 news = watch.next() => match news {
-                    Some(seq) if seq <= seen => {}
+                    Some(news) if news.seq().is_some_and(|seq| seq <= seen) => {}
                     Some(_) => break,
                     None => {
                         watch = engine.watch(run);

@@ -197,14 +197,8 @@ fn check_laws(data: &Path) {
         let store = SqliteStore::open(data, &Default::default()).unwrap();
         for run in runs {
             let stored = store.journal(run, 0, 10_000).await.unwrap();
-            let journal: Vec<Entry> = stored
-                .into_iter()
-                .map(|stored| Entry {
-                    seq: stored.seq,
-                    at: stored.at,
-                    event: codec::decode(stored.seq, stored.row).unwrap(),
-                })
-                .collect();
+            let journal: Vec<Entry> =
+                stored.into_iter().map(|stored| codec::decode(stored.seq, stored.at, stored.row).unwrap()).collect();
             let state = law::check(run, &workflow, &journal, &evaluate, false).unwrap();
             assert_eq!(state.status(), Status::Completed);
             let row = store.get_run(WorkspaceId::DEFAULT, run).await.unwrap().unwrap();

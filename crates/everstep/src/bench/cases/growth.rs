@@ -77,7 +77,8 @@ async fn watch_work(engine: &Engine, run: RunId) -> anyhow::Result<[f64; 2]> {
     let mut watch = engine.watch(run);
     let mut marks = Vec::new();
     let mut places = [EARLY - REACH, EARLY + REACH, LATE - REACH, LATE + REACH].into_iter().peekable();
-    while let Some(seq) = watch.next().await {
+    while let Some(news) = watch.next().await {
+        let Some(seq) = news.seq() else { continue };
         if places.next_if(|place| *place <= seq).is_some() {
             marks.push((seq, process::scheduled_time()?));
         }

@@ -1,12 +1,12 @@
 //! Items of the same shape as the engine's: runs of a chain, a step each.
 
 use everstep_core::codec;
-use everstep_core::event::{Dispatch, Event, Outcome};
+use everstep_core::event::{Dispatch, Entry, Event, Outcome};
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Clock, Random, SystemClock, SystemRandom};
+use everstep_engine::{NodeClock, Random, SystemRandom};
 use everstep_store::{Gate, Item, NewEntry, NewRun, Projection};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const LENGTH: u64 = 10;
 /// Runs in flight, in groups that are committed together and start together.
 pub(super) struct Steps {
     pub(super) node: NodeId,
-    clock: SystemClock,
+    clock: NodeClock,
     random: SystemRandom,
     groups: Vec<Group>,
     next: usize,
@@ -34,7 +34,7 @@ struct Group {
 
 impl Steps {
     pub(super) fn new(in_flight: usize) -> Self {
-        let (clock, random) = (SystemClock::default(), SystemRandom::default());
+        let (clock, random) = (NodeClock::system(), SystemRandom::default());
         let node = NodeId::new(clock.now(), random.next());
         let ids: Vec<_> = (0..in_flight).map(|_| RunId::new(clock.now(), random.next())).collect();
         let groups = ids.chunks(MOST_ITEMS).map(|runs| Group { runs: runs.to_vec(), done: LENGTH }).collect();
@@ -79,14 +79,14 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         error: None,
         ended_at: None,
     };
-    let entries = entries(1, now, &[Event::RunStarted { input }, dispatched(1)]);
+    let entries = entries(1, now, [Event::RunStarted { input }, dispatched(1)]);
     Item { gate: Gate::Start(Box::new(new)), projection: Some(projection), ..item(run, commit, entries) }
 }
 
 /// The item of a step in a chain: it is completed, and the next is dispatched.
 fn step(run: RunId, commit: CommitId, n: u64, now: Timestamp) -> Item {
     let completed = Event::StepCompleted { step: key(n), attempt: 1, outcome: Outcome::of(Value::Null) };
-    item(run, commit, entries(2 * n + 1, now, &[completed, dispatched(n + 1)]))
+    item(run, commit, entries(2 * n + 1, now, [completed, dispatched(n + 1)]))
 }
 
 fn item(run: RunId, commit: CommitId, entries: Vec<NewEntry>) -> Item {
@@ -103,9 +103,9 @@ fn item(run: RunId, commit: CommitId, entries: Vec<NewEntry>) -> Item {
     }
 }
 
-fn entries(first: u64, now: Timestamp, events: &[Event]) -> Vec<NewEntry> {
-    let rows = events.iter().map(codec::encode);
-    (first..).zip(rows).map(|(seq, row)| NewEntry { seq, at: now, row }).collect()
+fn entries(first: u64, now: Timestamp, events: [Event; 2]) -> Vec<NewEntry> {
+    let entries = (first..).zip(events).map(|(seq, event)| Entry::new(seq, now, event));
+    entries.map(|entry| NewEntry { seq: entry.seq, at: now, row: codec::encode(&entry) }).collect()
 }
 
 fn dispatched(n: u64) -> Event {

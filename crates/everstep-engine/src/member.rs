@@ -1,0 +1,106 @@
+//! A node while it is a member of the cluster: its id, its loops, and how to reach them.
+//!
+//! Whoever is fenced stops for good and joins anew, under an id that was never used.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use everstep_core::ids::{NodeId, RunId};
+use tokio::sync::mpsc;
+
+use crate::claim::Claimer;
+use crate::commit::Committer;
+use crate::error::Error;
+use crate::library::Library;
+use crate::message::{ShardSender, Shared, ToClaimer, ToShard};
+use crate::options::Options;
+use crate::perform::Dispatcher;
+use crate::ports::World;
+use crate::shard::{Shard, shard_of};
+use crate::tick::Ticker;
+
+pub(crate) struct Member {
+    pub(crate) node: NodeId,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) shards: Vec<ShardSender>,
+    pub(crate) claimer: mpsc::UnboundedSender<ToClaimer>,
+}
+
+impl Member {
+    /// Joins the database as a new node and starts all loops.
+    pub(crate) async fn join(world: &World, options: &Options, library: &Arc<Library>) -> Result<Self, Error> {
+        let node = NodeId::new(world.clock.now(), world.random.next());
+        let sent = world.clock.monotonic();
+        let clock = world.store.join(node, options.node_lease, options.address.clone()).await?;
+        let is_shared = world.store.is_shared();
+        if is_shared {
+            world.clock.follow(clock, sent, world.clock.monotonic());
+        }
+        tracing::info!(%node, shards = options.shards, "joined");
+        let shared = Arc::new(Shared::new(is_shared.then(|| sent + options.dispatch_for())));
+        let (committer, proposals) = mpsc::unbounded_channel();
+        let (claimer, news) = mpsc::unbounded_channel();
+        let (shards, mailboxes): (Vec<_>, Vec<_>) = (0..options.shards).map(|_| mpsc::unbounded_channel()).unzip();
+        let dispatcher = Dispatcher::new(world.clone(), Arc::clone(&shared), shards.clone());
+        for (index, messages) in mailboxes.into_iter().enumerate() {
+            let shard = Shard {
+                world: world.clone(),
+                options: options.clone(),
+                node,
+                index,
+                me: shards[index].clone(),
+                messages,
+                committer: committer.clone(),
+                claimer: claimer.clone(),
+                dispatcher: Arc::clone(&dispatcher),
+                library: Arc::clone(library),
+                shared: Arc::clone(&shared),
+                runs: BTreeMap::new(),
+                timers: Default::default(),
+                watchers: BTreeMap::new(),
+                followers: BTreeMap::new(),
+                most_watched: 1_024,
+                pausing: Default::default(),
+                weight: 0,
+                drained: None,
+            };
+            world.spawn.spawn(Box::pin(shard.run()));
+        }
+        let commit = Committer::new(world.clone(), node, Arc::clone(&shared), shards.clone(), proposals);
+        world.spawn.spawn(Box::pin(commit.run()));
+        let claim = Claimer {
+            world: world.clone(),
+            options: options.clone(),
+            node,
+            shared: Arc::clone(&shared),
+            shards: shards.clone(),
+            news,
+        };
+        if is_shared {
+            world.spawn.spawn(Box::pin(Ticker::new(claim, dispatcher).run()));
+        } else {
+            world.spawn.spawn(Box::pin(claim.run()));
+        }
+        Ok(Self { node, shared, shards, claimer })
+    }
+
+    pub(crate) fn tell(&self, run: RunId, message: ToShard) -> Result<(), Error> {
+        let shard = &self.shards[shard_of(run, self.shards.len())];
+        shard.send(message).map_err(|_| {
+            if self.shared.is_fenced.load(Ordering::SeqCst) {
+                return Error::Unavailable("this node was fenced and joins anew; try again".to_owned());
+            }
+            Error::Stopping
+        })
+    }
+
+    /// Ends all loops, wherever they are. What was under way is for whoever claims its runs.
+    pub(crate) fn quit(&self) {
+        self.shared.is_stopping.store(true, Ordering::SeqCst);
+        let _ = self.claimer.send(ToClaimer::Stop);
+        for shard in &self.shards {
+            let _ = shard.send(ToShard::Quit);
+        }
+    }
+}
