@@ -10,8 +10,9 @@ use clap::CommandFactory;
 use everstep_engine::Options;
 use serde::Deserialize;
 
-use crate::args::{Cli, Command, EngineSettings, LogFormat, LogSettings, ServerSettings};
+use crate::args::{Cli, Command, KeysCommand};
 use crate::exit::invalid;
+use crate::settings::{EngineSettings, LogFormat, LogSettings, PlaceSettings, ServerSettings};
 
 /// Everything that is in force.
 #[derive(Clone, Debug)]
@@ -58,6 +59,11 @@ impl Config {
             Command::Serve(args) => (args.server.clone(), args.engine.clone()),
             Command::Load(args) => (ServerSettings::default(), args.engine.clone()),
             Command::Run(args) => (ServerSettings::default(), args.engine.clone()),
+            Command::Keys(args) => {
+                let KeysCommand::Create(args) = &args.command;
+                (at(&args.place), EngineSettings::default())
+            }
+            Command::Nodes(args) => (at(&args.place), EngineSettings::default()),
             Command::Validate(_) | Command::Bench(_) | Command::Sim(_) => Default::default(),
         };
         let rust_log = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
@@ -65,7 +71,12 @@ impl Config {
             Command::Serve(_) => "info",
             // Its faults are what it is about.
             Command::Sim(_) => "off",
-            Command::Run(_) | Command::Validate(_) | Command::Load(_) | Command::Bench(_) => "warn",
+            Command::Run(_)
+            | Command::Validate(_)
+            | Command::Load(_)
+            | Command::Keys(_)
+            | Command::Nodes(_)
+            | Command::Bench(_) => "warn",
         };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
@@ -81,6 +92,11 @@ impl Config {
         };
         Ok(Self { log, server, engine: Engine::new(&engine, &file.engine)? })
     }
+}
+
+/// A command that only looks into the data serves nothing.
+fn at(place: &PlaceSettings) -> ServerSettings {
+    ServerSettings { data: place.data.clone(), ..ServerSettings::default() }
 }
 
 impl Engine {
@@ -133,10 +149,13 @@ fn check_environment(names: impl Iterator<Item = String>) -> anyhow::Result<()> 
 
 /// Every variable that some command reads.
 fn known_variables() -> Vec<String> {
-    let command = Cli::command();
-    let commands = std::iter::once(&command).chain(command.get_subcommands());
-    let variables = commands.flat_map(clap::Command::get_arguments).filter_map(clap::Arg::get_env);
-    let mut variables: Vec<_> = variables.map(|name| name.to_string_lossy().into_owned()).collect();
+    fn collect(command: &clap::Command, variables: &mut Vec<String>) {
+        let read = command.get_arguments().filter_map(clap::Arg::get_env);
+        variables.extend(read.map(|name| name.to_string_lossy().into_owned()));
+        command.get_subcommands().for_each(|command| collect(command, variables));
+    }
+    let mut variables = Vec::new();
+    collect(&Cli::command(), &mut variables);
     variables.sort();
     variables.dedup();
     variables

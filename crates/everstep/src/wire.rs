@@ -10,18 +10,24 @@ use everstep_engine::{Alone, Engine, Error, NodeClock, SystemRandom, TokioSpawn,
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
+use everstep_store::Store;
 use everstep_store::sqlite::SqliteStore;
 use serde_json::Value;
 
 use crate::config;
 use crate::exit::invalid;
 
-/// Opens a data folder and starts an engine on it. Runs that are in it go on at once.
-pub(crate) async fn start(data: &Path, config: &config::Engine) -> anyhow::Result<Engine> {
+/// Opens the database.
+pub(crate) async fn open_store(data: &Path) -> anyhow::Result<Arc<dyn Store>> {
     // The store's own words say what happened and what to do.
     let store = SqliteStore::open(data, &Default::default()).map_err(|error| anyhow!("{error}"))?;
+    Ok(Arc::new(store))
+}
+
+/// Starts an engine on a database. Runs that are in it go on at once.
+pub(crate) async fn start(store: Arc<dyn Store>, config: &config::Engine) -> anyhow::Result<Engine> {
     let world = World {
-        store: Arc::new(store),
+        store,
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),

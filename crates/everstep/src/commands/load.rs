@@ -36,7 +36,8 @@ pub(crate) async fn run(args: LoadArgs, config: &Config) -> anyhow::Result<ExitC
     let graph = graph.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
-    let engine = wire::start(&args.data, &config.engine).await?;
+    let store = wire::open_store(&args.data).await?;
+    let engine = wire::start(store, &config.engine).await?;
     wire::publish(&engine, &name, &graph).await?;
     let began = Instant::now();
     let summary = tokio::select! {

@@ -32,7 +32,8 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
     let folder = Folder::of(args.data.clone())?;
-    let engine = wire::start(folder.path(), &config.engine).await?;
+    let store = wire::open_store(folder.path()).await?;
+    let engine = wire::start(store, &config.engine).await?;
     wire::publish(&engine, &name, &graph).await?;
     let key = args.key.clone().map(|key| (name.clone(), key));
     let started = engine.start_run(NewStart { key, ..NewStart::new(name, input) }).await;

@@ -2,15 +2,18 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use everstep_api::Served;
-use everstep_engine::Engine;
+use everstep_api::auth::Keys;
+use everstep_engine::{Engine, NodeClock};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::config::Config;
+use crate::first_key::{self, FirstKey};
 use crate::signals::Stop;
 use crate::{exit, wire};
 
@@ -24,21 +27,20 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         _ => anyhow!("cannot listen on {}: {error}; choose another address with --listen", server.listen),
     })?;
     let address = listener.local_addr().context("reading the address")?;
-    let engine = wire::start(&server.data, &config.engine).await?;
-    greet(&format!("http://{address}"), &server.data);
+    let store = wire::open_store(&server.data).await?;
+    let key = first_key::ensure(&*store, &server.data, NodeClock::system().now()).await?;
+    let keys = Arc::new(Keys::new(Arc::clone(&store)));
+    let engine = wire::start(store, &config.engine).await?;
+    greet(&format!("http://{address}"), &engine, &server.data, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
-    let served = Served { engine: engine.clone(), store: "sqlite" };
+    let served = Served { engine: engine.clone(), keys, store: "sqlite" };
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;
     }));
-    tokio::select! {
-        name = stop.next() => eprintln!("{name}: stopping; tasks under way have {:?}", server.shutdown_grace),
-        () = fenced(&engine) => {
-            bail!("another node took over this one's runs; start the server again to join anew");
-        }
-    }
+    let name = stop.next().await;
+    eprintln!("{name}: stopping; tasks under way have {:?}", server.shutdown_grace);
     drop(finish);
     let stopped = async {
         engine.stop(server.shutdown_grace).await.context("giving the runs back")?;
@@ -57,16 +59,23 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn greet(url: &str, data: &Path) {
+/// Says where everything is, and what to try first.
+fn greet(url: &str, engine: &Engine, data: &Path, key: &FirstKey) {
     let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
     eprintln!("everstep {} listens on {url}", env!("CARGO_PKG_VERSION"));
     eprintln!("  health  {url}/readyz");
     eprintln!("  data    {} (SQLite)", data.display());
-}
-
-/// Waits until this node may not write any more.
-async fn fenced(engine: &Engine) {
-    while !engine.is_fenced() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+    eprintln!("  node    {}", engine.node());
+    let try_it = |path: &Path| {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        format!("  try     curl -H \"x-api-key: $(cat {})\" {url}/v1/runs", path.display())
+    };
+    match key {
+        FirstKey::Made(secret, path) => {
+            eprintln!("  key     {} (admin; shown only now, and kept in {})", secret.reveal(), path.display());
+            eprintln!("{}", try_it(path));
+        }
+        FirstKey::Kept(path) => eprintln!("{}", try_it(path)),
+        FirstKey::Unknown => eprintln!("  keys    are in the database; make another with `everstep keys create`"),
     }
 }

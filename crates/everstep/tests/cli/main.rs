@@ -4,7 +4,11 @@
 
 mod crash;
 mod documents;
+mod http;
+mod keys;
 mod run;
 mod serve;
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
 mod validate;
