@@ -149,7 +149,7 @@ impl Shard {
         }
         let now = self.world.clock.now();
         let mut held = Held::new(workspace, workflow, run);
-        let input = Input::Start { input };
+        let input = Input::Start { input, parent: None };
         let has_room = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
         let (decided, becomes) = if has_room {
             held.mailbox.push_back(Mail::of(input));
