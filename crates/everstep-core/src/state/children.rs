@@ -20,6 +20,11 @@ impl State {
         Some(Parent { run: self.run, step: step.clone(), attempt, waits, depth: self.depth().saturating_add(1) })
     }
 
+    /// Whether a step is open that started a run.
+    pub fn has_open_children(&self) -> bool {
+        self.children.has_open()
+    }
+
     /// How many runs there are above this one.
     pub fn depth(&self) -> u32 {
         self.parent.as_ref().map_or(0, |parent| parent.depth)
