@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everstep_core::codec;
 use everstep_core::event::{Dispatch, Event, Outcome};
 use everstep_core::failure::Failure;
-use everstep_core::ids::{NodeId, StepKey};
+use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_store::StoredEntry;
 use serde::Serialize;
@@ -59,8 +59,10 @@ impl Entry {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase", untagged, rename_all_fields = "camelCase")]
 enum Data {
-    Input {
+    Started {
         input: Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<Value>,
     },
     Dispatched(Dispatched),
     Completed {
@@ -117,6 +119,16 @@ enum Dispatched {
         pattern: Payload,
         due: Option<Time>,
     },
+    #[serde(rename_all = "camelCase")]
+    Child {
+        run: RunId,
+        workflow: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        workflow_version: Option<u32>,
+        input: Payload,
+        waits: bool,
+        due: Option<Time>,
+    },
     Body {
         items: Vec<Payload>,
     },
@@ -125,7 +137,10 @@ enum Dispatched {
 impl Data {
     fn of(event: Event) -> Self {
         match event {
-            Event::RunStarted { input } => Self::Input { input },
+            Event::RunStarted { input, parent } => {
+                let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
+                Self::Started { input, parent }
+            }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::of(dispatch)),
             Event::StepCompleted { outcome: Outcome { output, handle, logs }, .. } => {
                 Self::Completed { output, handle, logs }
@@ -151,6 +166,14 @@ impl Dispatched {
             Dispatch::Instant => Self::Instant,
             Dispatch::Delay { due } => Self::Delay { due: Time::of(due) },
             Dispatch::Wait { event, pattern, due } => Self::Wait { event, pattern, due: due.map(Time::of) },
+            Dispatch::Child(child) => Self::Child {
+                run: child.run,
+                workflow: child.workflow.clone(),
+                workflow_version: child.version,
+                input: child.input.clone(),
+                waits: child.waits,
+                due: child.due.map(Time::of),
+            },
             Dispatch::Body { items } => Self::Body { items },
         }
     }
