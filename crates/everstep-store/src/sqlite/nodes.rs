@@ -10,6 +10,7 @@ use super::database::Database;
 use super::queries::query;
 use super::rows;
 use crate::error::{Error, Result};
+use crate::numbers;
 use crate::rows::NodeRow;
 
 impl Database {
@@ -72,7 +73,7 @@ pub(super) fn read_nodes(connection: &Connection, clock: Timestamp) -> Result<Ve
 
 pub(super) fn release(connection: &Connection, now: Timestamp, limit: usize) -> Result<usize> {
     let mut statement = connection.prepare_cached(query!("release_runs"))?;
-    Ok(statement.execute(named_params! { ":now": now.micros(), ":limit": rows::limit(limit) })?)
+    Ok(statement.execute(named_params! { ":now": now.micros(), ":limit": numbers::limit(limit) })?)
 }
 
 /// Refuses a node that has not joined or is fenced.
