@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use everstep_api::auth::Permission;
 
 use crate::bench;
-use crate::settings::{EngineSettings, LogSettings, PlaceSettings, ServerSettings};
+use crate::settings::{ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, ServerSettings};
 
 /// A durable workflow engine.
 ///
@@ -43,7 +43,7 @@ Exit codes:
 
 Every setting has three names: --max-active-runs on the command line,
 EVERSTEP_MAX_ACTIVE_RUNS in the environment, and max_active_runs in the file of --config,
-under its table: [log], [server] or [engine].";
+under its table: [log], [server], [database], [cluster] or [engine].";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -113,7 +113,10 @@ pub(crate) struct ValidateArgs {
     pub(crate) json: bool,
 }
 
-/// Run the server: it owns a data folder, goes on with the runs in it and answers health checks.
+/// Run the server: it performs runs, and programs use it over HTTP.
+///
+/// Everything is in one database: SQLite in the data folder, or PostgreSQL with --database-url, which several servers
+/// may share. The first start makes an admin's key, shows it once and keeps it in admin.key in the data folder.
 ///
 /// /livez answers while the process lives. /readyz answers 200 while it can work, else 503, with the node's id, the
 /// state of the database and the number of active runs.
@@ -121,10 +124,17 @@ pub(crate) struct ValidateArgs {
 /// On SIGTERM or SIGINT it takes nothing new, waits for tasks under way up to --shutdown-grace and gives its runs
 /// back, so that the next server goes on with them at once.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  everstep serve --listen 127.0.0.1:7373 --data ./data")]
+#[command(after_help = "\
+Examples:
+  everstep serve --listen 127.0.0.1:7373 --data ./data
+  EVERSTEP_DATABASE_URL=postgres://me:secret@db/everstep everstep serve --listen 10.0.0.7:7373")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) server: ServerSettings,
+    #[command(flatten)]
+    pub(crate) database: DatabaseSettings,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterSettings,
     #[command(flatten)]
     pub(crate) engine: EngineSettings,
 }
@@ -141,9 +151,9 @@ pub(crate) struct LoadArgs {
     /// The workflow: a JSON or YAML file.
     pub(crate) file: PathBuf,
 
-    /// The data folder, which is created if need be.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    /// The data folder, which is created if need be; or name a database with --database-url.
+    #[arg(long, value_name = "DIR", conflicts_with = "database_url")]
+    pub(crate) data: Option<PathBuf>,
 
     /// How many runs there are to be.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -157,10 +167,14 @@ pub(crate) struct LoadArgs {
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) concurrency: u32,
 
-    /// The workflow's name in the data folder. Without it the file's name, without its extension.
+    /// The workflow's name in the database. Without it the file's name, without its extension.
     #[arg(long)]
     pub(crate) name: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) database: DatabaseSettings,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterSettings,
     #[command(flatten)]
     pub(crate) engine: EngineSettings,
 }
@@ -188,7 +202,7 @@ pub(crate) enum KeysCommand {
 #[command(after_help = "\
 Examples:
   everstep keys create --name ci --permissions workflow:publish,workflow:read
-  everstep keys create --name ops --permissions workflow:admin --data ./data")]
+  everstep keys create --name ops --permissions workflow:admin --database-url postgres://…")]
 pub(crate) struct CreateKeyArgs {
     /// What the key is for, so that people know it later.
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -207,7 +221,7 @@ pub(crate) struct CreateKeyArgs {
 /// A node that stopped in order, or was shut out by the others, is fenced: it never writes again, and is forgotten
 /// after a day.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  everstep nodes --data ./data")]
+#[command(after_help = "Example:\n  everstep nodes --database-url postgres://me:secret@db/everstep")]
 pub(crate) struct NodesArgs {
     /// Print {"nodes": […]} on standard output, for programs.
     #[arg(long)]

@@ -2,8 +2,10 @@
 
 mod args;
 pub mod bench;
+mod cluster;
 mod commands;
 mod config;
+mod database;
 mod definition;
 mod exit;
 mod first_key;

@@ -1,5 +1,6 @@
 //! What can be set, in three ways: on the command line, in the environment, in the settings file.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -52,7 +53,8 @@ pub(crate) struct ServerSettings {
     #[arg(long, env = "EVERSTEP_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// The data folder, which is created if need be and belongs to one process at a time [default: ./data].
+    /// The data folder, which is created if need be: the SQLite database, which belongs to one process at a time, and
+    /// the first key [default: ./data].
     #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
@@ -64,9 +66,111 @@ pub(crate) struct ServerSettings {
 /// Where the data is, for commands that only look into it.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PlaceSettings {
-    /// The data folder [default: ./data].
+    /// The data folder with the SQLite database, unless there is a database URL [default: ./data].
     #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) database: DatabaseSettings,
+}
+
+/// `[database]` in the settings file.
+#[derive(Clone, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DatabaseSettings {
+    /// A PostgreSQL database (14 or later) that several nodes may share: postgres://user:password@host:port/name.
+    /// Without it an SQLite database in the data folder holds everything.
+    #[arg(
+        long,
+        env = "EVERSTEP_DATABASE_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        help_heading = "Database options"
+    )]
+    pub(crate) database_url: Option<String>,
+
+    /// Whether a pooler such as PgBouncer in transaction mode stands before PostgreSQL [default: false].
+    #[arg(
+        long,
+        env = "EVERSTEP_DATABASE_POOLED",
+        hide_env_values = true,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = "Database options"
+    )]
+    pub(crate) database_pooled: Option<bool>,
+
+    /// Connections to PostgreSQL at once [default: 10].
+    #[arg(
+        long,
+        env = "EVERSTEP_DATABASE_CONNECTIONS",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Database options"
+    )]
+    pub(crate) database_connections: Option<usize>,
+}
+
+impl fmt::Debug for DatabaseSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DatabaseSettings(…)")
+    }
+}
+
+/// `[cluster]` in the settings file.
+#[derive(Clone, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClusterSettings {
+    /// How long a node that is silent is waited for before others take its runs; at least 500ms, and the same on all
+    /// nodes [default: 10s].
+    #[arg(
+        long,
+        env = "EVERSTEP_NODE_LEASE",
+        hide_env_values = true,
+        value_name = "DURATION",
+        help_heading = "Cluster options (with PostgreSQL)"
+    )]
+    pub(crate) node_lease: Option<Span>,
+
+    /// The address to listen on for other nodes [default: the host of --listen, with a free port].
+    #[arg(
+        long,
+        env = "EVERSTEP_CLUSTER_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        help_heading = "Cluster options (with PostgreSQL)"
+    )]
+    pub(crate) cluster_listen: Option<SocketAddr>,
+
+    /// Where other nodes reach this one, as http://HOST:PORT [default: --cluster-listen; the address that leads to the
+    /// database where that is 0.0.0.0].
+    #[arg(
+        long,
+        env = "EVERSTEP_ADVERTISE_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        help_heading = "Cluster options (with PostgreSQL)"
+    )]
+    pub(crate) advertise_url: Option<String>,
+
+    /// What nodes sign with when they speak to each other; at least 32 characters, the same on all nodes, and better
+    /// in the environment than here [default: one that the first node makes and the database keeps].
+    #[arg(
+        long,
+        env = "EVERSTEP_CLUSTER_KEY",
+        hide_env_values = true,
+        value_name = "KEY",
+        help_heading = "Cluster options (with PostgreSQL)"
+    )]
+    pub(crate) cluster_key: Option<String>,
+}
+
+impl fmt::Debug for ClusterSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClusterSettings(…)")
+    }
 }
 
 /// `[engine]` in the settings file.

@@ -1,6 +1,7 @@
 //! Speaks to other nodes.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::cluster::outbox::Outbox;
@@ -44,6 +46,8 @@ struct Inner {
     engine: OnceLock<Engine>,
     /// What is to be said to each node. A node is here as long as a request to it is on its way.
     outboxes: Mutex<HashMap<NodeId, Outbox>>,
+    /// Told when nothing is to be said any more.
+    quiet: Notify,
 }
 
 /// Why a request has no answer.
@@ -62,14 +66,26 @@ impl Channel {
         connector.set_nodelay(true);
         connector.set_keepalive(Some(IDLE));
         let client = Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE).build(connector);
-        let (engine, outboxes) = (OnceLock::new(), Mutex::default());
-        Self(Arc::new(Inner { key, client, runtime: Handle::current(), engine, outboxes }))
+        let (engine, outboxes, quiet) = (OnceLock::new(), Mutex::default(), Notify::new());
+        Self(Arc::new(Inner { key, client, runtime: Handle::current(), engine, outboxes, quiet }))
     }
 
     /// Says who speaks. Before this nothing is sent.
     pub fn introduce(&self, engine: &Engine) {
         // Whoever was introduced first stays.
         let _ = self.0.engine.set(engine.clone());
+    }
+
+    /// Waits until every hint is on its way, or lost.
+    pub async fn flush(&self) {
+        loop {
+            let mut quiet = pin!(self.0.quiet.notified());
+            quiet.as_mut().enable();
+            if self.outboxes().is_empty() {
+                return;
+            }
+            quiet.await;
+        }
     }
 
     /// Sends a signed request and returns the body of its answer.
@@ -122,6 +138,9 @@ impl Channel {
                 let hints = outboxes.get_mut(&peer.id).map(Outbox::take).unwrap_or_default();
                 if hints.is_empty() {
                     outboxes.remove(&peer.id);
+                    if outboxes.is_empty() {
+                        self.0.quiet.notify_waiters();
+                    }
                     return;
                 }
                 hints

@@ -4,6 +4,7 @@
 //! * [`serve`] listens, on an address of its own.
 //! * `signature` and `nonces` let in only what a node of this cluster sent, to this node, now and once.
 
+mod address;
 mod channel;
 mod key;
 mod listener;
@@ -11,6 +12,7 @@ mod nonces;
 mod outbox;
 mod signature;
 
+pub use address::check_address;
 pub use channel::Channel;
 pub use key::ClusterKey;
 pub use listener::serve;

@@ -305,6 +305,10 @@ async fn hints_are_gathered_while_one_request_is_on_its_way() {
     go.send(()).unwrap();
     channel.hint(&peer, Hint::Inbox);
     assert_eq!(next(&mut bodies).await, [Hint::Inbox]);
+    // Nothing more is to be said once the last request is answered.
+    let flushed = channel.flush();
+    go.send(()).unwrap();
+    tokio::time::timeout(Duration::from_secs(5), flushed).await.unwrap();
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
     let mut permissions = args.permissions.clone();
     permissions.sort_unstable();
     permissions.dedup();
-    let store = wire::open_store(&config.server.data).await?;
+    let store = wire::open_store(&config.server.data, &config.database).await?;
     let secret = Secret::generate();
     let row = secret.row(WorkspaceId::DEFAULT, &args.name, &permissions, NodeClock::system().now());
     store.add_key(&row).await.context("saving the key")?;

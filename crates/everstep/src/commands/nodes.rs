@@ -15,11 +15,15 @@ use crate::config::Config;
 use crate::{output, text, wire};
 
 pub(crate) async fn run(args: &NodesArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    if !config.server.data.exists() {
-        bail!("there is no data folder {}; name it with --data", config.server.data.display());
+    let data = &config.server.data;
+    if !config.database.is_shared() && !data.exists() {
+        bail!("there is no data folder {}; name it with --data, or a database with --database-url", data.display());
     }
-    let hint = "a server that runs tells its nodes at GET /v1/nodes";
-    let store = wire::open_store(&config.server.data).await.context(hint)?;
+    let mut store = wire::open_store(data, &config.database).await;
+    if !config.database.is_shared() {
+        store = store.context("a server that runs tells its nodes at GET /v1/nodes");
+    }
+    let store = store?;
     let mut nodes = Vec::new();
     for row in store.nodes().await.context("reading the nodes")? {
         let runs = store.owned_runs(row.id).await.context("counting runs")?.len();

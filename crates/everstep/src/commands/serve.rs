@@ -1,6 +1,6 @@
 //! `everstep serve`: the server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,15 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use everstep_api::Served;
 use everstep_api::auth::Keys;
-use everstep_engine::{Engine, NodeClock};
+use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::config::Config;
+use crate::database::Database;
 use crate::first_key::{self, FirstKey};
 use crate::signals::Stop;
+use crate::wire::Node;
 use crate::{exit, wire};
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
@@ -27,14 +29,14 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         _ => anyhow!("cannot listen on {}: {error}; choose another address with --listen", server.listen),
     })?;
     let address = listener.local_addr().context("reading the address")?;
-    let store = wire::open_store(&server.data).await?;
+    let store = wire::open_store(&server.data, &config.database).await?;
     let key = first_key::ensure(&*store, &server.data, NodeClock::system().now()).await?;
     let keys = Arc::new(Keys::new(Arc::clone(&store)));
-    let engine = wire::start(store, &config.engine).await?;
-    greet(&format!("http://{address}"), &engine, &server.data, &key);
+    let node = Node::start(store, config).await?;
+    greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
-    let served = Served { engine: engine.clone(), keys, store: "sqlite" };
+    let served = Served { engine: node.engine.clone(), keys, store: config.database.kind() };
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;
@@ -43,7 +45,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     eprintln!("{name}: stopping; tasks under way have {:?}", server.shutdown_grace);
     drop(finish);
     let stopped = async {
-        engine.stop(server.shutdown_grace).await.context("giving the runs back")?;
+        node.stop(server.shutdown_grace).await?;
         // Idle connections are not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(1), http).await;
         anyhow::Ok(())
@@ -60,16 +62,19 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
 }
 
 /// Says where everything is, and what to try first.
-fn greet(url: &str, engine: &Engine, data: &Path, key: &FirstKey) {
-    let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+fn greet(url: &str, node: &Node, config: &Config, key: &FirstKey) {
     eprintln!("everstep {} listens on {url}", env!("CARGO_PKG_VERSION"));
     eprintln!("  health  {url}/readyz");
-    eprintln!("  data    {} (SQLite)", data.display());
-    eprintln!("  node    {}", engine.node());
-    let try_it = |path: &Path| {
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        format!("  try     curl -H \"x-api-key: $(cat {})\" {url}/v1/runs", path.display())
-    };
+    match &config.database {
+        Database::Sqlite => eprintln!("  data    {} (SQLite)", absolute(&config.server.data).display()),
+        Database::Postgres { url, .. } => eprintln!("  data    {} (PostgreSQL)", url.place()),
+    }
+    eprintln!("  node    {}", node.engine.node());
+    if let Some((address, _)) = &node.cluster {
+        eprintln!("  others  reach it at {address}");
+    }
+    let try_it =
+        |path: &Path| format!("  try     curl -H \"x-api-key: $(cat {})\" {url}/v1/runs", absolute(path).display());
     match key {
         FirstKey::Made(secret, path) => {
             eprintln!("  key     {} (admin; shown only now, and kept in {})", secret.reveal(), path.display());
@@ -78,4 +83,8 @@ fn greet(url: &str, engine: &Engine, data: &Path, key: &FirstKey) {
         FirstKey::Kept(path) => eprintln!("{}", try_it(path)),
         FirstKey::Unknown => eprintln!("  keys    are in the database; make another with `everstep keys create`"),
     }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -156,6 +156,13 @@ listen = "127.0.0.1:7373"
 data = "/var/lib/everstep"
 shutdown_grace = "10s"
 
+[database]
+database_url = "postgres://everstep:secret@db.example/everstep"
+
+[cluster]
+node_lease = "10s"
+cluster_listen = "10.0.0.7:7374"
+
 [engine]
 max_active_runs = 4096
 max_state_mib = 256
