@@ -20,6 +20,7 @@ mod queries;
 mod rows;
 mod runs;
 mod schema;
+mod scratch;
 mod server;
 mod settings;
 mod store;
@@ -29,4 +30,5 @@ mod tls;
 mod url;
 mod workflows;
 
+pub use scratch::{create_database, drop_database};
 pub use store::{Options, PostgresStore};
