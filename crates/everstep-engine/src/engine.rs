@@ -311,6 +311,10 @@ impl Engine {
             if self.0.is_stopping.load(Ordering::SeqCst) {
                 return Err(Error::Stopping);
             }
+            // The run has ended, or this node joins anew.
+            if self.is_fenced() {
+                self.0.world.sleep(REJOIN).await;
+            }
         }
     }
 
@@ -346,11 +350,8 @@ impl Inner {
         Arc::clone(&self.member.read().expect("no holder of the lock panics"))
     }
 
-    /// Why an answer did not come.
+    /// An answer did not come: its item may have been on its way when this node stopped or was fenced.
     fn gone(&self) -> Error {
-        if self.is_stopping.load(Ordering::SeqCst) {
-            return Error::Stopping;
-        }
         Error::OutcomeUnknown(self.member().node)
     }
 }
@@ -366,7 +367,14 @@ async fn stay(inner: Weak<Inner>) {
             let Some(inner) = inner.upgrade().filter(|inner| !inner.is_stopping.load(Ordering::SeqCst)) else { return };
             match Member::join(&world, &inner.options, &inner.library).await {
                 Ok(member) => {
-                    *inner.member.write().expect("no holder of the lock panics") = Arc::new(member);
+                    let member = Arc::new(member);
+                    *inner.member.write().expect("no holder of the lock panics") = Arc::clone(&member);
+                    if inner.is_stopping.load(Ordering::SeqCst) {
+                        member.quit();
+                        // Whoever is left fences it.
+                        let _ = world.store.leave(member.node, world.clock.now()).await;
+                        return;
+                    }
                     break;
                 }
                 Err(error) => tracing::warn!(%error, "joining anew failed; trying again"),

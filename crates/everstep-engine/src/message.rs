@@ -14,7 +14,7 @@ use everstep_core::state::State;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_store::{Arrival, Gate, InboxId, Item, Loaded, NewRun, NodeRow, Outcome};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::clock::NodeClock;
 use crate::engine::{News, Started};
@@ -147,8 +147,10 @@ pub(crate) enum ToClaimer {
     Stop,
 }
 
+/// Children that are looked for at once.
+const CALLS: usize = 32;
+
 /// What all loops of a node share.
-#[derive(Default)]
 pub(crate) struct Shared {
     /// Runs that this node owns.
     pub(crate) active: AtomicUsize,
@@ -170,11 +172,26 @@ pub(crate) struct Shared {
     pub(crate) performing: AtomicUsize,
     /// Says that this node was fenced.
     pub(crate) fenced: Notify,
+    /// Bounds the children that are looked for at once.
+    pub(crate) calls: Semaphore,
 }
 
 impl Shared {
     pub(crate) fn new(dispatch_until: Option<Duration>) -> Self {
-        Self { dispatch_until: dispatch_until.map(|until| AtomicU64::new(micros(until))), ..Self::default() }
+        Self {
+            active: AtomicUsize::new(0),
+            dispatch_until: dispatch_until.map(|until| AtomicU64::new(micros(until))),
+            peers: RwLock::default(),
+            queued: AtomicUsize::new(0),
+            crowd: Notify::new(),
+            conflicts: AtomicU64::new(0),
+            has_backlog: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+            is_fenced: AtomicBool::new(false),
+            performing: AtomicUsize::new(0),
+            fenced: Notify::new(),
+            calls: Semaphore::new(CALLS),
+        }
     }
 
     /// This node may not write any more.
@@ -183,10 +200,11 @@ impl Shared {
         self.fenced.notify_one();
     }
 
-    /// The lease was renewed. Returns whether it had lapsed, so that tasks may be waiting.
-    pub(crate) fn renewed(&self, until: Duration, now: Duration) -> bool {
-        let Some(dispatch_until) = &self.dispatch_until else { return false };
-        dispatch_until.swap(micros(until), Ordering::SeqCst) <= micros(now)
+    /// The lease was renewed.
+    pub(crate) fn renewed(&self, until: Duration) {
+        if let Some(dispatch_until) = &self.dispatch_until {
+            dispatch_until.store(micros(until), Ordering::SeqCst);
+        }
     }
 
     /// Whether tasks may be dispatched: a lease that is nearly over may be another's soon.
