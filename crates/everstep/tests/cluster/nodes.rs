@@ -49,14 +49,21 @@ fn a_node_that_stops_hands_its_runs_to_another_within_a_tick() {
     for run in &runs {
         assert_eq!(b.get(run).is(200)["owner"], json!(one.node()));
     }
+    // Whoever has passed an input on to another node knows it, also before the next tick.
+    let theirs = b.start("pause", &json!({}));
+    a.post(&format!("{theirs}/cancel"), &Value::Null).is(200);
     one.stop();
     let began = Instant::now();
     let heir = json!(two.node());
-    for run in &runs {
-        wait_for("the run to be taken", || (b.get(run).is(200)["owner"] == heir).then_some(()));
-    }
+    let listed = wait_for("the runs to be taken", || {
+        let listed = b.get("/v1/nodes").is(200);
+        let holds = |node: &Value| node["id"] == heir && node["runs"] == runs.len();
+        listed["nodes"].as_array().unwrap().iter().any(holds).then_some(listed)
+    });
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    let listed = b.get("/v1/nodes").is(200);
+    for run in &runs {
+        assert_eq!(b.get(run).is(200)["owner"], heir);
+    }
     let left: Vec<_> = listed["nodes"].as_array().unwrap().iter().filter(|node| node["id"] != heir).collect();
     assert_eq!((left.len(), &left[0]["isFenced"], &left[0]["runs"]), (1, &json!(true), &json!(0)));
     b.post(&format!("{}/cancel", runs[0]), &Value::Null).is(200);
@@ -90,4 +97,23 @@ fn a_node_whose_cluster_key_is_another_is_not_listened_to() {
     answer.refuses(503, "UNAVAILABLE");
     assert_eq!(one.client().get(&run).is(200)["status"], "waiting");
     assert!(one.said().contains("EVERSTEP_CLUSTER_KEY"), "{}", one.said());
+}
+
+#[test]
+fn a_load_beside_a_server_brings_all_its_runs_to_their_ends() {
+    let site = Site::new();
+    let server = site.start();
+    let file = site.folder.write("quick.json", chain(&[json!({"id": "a", "type": "noop"})]).to_string());
+    let url = site.database.url();
+    let load = || call(&["load", &file, "--runs", "40", "--database-url", &url]).json();
+    let summary = load();
+    assert_eq!((&summary["started"], &summary["completed"]), (&json!(40), &json!(40)));
+    let summary = load();
+    assert_eq!((&summary["existing"], &summary["completed"]), (&json!(40), &json!(40)));
+    let listed = server.client().get("/v1/runs?workflow=quick&status=completed&limit=100").is(200);
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 40);
+    // Whoever loaded has left in order.
+    let nodes = server.client().get("/v1/nodes").is(200);
+    let fenced = nodes["nodes"].as_array().unwrap().iter().filter(|node| node["isFenced"] == true).count();
+    assert_eq!(fenced, 2, "{nodes}");
 }
