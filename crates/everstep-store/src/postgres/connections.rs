@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 const TRIES: usize = 20;
 /// Every statement is written for one plan: nested loops over indexes. What the planner guesses about arrays and
 /// about tables that were empty when it was asked must not lead it elsewhere, and planning costs as much as writing.
-const PLANS: &str = "-c jit=off -c plan_cache_mode=force_generic_plan \
-    -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
+/// The last one tells us whether anybody between us and the server leaves such settings out.
+const SESSION: &str = "-c jit=off -c plan_cache_mode=force_generic_plan \
+    -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c everstep.is_direct=on";
 
 pub(super) struct Connections {
     pool: Pool,
@@ -45,8 +46,9 @@ impl Connections {
         if !options.pooled {
             let limit = options.call_timeout.as_millis();
             let theirs = config.get_options().unwrap_or_default();
-            let options =
-                format!("{PLANS} -c statement_timeout={limit} -c idle_in_transaction_session_timeout={limit} {theirs}");
+            let options = format!(
+                "{SESSION} -c statement_timeout={limit} -c idle_in_transaction_session_timeout={limit} {theirs}"
+            );
             config.options(options.trim_end());
         }
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
@@ -62,6 +64,11 @@ impl Connections {
             call_timeout: options.call_timeout,
             calls: AtomicU64::new(0),
         })
+    }
+
+    /// Whether nothing is set on a connection, because a pooler shares it with others.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.is_pooled
     }
 
     pub(super) fn calls(&self) -> u64 {
