@@ -165,10 +165,11 @@ impl Shared {
         self.fenced.notify_one();
     }
 
-    /// The lease was renewed. Returns whether it had lapsed, so that tasks may be waiting.
+    /// The lease was renewed. Returns whether it had lapsed and runs again, so that tasks may be waiting: an answer
+    /// that took too long renews nothing.
     pub(crate) fn renewed(&self, until: Duration, now: Duration) -> bool {
         let Some(dispatch_until) = &self.dispatch_until else { return false };
-        dispatch_until.swap(micros(until), Ordering::SeqCst) <= micros(now)
+        dispatch_until.swap(micros(until), Ordering::SeqCst) <= micros(now) && now < until
     }
 
     /// Whether tasks may be dispatched: a lease that is nearly over may be another's soon.
@@ -225,5 +226,20 @@ impl Drop for Place {
         if self.shared.has_backlog.load(Ordering::SeqCst) {
             let _ = self.claimer.send(ToClaimer::Room);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_that_is_answered_too_late_lets_nothing_go_on() {
+        let seconds = Duration::from_secs;
+        let shared = Shared::new(Some(seconds(7)));
+        assert!(!shared.renewed(seconds(8), seconds(2)), "it had not lapsed");
+        assert!(!shared.renewed(seconds(12), seconds(15)), "it has lapsed again by now");
+        assert!(shared.renewed(seconds(23), seconds(16)));
+        assert!(!shared.renewed(seconds(24), seconds(17)));
     }
 }
