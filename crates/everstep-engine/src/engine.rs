@@ -339,11 +339,8 @@ impl Inner {
         Arc::clone(&self.member.read().expect("no holder of the lock panics"))
     }
 
-    /// Why an answer did not come.
+    /// An answer did not come: what was asked for may have been written.
     fn gone(&self) -> Error {
-        if self.is_stopping.load(Ordering::SeqCst) {
-            return Error::Stopping;
-        }
         Error::OutcomeUnknown(self.member().node)
     }
 }
