@@ -97,4 +97,29 @@ mod planted {
     fn a_late_result_after_cancel_is_caught() {
         caught(Bug::LateResultAfterCancel, alone);
     }
+
+    #[test]
+    fn a_fence_that_is_not_checked_is_caught() {
+        caught(Bug::FenceNotChecked, several);
+    }
+
+    #[test]
+    fn a_release_that_stops_half_way_is_caught() {
+        caught(Bug::ReleaseStopsHalfWay, several);
+    }
+
+    #[test]
+    fn a_restarted_node_that_keeps_its_id_is_caught() {
+        caught(Bug::RestartKeepsId, several);
+    }
+
+    #[test]
+    fn a_lease_on_a_node_s_clock_is_caught() {
+        caught(Bug::LeaseOnNodeClock, several);
+    }
+
+    #[test]
+    fn a_park_that_races_a_signal_is_caught() {
+        caught(Bug::ParkRacesSignal, several);
+    }
 }
