@@ -11,6 +11,8 @@ use crate::server::Served;
 
 /// A database that has not answered after this long is not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A machine whose clock is off by more is told so.
+const SKEW: Duration = Duration::from_secs(1);
 
 /// Answers as long as the process answers at all.
 pub(crate) async fn live() -> Json<Value> {
@@ -24,17 +26,25 @@ pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Val
     let asked = tokio::time::timeout(PATIENCE, engine.world().store.next_wake("")).await;
     let trouble = match asked {
         Ok(Ok(_)) => None,
-        Ok(Err(error)) => Some(error.to_string()),
+        Ok(Err(error)) => {
+            // Addresses and names of the database are for the operator alone.
+            tracing::warn!(%error, "the database does not answer");
+            Some("the database is unavailable".to_owned())
+        }
         Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
     };
-    let is_ready = trouble.is_none() && !engine.is_fenced();
+    let is_ready = trouble.is_none() && !engine.is_fenced() && engine.is_in_touch();
     let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let body = json!({
+    let mut body = json!({
         "status": if is_ready { "ok" } else { "unavailable" },
         "node": engine.node(),
         "store": {"kind": served.store, "status": if trouble.is_none() { "ok" } else { "unavailable" }, "error": trouble},
         "activeRuns": engine.active_runs(),
         "fenced": engine.is_fenced(),
+        "inTouch": engine.is_in_touch(),
     });
+    if let Some(skew) = engine.world().clock.skew().filter(|skew| Duration::from_micros(skew.unsigned_abs()) > SKEW) {
+        body["clockSkewSeconds"] = json!((skew as f64 / 1_000_000.0 * 10.0).round() / 10.0);
+    }
     (code, Json(body))
 }

@@ -1,9 +1,28 @@
 //! Speaks HTTP. It asks the engine and shows what the engine says; it decides nothing.
 //!
-//! So far it answers whether the process lives and whether it is ready to work.
+//! * `routes` is the table of all routes, with what each needs.
+//! * `auth` knows who asks; `body`, `query` and `headers` read what they ask; `problem` says why not.
+//! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
+//! * `wire` holds what is sent, in its own types, so that the core may change its mind without breaking a client.
+//! * [`cluster`] is the way between nodes.
 
+pub mod auth;
+mod body;
+pub mod cluster;
+mod controls;
+mod headers;
 mod health;
+mod journal;
+mod nodes;
+mod patience;
 mod problem;
+mod query;
+mod routes;
+mod runs;
 mod server;
+mod starts;
+mod wire;
+mod workflows;
 
+pub use routes::{Route, routes};
 pub use server::{Served, router, serve};

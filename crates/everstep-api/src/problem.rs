@@ -1,33 +1,124 @@
 //! What a caller is told when a request cannot be answered: a problem document with a code that never changes.
 
-use axum::Json;
-use axum::http::{StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use std::borrow::Cow;
 
+use axum::Json;
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use everstep_engine::Error;
+use serde_json::{Value, json};
+
+/// Why a request was not answered as asked.
+#[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
-    code: &'static str,
+    code: Cow<'static, str>,
     detail: String,
+    /// Further members of the document: a hint, the problems of a definition.
+    more: Vec<(&'static str, Value)>,
+    /// Seconds after which the same request may be answered.
+    retry_after: Option<u32>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        Self { status, code: code.into(), detail: detail.into(), more: Vec::new(), retry_after: None }
+    }
+
+    /// What was sent cannot be used.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", detail)
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NOT_FOUND", detail)
+    }
+
+    /// Nothing was written; the same request may be sent again.
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", detail).retry_after(1)
+    }
+
+    pub(crate) fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", detail)
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        self.with("hint", hint.into())
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.more.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = json!({
+        let mut body = json!({
             "type": "about:blank",
             "title": self.status.canonical_reason(),
             "status": self.status.as_u16(),
             "code": self.code,
             "detail": self.detail,
         });
-        (self.status, [(header::CONTENT_TYPE, "application/problem+json")], Json(body)).into_response()
+        for (name, value) in self.more {
+            body[name] = value;
+        }
+        let kind = [(header::CONTENT_TYPE, "application/problem+json")];
+        let mut response = (self.status, kind, Json(body)).into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }
 
-pub(crate) async fn not_found(uri: Uri) -> Problem {
-    Problem {
-        status: StatusCode::NOT_FOUND,
-        code: "NOT_FOUND",
-        detail: format!("there is nothing at {}; this server answers /livez and /readyz", uri.path()),
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let code = error.code();
+        match error {
+            Error::RunNotFound(_) | Error::WorkflowNotFound { .. } => Self::not_found(error.to_string()),
+            Error::Invalid(message) => Self::invalid(message),
+            Error::Elsewhere(_) | Error::Unreachable(_) | Error::Stopping => Self::unavailable(error.to_string()),
+            Error::OutcomeUnknown(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, code, error.to_string()),
+            Error::Full(message) => {
+                tracing::warn!(%message, "a request found no room");
+                let detail = "there is no room in the database; nothing was written";
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, code, detail).retry_after(10)
+            }
+            Error::Refused(message) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message),
+            Error::Unavailable(message) => {
+                // Addresses and names of the database are for the operator alone.
+                tracing::warn!(%message, "a request found the database unavailable");
+                Self::unavailable("the database is unavailable; nothing was written")
+            }
+        }
     }
+}
+
+impl From<everstep_store::Error> for Problem {
+    fn from(error: everstep_store::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// The answer to a path that leads nowhere.
+pub(crate) async fn nothing_here(uri: Uri) -> Problem {
+    Problem::not_found(format!("there is nothing at {}", uri.path()))
+}
+
+/// The answer to a path that exists, asked in a way that it does not.
+pub(crate) async fn wrong_method(method: Method, uri: Uri) -> Problem {
+    let detail = format!("{} does not answer {method}; the header Allow lists what it answers", uri.path());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", detail)
 }

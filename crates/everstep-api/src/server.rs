@@ -1,28 +1,26 @@
-//! The routes, and serving them until it is time to stop.
+//! Serving the routes until it is time to stop.
 
 use std::io;
+use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
 use everstep_engine::Engine;
 use tokio::net::TcpListener;
 
-use crate::{health, problem};
+use crate::auth::Keys;
+use crate::routes;
 
 /// What the routes speak about.
 #[derive(Clone)]
 pub struct Served {
     pub engine: Engine,
+    pub keys: Arc<Keys>,
     /// The database's name, for people: `sqlite`.
     pub store: &'static str,
 }
 
 pub fn router(served: Served) -> Router {
-    Router::new()
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
-        .fallback(problem::not_found)
-        .with_state(served)
+    routes::router(served)
 }
 
 /// Answers requests until `stop` is ready, then finishes those that it has begun.
@@ -31,5 +29,9 @@ pub async fn serve(
     served: Served,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
+    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+        // An answer must not wait for the client's acknowledgement of its first part.
+        let _ = stream.set_nodelay(true);
+    });
     axum::serve(listener, router(served)).with_graceful_shutdown(stop).await
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::child::Parent;
 use crate::event::{Dispatch, Entry, Event, Kind, Outcome};
 use crate::failure::Failure;
 use crate::ids::StepKey;
@@ -37,6 +38,9 @@ pub struct Unreadable {
 struct Beside {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<Arc<str>>,
+    /// The step that started the run, beside its input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<Parent>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +75,7 @@ struct RunFailedRef<'a> {
 pub fn encode(entry: &Entry) -> Row {
     let event = &entry.event;
     let mut payload = match event {
-        Event::RunStarted { input } => input.json().as_bytes().to_vec(),
+        Event::RunStarted { input, .. } => input.json().as_bytes().to_vec(),
         Event::StepDispatched { dispatch: Dispatch::Task, .. } => Vec::new(),
         Event::StepDispatched { dispatch, .. } => json(dispatch),
         Event::StepCompleted { outcome, .. } => json(outcome),
@@ -84,9 +88,10 @@ pub fn encode(entry: &Entry) -> Row {
         Event::RunCancelled { reason } => json(reason),
         Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => Vec::new(),
     };
-    if entry.key.is_some() {
+    let parent = if let Event::RunStarted { parent, .. } = event { parent.as_ref() } else { None };
+    if entry.key.is_some() || parent.is_some() {
         payload.push(b'\n');
-        payload.extend(json(&Beside { key: entry.key.clone() }));
+        payload.extend(json(&Beside { key: entry.key.clone(), parent: parent.cloned() }));
     }
     let (step, attempt) = event.step().map_or((None, 0), |(step, attempt)| (Some(step.clone()), attempt));
     Row { kind: event.kind(), step, attempt, payload }
@@ -103,7 +108,10 @@ fn read_event(row: Row) -> Result<(Event, Beside), String> {
     let step = || step.clone().ok_or_else(|| format!("{} names no step", kind.name()));
     let bytes = payload.as_slice();
     Ok(match kind {
-        Kind::RunStarted => with(read(bytes)?, |input| Event::RunStarted { input }),
+        Kind::RunStarted => {
+            let (input, mut beside) = read(bytes)?;
+            (Event::RunStarted { input, parent: beside.parent.take() }, beside)
+        }
         Kind::StepDispatched if bytes.is_empty() => {
             (Event::StepDispatched { step: step()?, attempt, dispatch: Dispatch::Task }, Beside::default())
         }

@@ -9,10 +9,14 @@
 //! 3. A crash is not a failure: a lost task is dispatched again under the next attempt, ten times at most.
 //! 4. Paused: results and signals are recorded, due timers stay due, nothing is dispatched.
 //! 5. An ended run changes no more, but for the retry of a failed one.
-//! 6. A signal or control under a key that was accepted before is not done again; [`key`] has the rules.
+//! 6. A child's end counts as a result does; [`crate::child`] has the rules.
+//! 7. A signal or control under a key that was accepted before is not done again; [`key`] has the rules.
+
+mod children;
 
 use std::sync::Arc;
 
+use crate::child::Parent;
 use crate::contains::contains;
 use crate::evaluate::Evaluate;
 use crate::event::{Dispatch, Entry, Event, Outcome};
@@ -116,10 +120,12 @@ impl Draft<'_> {
     fn record(&mut self, input: Input) -> Reply {
         match input {
             Input::Settle => Reply::Accepted,
-            Input::Start { input } => self.start(input),
+            Input::Start { input, parent } => self.start(input, parent),
             Input::Result { step, attempt, result, logs } => self.result(step, attempt, result, logs),
             Input::TaskLost { step, attempt } => self.task_lost(step, attempt),
             Input::Timer { step, attempt } => self.timer(&step, attempt),
+            Input::ChildEnded { step, attempt, child, result } => self.child_ended(step, attempt, child, result),
+            Input::ChildStarted { step, attempt, child } => self.child_started(step, attempt, child),
             Input::Signal { event, payload } => self.signal(&event, payload),
             Input::SetContext { values } => self.set_context(values),
             Input::Pause { reason } => self.pause(reason),
@@ -130,11 +136,11 @@ impl Draft<'_> {
         }
     }
 
-    fn start(&mut self, input: Payload) -> Reply {
+    fn start(&mut self, input: Payload, parent: Option<Parent>) -> Reply {
         if self.state.phase != Phase::Pending {
             return Reply::ignored("the run was started before");
         }
-        self.write(Event::RunStarted { input });
+        self.write(Event::RunStarted { input, parent });
         Reply::Accepted
     }
 
@@ -229,6 +235,11 @@ impl Draft<'_> {
             Doing::Wait { .. } => {
                 let outcome = Outcome::of(serde_json::json!({"timeout": true})).by("timeout");
                 Event::StepCompleted { step, attempt, outcome }
+            }
+            Doing::Child(child) => {
+                let message = format!("child run {} did not end in time", child.run);
+                let failure = Failure::transient(code::STEP_TIMEOUT, message);
+                Event::StepFailed { step, attempt, failure, logs: Vec::new() }
             }
             Doing::Body | Doing::Backoff => Event::TimerFired { step, attempt },
             Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::child::{Child, Parent};
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
@@ -17,6 +18,8 @@ pub const FORMAT: u32 = 1;
 pub enum Event {
     RunStarted {
         input: Payload,
+        /// The step that started it.
+        parent: Option<Parent>,
     },
     /// The durable record that a step is under way. "Dispatched and not settled" is what a new owner redoes.
     StepDispatched {
@@ -88,6 +91,8 @@ pub enum Dispatch {
         pattern: Payload,
         due: Option<Timestamp>,
     },
+    /// It completes by the end of a run that it starts, or once that run is there.
+    Child(Arc<Child>),
     /// Its body runs once per item.
     Body { items: Vec<Payload> },
 }

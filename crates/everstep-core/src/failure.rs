@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Codes that the engine itself gives. Handlers and users add their own.
 pub mod code {
     pub const CANCELLED: &str = "CANCELLED";
+    pub const CHILD_CANCELLED: &str = "CHILD_CANCELLED";
+    pub const CHILD_FAILED: &str = "CHILD_FAILED";
     pub const CONTEXT_TOO_LARGE: &str = "CONTEXT_TOO_LARGE";
     pub const CRASH_LOOP: &str = "CRASH_LOOP";
     pub const END_ERROR: &str = "END_ERROR";
@@ -19,9 +21,11 @@ pub mod code {
     pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
     pub const STEP_TIMEOUT: &str = "STEP_TIMEOUT";
     pub const STORE_REFUSED: &str = "STORE_REFUSED";
+    pub const TOO_DEEP: &str = "TOO_DEEP";
     pub const TOO_MANY_ITEMS: &str = "TOO_MANY_ITEMS";
     pub const UNKNOWN_HANDLE: &str = "UNKNOWN_HANDLE";
     pub const UNKNOWN_KIND: &str = "UNKNOWN_KIND";
+    pub const WORKFLOW_NOT_FOUND: &str = "WORKFLOW_NOT_FOUND";
 }
 
 /// Why a step or a run failed.

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::child::Parent;
 use crate::event::Outcome;
 use crate::failure::Failure;
-use crate::ids::StepKey;
+use crate::ids::{RunId, StepKey};
 use crate::payload::Payload;
 
 /// What may happen to a run from outside.
@@ -15,6 +16,9 @@ use crate::payload::Payload;
 pub enum Input {
     Start {
         input: Payload,
+        /// The step that starts it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Parent>,
     },
     /// A task came to its end.
     Result {
@@ -32,6 +36,19 @@ pub enum Input {
     Timer {
         step: StepKey,
         attempt: u32,
+    },
+    /// A child came to its end, or cannot be started.
+    ChildEnded {
+        step: StepKey,
+        attempt: u32,
+        child: RunId,
+        result: Result<Payload, Failure>,
+    },
+    /// A child is there.
+    ChildStarted {
+        step: StepKey,
+        attempt: u32,
+        child: RunId,
     },
     Signal {
         event: String,

@@ -40,6 +40,8 @@ impl Keyed {
             | Input::Result { .. }
             | Input::TaskLost { .. }
             | Input::Timer { .. }
+            | Input::ChildEnded { .. }
+            | Input::ChildStarted { .. }
             | Input::Fail { .. }
             | Input::Settle => None,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::decide;
 use crate::evaluate::Evaluate;
-use crate::event::{Entry, Kind};
+use crate::event::{Dispatch, Entry, Event, Kind};
 use crate::ids::RunId;
 use crate::limits;
 use crate::state::State;
@@ -20,7 +20,8 @@ use crate::workflow::Workflow;
 /// 3. An ended run changes no more, but for the retry of a failed one.
 /// 4. It fits its workflow, and what the fold believes to be ready is ready.
 /// 5. Settling it again adds nothing, unless it is paused or its last item was full.
-/// 6. No idempotency key is kept twice while it is remembered.
+/// 6. No two dispatches start the same child.
+/// 7. No idempotency key is kept twice while it is remembered.
 pub fn check(
     run: RunId,
     workflow: &Workflow,
@@ -30,6 +31,7 @@ pub fn check(
 ) -> Result<State, String> {
     let mut seen = BTreeSet::new();
     let mut completed = BTreeSet::new();
+    let mut children = BTreeSet::new();
     let mut keys = VecDeque::new();
     let mut end = None;
     for (index, entry) in journal.iter().enumerate() {
@@ -38,6 +40,11 @@ pub fn check(
         }
         if index > 0 && entry.at < journal[index - 1].at {
             return Err(format!("entry {} is earlier than the one before it", entry.seq));
+        }
+        if let Event::StepDispatched { dispatch: Dispatch::Child(child), .. } = &entry.event
+            && !children.insert(child.run)
+        {
+            return Err(format!("entry {}: the child {} is started twice", entry.seq, child.run));
         }
         if let Some(key) = &entry.key {
             if keys.contains(key) {

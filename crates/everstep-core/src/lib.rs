@@ -3,6 +3,7 @@
 //! [`decide::decide`] takes a [`workflow::Workflow`], a [`state::State`] and an [`input::Input`] and returns the
 //! journal entries that follow. Everything else in Everstep persists them, performs them or shows them.
 
+pub mod child;
 pub mod codec;
 pub mod contains;
 pub mod decide;
@@ -16,11 +17,13 @@ pub mod key;
 pub mod kinds;
 pub mod law;
 pub mod limits;
+pub mod messages;
 pub mod payload;
 pub mod planted;
 pub mod retry;
 pub mod state;
 pub mod status;
+pub mod strict;
 pub mod task;
 pub mod time;
 pub mod workflow;

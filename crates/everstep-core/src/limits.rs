@@ -14,6 +14,8 @@ pub const LOG_BYTES: usize = 64 * 1024;
 pub const EVENTS_PER_DECISION: usize = 256;
 /// Dispatches in a row that end without any result before the step fails.
 pub const CRASHES: u32 = 10;
+/// Runs above one that was started by a run that was started by a run.
+pub const CHILD_DEPTH: u32 = 32;
 /// Characters of an idempotency key.
 pub const KEY_CHARS: usize = 255;
 /// Idempotency keys of signals and controls that a run remembers.

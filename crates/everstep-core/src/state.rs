@@ -1,10 +1,13 @@
 //! A run's state: the fold of its journal, common to all styles.
 
+mod children;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::child::{Child, Children, Parent};
 use crate::event::{Dispatch, Entry, Event, Outcome};
 use crate::failure::Failure;
 use crate::graph::{Kind, Pacing, Path, Place, Progress};
@@ -29,6 +32,9 @@ pub struct State {
     pub input: Payload,
     pub output: Option<Payload>,
     pub failure: Option<Failure>,
+    /// The step that started the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// Steps that were dispatched and are not settled.
     pub(crate) open: BTreeMap<StepKey, Open>,
     /// Open steps that must be retried or dispatched again.
@@ -38,6 +44,8 @@ pub struct State {
     pub(crate) failed: BTreeMap<StepKey, u32>,
     /// How many open steps are tasks.
     pub(crate) tasks: usize,
+    #[serde(default, skip_serializing_if = "Children::are_none")]
+    pub(crate) children: Children,
     /// The keys of signals and controls that were accepted.
     #[serde(default, skip_serializing_if = "Keys::is_empty")]
     pub(crate) keys: Keys,
@@ -75,6 +83,7 @@ pub(crate) enum Doing {
         event: String,
         pattern: Payload,
     },
+    Child(Arc<Child>),
     Body,
     /// An attempt failed and another is allowed: a timer is to be set.
     Failed,
@@ -98,6 +107,8 @@ pub enum OpenWhat<'a> {
     Task,
     /// It waits for a signal.
     Wait { event: &'a str, pattern: &'a Payload, due: Option<Timestamp> },
+    /// A run that must be there. The parent that it is to be started with is [`State::parent_of`].
+    Child(&'a Child),
     /// It goes on by itself: a timer, or steps inside it.
     Other,
 }
@@ -121,11 +132,13 @@ impl State {
             input: Payload::null(),
             output: None,
             failure: None,
+            parent: None,
             open: BTreeMap::new(),
             todo: BTreeSet::new(),
             timers: BTreeSet::new(),
             failed: BTreeMap::new(),
             tasks: 0,
+            children: Children::default(),
             keys: Keys::default(),
             graph: Progress::default(),
         }
@@ -202,6 +215,7 @@ impl State {
             what: match &open.doing {
                 Doing::Task => OpenWhat::Task,
                 Doing::Wait { event, pattern } => OpenWhat::Wait { event, pattern, due: open.timer },
+                Doing::Child(child) => OpenWhat::Child(child),
                 Doing::Instant | Doing::Delay | Doing::Body | Doing::Failed | Doing::Backoff | Doing::Again => {
                     OpenWhat::Other
                 }
@@ -221,7 +235,7 @@ impl State {
             return Some(match open.doing {
                 _ if has_ended => StepStatus::Cancelled,
                 Doing::Task | Doing::Instant | Doing::Body | Doing::Failed | Doing::Again => StepStatus::Running,
-                Doing::Delay | Doing::Wait { .. } | Doing::Backoff => StepStatus::Waiting,
+                Doing::Delay | Doing::Wait { .. } | Doing::Child(_) | Doing::Backoff => StepStatus::Waiting,
             });
         }
         self.graph.step_status(workflow.graph(), step, has_ended)
@@ -229,7 +243,8 @@ impl State {
 
     /// Roughly the memory that this state takes, in bytes.
     pub fn weight(&self) -> usize {
-        1_024 + self.context_bytes() + self.graph.weight + 160 * self.open.len() + self.keys.weight()
+        let beside = self.keys.weight() + self.children.weight();
+        1_024 + self.context_bytes() + self.graph.weight + 160 * self.open.len() + beside
     }
 
     /// Bytes of JSON that the context holds.
@@ -242,6 +257,9 @@ impl State {
         let misfit = |reason: &str| Misfit { seq: entry.seq, reason: reason.to_owned() };
         if entry.seq != self.seq + 1 {
             return Err(misfit("it does not follow the entry before it"));
+        }
+        if entry.at > self.updated_at {
+            self.children.forget_left();
         }
         self.seq = entry.seq;
         self.updated_at = entry.at;
@@ -258,13 +276,14 @@ impl State {
             None => None,
         };
         match &entry.event {
-            Event::RunStarted { input } => {
+            Event::RunStarted { input, parent } => {
                 if self.phase != Phase::Pending {
                     return Err(misfit("the run was started before"));
                 }
                 self.phase = Phase::Live;
                 self.started_at = entry.at;
                 self.input = input.clone();
+                self.parent.clone_from(parent);
                 self.graph.begin(graph);
             }
             Event::ContextSet { values } => {
@@ -282,14 +301,14 @@ impl State {
             }
             Event::RunRetried => self.retried(workflow),
             Event::RunCompleted { output } => {
-                self.phase = Phase::Completed;
+                self.end(Phase::Completed);
                 self.output = Some(output.clone());
             }
             Event::RunFailed { failure, .. } => {
-                self.phase = Phase::Failed;
+                self.end(Phase::Failed);
                 self.failure = Some(failure.clone());
             }
-            Event::RunCancelled { .. } => self.phase = Phase::Cancelled,
+            Event::RunCancelled { .. } => self.end(Phase::Cancelled),
             Event::StepDispatched { .. }
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. }
@@ -314,7 +333,11 @@ impl State {
                 self.dispatched(step, *attempt, dispatch);
                 let items = match dispatch {
                     Dispatch::Body { items } => Some(items.as_slice()),
-                    Dispatch::Task | Dispatch::Instant | Dispatch::Delay { .. } | Dispatch::Wait { .. } => None,
+                    Dispatch::Task
+                    | Dispatch::Instant
+                    | Dispatch::Delay { .. }
+                    | Dispatch::Wait { .. }
+                    | Dispatch::Child(_) => None,
                 };
                 self.graph.dispatched(graph, place, items)?;
             }
@@ -373,6 +396,7 @@ impl State {
             Dispatch::Wait { event, pattern, due } => {
                 (Doing::Wait { event: event.clone(), pattern: pattern.clone() }, *due)
             }
+            Dispatch::Child(child) => (Doing::Child(Arc::clone(child)), child.due),
             Dispatch::Body { .. } => (Doing::Body, None),
         };
         let before = self.close(step);
@@ -380,6 +404,9 @@ impl State {
         // A dispatch that replaces an open task followed a crash.
         let crashes = before.filter(|open| open.doing == Doing::Task).map_or(0, |open| open.crashes + 1);
         self.tasks += usize::from(doing == Doing::Task);
+        if let Doing::Child(child) = &doing {
+            self.children.open(child);
+        }
         if let Some(due) = timer {
             self.timers.insert((due, step.clone()));
         }
@@ -390,6 +417,9 @@ impl State {
     fn close(&mut self, step: &StepKey) -> Option<Open> {
         let open = self.open.remove(step)?;
         self.tasks -= usize::from(open.doing == Doing::Task);
+        if let Doing::Child(child) = &open.doing {
+            self.children.close(child);
+        }
         if let Some(due) = open.timer {
             self.timers.remove(&(due, step.clone()));
         }
@@ -401,10 +431,11 @@ impl State {
         let mut open = self.close(step)?;
         open.failures += 1;
         open.crashes = 0;
-        let was_task = open.doing == Doing::Task;
+        self.leave_late_child(&open, failure);
+        let may_retry = matches!(open.doing, Doing::Task | Doing::Child(_));
         let policy = self.policy(workflow, place);
-        if was_task && policy.retries(open.failures, failure) {
-            open.doing = Doing::Failed;
+        if may_retry && policy.retries(open.failures, failure) {
+            (open.doing, open.timer) = (Doing::Failed, None);
             self.open.insert(step.clone(), open);
             self.todo.insert(step.clone());
             return Some(());
@@ -431,7 +462,9 @@ impl State {
         };
         let from = StepKey::from(prefix);
         for step in keys(&mut self.open.range(from.clone()..).map(|(step, _)| step)) {
-            self.close(&step);
+            if let Some(Open { doing: Doing::Child(child), .. }) = self.close(&step) {
+                self.children.leave(self.seq, &child);
+            }
         }
         for step in keys(&mut self.failed.range(from..).map(|(step, _)| step)) {
             self.failed.remove(&step);
@@ -441,6 +474,7 @@ impl State {
     fn retried(&mut self, workflow: &Workflow) {
         self.phase = Phase::Live;
         self.failure = None;
+        self.call_again();
         // Tasks that were cut off by the run's failure did not crash.
         for open in self.open.values_mut() {
             open.crashes = 0;

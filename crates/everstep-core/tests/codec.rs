@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use everstep_core::child::{Child, Parent};
 use everstep_core::codec::{self, Row, Unreadable};
 use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome};
 use everstep_core::failure::Failure;
@@ -12,13 +14,22 @@ use everstep_core::input::{Input, Reply};
 use everstep_core::key;
 use everstep_core::law;
 use everstep_core::payload::Payload;
-use everstep_core::state::State;
+use everstep_core::state::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
 use super::support::{Random, compile};
+
+fn child(version: Option<u32>, due: Option<Timestamp>) -> Arc<Child> {
+    let (run, input) = (RunId::new(Timestamp::EPOCH, 5), Payload::from(json!({"order": [1]})));
+    Arc::new(Child { run, workflow: "other".into(), version, input, waits: due.is_some(), due })
+}
+
+fn parent(waits: bool) -> Parent {
+    Parent { run: RunId::new(Timestamp::EPOCH, 6), step: "each[3].call".into(), attempt: 2, waits, depth: 4 }
+}
 
 /// Events of every kind, with every field in every shape.
 fn events() -> Vec<Event> {
@@ -30,6 +41,8 @@ fn events() -> Vec<Event> {
         Dispatch::Delay { due },
         Dispatch::Wait { event: "order.paid".into(), pattern: Payload::from(json!({"id": 7})), due: None },
         Dispatch::Wait { event: "ü".into(), pattern: Payload::from(json!({})), due: Some(due) },
+        Dispatch::Child(child(None, None)),
+        Dispatch::Child(child(Some(7), Some(due))),
         Dispatch::Body { items: vec![] },
         Dispatch::Body { items: vec![Payload::null(), Payload::from(json!([1, {"a": "b"}]))] },
     ];
@@ -41,8 +54,10 @@ fn events() -> Vec<Event> {
     ];
     let failures = [Failure::fatal("A", "no"), Failure::transient("B", "später")];
     let mut events = vec![
-        Event::RunStarted { input: Payload::from(json!({"x": 1})) },
-        Event::RunStarted { input: Payload::null() },
+        Event::RunStarted { input: Payload::from(json!({"x": 1})), parent: None },
+        Event::RunStarted { input: Payload::null(), parent: None },
+        Event::RunStarted { input: Payload::from_json("{\n}").unwrap(), parent: Some(parent(true)) },
+        Event::RunStarted { input: Payload::null(), parent: Some(parent(false)) },
         Event::StepSkipped { step: step() },
         Event::TimerSet { step: step(), attempt: 2, due },
         Event::TimerFired { step: step(), attempt: 2 },
@@ -115,6 +130,18 @@ fn a_key_stands_on_a_line_of_its_own() {
     assert_eq!(row(Event::ContextSet { values }, "k"), "{\n  \"key\": \"mine\"\n}\n{\"key\":\"k\"}");
     assert_eq!(row(Event::RunPaused { reason: None }, "k"), "null\n{\"key\":\"k\"}");
     assert_eq!(row(Event::RunResumed, "k"), "\n{\"key\":\"k\"}");
+}
+
+#[test]
+fn a_parent_stands_beside_the_input() {
+    let payload = |parent| {
+        let event = Event::RunStarted { input: Payload::from(json!({"parent": 1})), parent };
+        String::from_utf8(codec::encode(&Entry::new(1, Timestamp::EPOCH, event)).payload).unwrap()
+    };
+    assert_eq!(payload(None), r#"{"parent":1}"#);
+    let run = parent(true).run;
+    let line = format!(r#"{{"parent":{{"run":"{run}","step":"each[3].call","attempt":2,"waits":true,"depth":4}}}}"#);
+    assert_eq!(payload(Some(parent(true))), format!("{{\"parent\":1}}\n{line}"));
 }
 
 #[test]
@@ -254,4 +281,22 @@ fn journals_with_keys_are_read_for_ever() {
     ] {
         assert_eq!(key::answer(state, input, key), Some(Reply::Repeated), "{key}");
     }
+}
+
+/// Journals of a run that started others, and of one that was started.
+#[test]
+fn journals_with_children_are_read_for_ever() {
+    let states = replay("3.jsonl", "3.definition.json");
+    let statuses: Vec<_> = states.iter().map(State::status).collect();
+    assert_eq!(statuses, [Status::Waiting, Status::Completed]);
+    assert_eq!((states[0].parent.as_ref(), states[0].depth()), (None, 0));
+    let open: Vec<_> = states[0].open().collect();
+    assert!(
+        matches!(open.as_slice(), [OpenStep { attempt: 2, what: OpenWhat::Child(child), .. }]
+            if child.workflow == "pay" && child.version == Some(3) && child.waits && child.due.is_some()),
+        "{open:?}"
+    );
+    let parent = states[1].parent.as_ref().unwrap();
+    assert_eq!((parent.step.as_str(), parent.attempt, parent.waits, parent.depth), ("each[0].call", 2, true, 5));
+    assert_eq!(states[1].output.as_ref().unwrap().json(), r#"{"paid":true}"#);
 }

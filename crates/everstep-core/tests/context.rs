@@ -15,7 +15,7 @@ use super::support::{Game, compile, definition};
 
 fn play(head: &str, input: Value) -> Game {
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    game.input(Input::Start { input: Payload::from(input) });
+    game.input(Input::Start { input: Payload::from(input), parent: None });
     game
 }
 
@@ -153,7 +153,7 @@ fn the_deepest_input_is_seen_whole() {
                 work: transform {\"config\": {\"value\": \"{{item[0]}}\"}}\n\
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input}}\"}}";
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    game.input(Input::Start { input: nested(limits::JSON_DEPTH) });
+    game.input(Input::Start { input: nested(limits::JSON_DEPTH), parent: None });
     assert_eq!(game.state.status(), Status::Completed);
     let document = View::new(&game.workflow, &game.state, &Path::default()).document(true);
     assert_ne!(*document.value(), Value::Null);

@@ -24,8 +24,23 @@ macro_rules! texts {
 texts! {
     a_body_without_a_way_back_ends_at_its_last_node
     a_bodys_variable_named_as_the_item_hides_it_everywhere
+    a_cancelled_child_tells_its_parent
+    a_cancelled_run_cancels_the_child_it_waits_for
     a_cancelled_run_takes_no_more_results
     a_chain_of_twenty_runs_to_its_end
+    a_child_tells_its_parent_of_its_end
+    a_child_tells_its_parent_why_it_failed
+    a_child_that_cannot_be_started_fails_its_step
+    a_child_that_does_not_end_in_time_is_cancelled
+    a_child_that_ended_late_or_elsewhere_changes_nothing
+    a_child_that_fails_for_a_timeout_of_its_own_is_left_alone
+    a_child_that_nobody_waits_for_completes_its_step_when_it_is_there
+    a_child_that_nobody_waits_for_is_left_alone
+    a_child_that_nobody_waits_for_tells_nobody
+    a_child_that_was_broken_from_outside_tells_its_parent
+    a_childs_failure_follows_the_error_edge
+    a_childs_failure_without_an_error_edge_fails_the_run
+    a_childs_output_is_the_steps
     a_code_that_is_not_retryable_is_final
     a_condition_takes_one_path
     a_delay_of_a_day_is_allowed
@@ -36,12 +51,14 @@ texts! {
     a_dynamic_delay_is_in_milliseconds
     a_dynamic_delay_may_be_text
     a_dynamic_delay_that_is_no_number_fails
+    a_failed_child_is_tried_again_as_a_new_run
     a_failed_delay_can_be_retried
     a_failed_end_can_be_retried
     a_failed_expression_can_be_retried
     a_failed_item_can_be_retried
     a_failed_item_of_a_parallel_loop_drops_only_its_own_iteration
     a_failed_last_node_that_is_handled_gives_null
+    a_failed_run_cancels_the_child_it_waits_for
     a_failed_scope_drops_what_is_open_inside
     a_failed_step_can_be_retried
     a_failed_step_leaves_its_error_in_the_context
@@ -64,9 +81,11 @@ texts! {
     a_loop_over_null_is_empty
     a_loop_over_one_value_wraps_it
     a_loop_pauses_between_items
+    a_loop_runs_a_child_per_item
     a_loop_runs_at_the_first_live_edge_by_default
     a_loop_runs_its_body_once_per_item
     a_loop_that_fails_again_after_a_retry
+    a_loop_that_fails_cancels_the_children_in_it
     a_loop_with_too_many_items_can_be_retried
     a_loop_with_too_many_items_fails
     a_lost_task_is_dispatched_again_and_counts_no_failure
@@ -76,7 +95,9 @@ texts! {
     a_parallel_loop_pauses_between_starts
     a_paused_loop_goes_on_where_it_was
     a_paused_run_can_be_cancelled
+    a_paused_run_can_be_cancelled_with_its_child
     a_paused_run_records_results_and_dispatches_nothing
+    a_paused_run_records_the_end_of_its_child
     a_paused_run_takes_values
     a_result_by_an_unknown_handle_fails_the_step
     a_result_for_a_step_that_does_not_exist_changes_nothing
@@ -104,9 +125,11 @@ texts! {
     a_step_that_crashes_ten_times_fails
     a_steps_status_follows_what_it_does
     a_successful_step_raises_the_version_by_two
+    a_terminating_end_cancels_the_child
     a_terminating_end_cancels_what_is_open
     a_terminating_end_in_error_fails_the_run
     a_timeout_at_the_moment_of_the_signal_comes_first
+    a_timeout_that_came_while_paused_fires_at_the_resume
     a_timeout_without_an_edge_says_so
     a_wait_answered_in_time_has_no_timeout
     a_wait_ends_by_its_timeout
@@ -126,6 +149,8 @@ texts! {
     an_error_path_runs_only_the_error_end
     an_exponential_backoff_stops_at_its_maximum
     an_expression_that_fails_is_the_steps_failure
+    an_input_that_cannot_be_resolved_starts_no_child
+    an_item_that_is_given_up_cancels_its_children
     an_iterations_variable_hides_the_outer_one
     an_or_entry_with_an_inner_edge_runs_once
     an_or_join_runs_at_the_first_branch

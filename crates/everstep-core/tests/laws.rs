@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use everstep_core::child::Parent;
 use everstep_core::decide::decide;
 use everstep_core::event::{Dispatch, Entry, Event, Outcome};
 use everstep_core::failure::Failure;
-use everstep_core::ids::StepKey;
+use everstep_core::ids::{RunId, StepKey};
 use everstep_core::input::{Input, Reply};
 use everstep_core::key;
 use everstep_core::payload::Payload;
@@ -19,7 +20,7 @@ use super::support::{Game, Plan, Random, compile, definition, often, timed};
 #[test]
 fn random_runs_keep_the_laws_and_reach_an_end() {
     let mut seen = BTreeMap::<Status, usize>::new();
-    let mut repeated = 0;
+    let (mut repeated, mut cancelled, mut ended) = (0, 0, 0);
     for seed in 0..often(250) {
         let mut random = Random::new(seed);
         let plan = Plan::random(&mut random);
@@ -29,7 +30,12 @@ fn random_runs_keep_the_laws_and_reach_an_end() {
         check_joins(&plan, &player.game, seed);
         *seen.entry(player.game.state.status()).or_default() += 1;
         repeated += player.repeated;
+        for (_, message) in &player.game.told {
+            let is_cancel = matches!(message, Input::Cancel { .. });
+            (cancelled, ended) = (cancelled + usize::from(is_cancel), ended + usize::from(!is_cancel));
+        }
     }
+    assert!(cancelled > 20 && ended > 20, "{cancelled} children were cancelled, {ended} parents were told");
     assert!(repeated > 20, "{repeated}");
     for status in [Status::Completed, Status::Failed, Status::Cancelled] {
         assert!(seen.get(&status).is_some_and(|count| *count > 5), "{seen:?}");
@@ -83,7 +89,11 @@ impl Player {
     }
 
     fn play(&mut self) {
-        self.game.input(Input::Start { input: Payload::from(json!({"n": self.random.below(10)})) });
+        let run = RunId::new(Game::BEGIN, 99);
+        let waits = self.random.chance(70);
+        let parent = Parent { run, step: "call".into(), attempt: 1, waits, depth: 1 };
+        let parent = self.random.chance(30).then_some(parent);
+        self.game.input(Input::Start { input: Payload::from(json!({"n": self.random.below(10)})), parent });
         for _ in 0..self.random.below(120) {
             let input = self.news();
             self.input(input);
@@ -107,6 +117,28 @@ impl Player {
         self.random.pick(&self.tasks).clone()
     }
 
+    fn open_child(&mut self) -> Option<(StepKey, u32, RunId)> {
+        let open = self.game.state.open().filter_map(|open| match open.what {
+            OpenWhat::Child(child) => Some((open.step.clone(), open.attempt, child.run)),
+            _ => None,
+        });
+        let open: Vec<_> = open.collect();
+        if open.is_empty() { None } else { Some(self.random.pick(&open).clone()) }
+    }
+
+    /// News of a child that is open, or was once, or is somebody else's.
+    fn news_of_a_child(&mut self) -> Input {
+        let all = self.game.family.all();
+        let any = if all.is_empty() || self.random.chance(70) { None } else { Some(self.random.pick(&all).clone()) };
+        let Some((step, attempt, child)) = any.or_else(|| self.open_child()) else { return Input::Settle };
+        let child = if self.random.chance(5) { self.game.state.run } else { child };
+        if self.random.chance(30) {
+            return Input::ChildStarted { step, attempt, child };
+        }
+        let result = self.result().map(|outcome| outcome.output);
+        Input::ChildEnded { step, attempt, child, result }
+    }
+
     fn result(&mut self) -> Result<Outcome, Failure> {
         match self.random.below(10) {
             0..=5 => Ok(Outcome::of(json!({"n": self.random.below(3), "v1": self.random.chance(50)}))),
@@ -118,7 +150,8 @@ impl Player {
 
     fn news(&mut self) -> Input {
         match self.random.below(100) {
-            0..=44 => match self.open_task() {
+            0..=9 => self.news_of_a_child(),
+            10..=44 => match self.open_task() {
                 Some((step, attempt)) => Input::Result { step, attempt, result: self.result(), logs: vec![] },
                 None => Input::Settle,
             },
@@ -168,6 +201,11 @@ impl Player {
             }
             if let Some((step, attempt)) = self.open_task() {
                 self.game.input(Input::Result { step, attempt, result: Ok(Outcome::default()), logs: vec![] });
+                continue;
+            }
+            if let Some((step, attempt, child)) = self.open_child() {
+                self.game.input(Input::ChildStarted { step: step.clone(), attempt, child });
+                self.game.input(Input::ChildEnded { step, attempt, child, result: Ok(Payload::null()) });
                 continue;
             }
             self.game.input(Input::Signal { event: "go".into(), payload: Payload::from(json!({"x": 1})) });
@@ -271,7 +309,7 @@ fn every_shape_of_graph_was_played() {
             kinds.insert(node["type"].as_str().unwrap().to_owned());
         }
     }
-    let known = ["condition", "delay", "end", "loop", "noop", "scope", "start", "transform", "wait"];
+    let known = ["condition", "delay", "end", "loop", "noop", "scope", "start", "transform", "wait", "workflow"];
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), known);
 }
 
@@ -279,7 +317,7 @@ fn every_shape_of_graph_was_played() {
 fn a_thousand_branches_join_once_in_any_order() {
     let fan: String = (0..1_000).map(|i| format!("start -> n{i} -> join\n")).collect();
     let mut game = Game::new(compile(&definition(&(fan + "join -> end"))).unwrap());
-    game.input(Input::Start { input: Payload::null() });
+    game.input(Input::Start { input: Payload::null(), parent: None });
     let mut random = Random::new(1);
     let mut left: Vec<_> = (0..1_000).collect();
     while !left.is_empty() {
@@ -318,7 +356,7 @@ fn a_join_runs_once_in_every_order() {
     assert_eq!(orders.len(), 24);
     for order in orders {
         let mut game = Game::new(compile(&definition(head)).unwrap());
-        game.input(Input::Start { input: Payload::null() });
+        game.input(Input::Start { input: Payload::null(), parent: None });
         for step in order.iter().chain(["c", "e", "f"].iter()) {
             for _ in 0..2 {
                 let result = Ok(Outcome::default());
@@ -337,7 +375,7 @@ fn a_loop_of_a_hundred_thousand_pure_iterations_completes() {
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input.items}}\", \"maxIterations\": 100000}}";
     let workflow = compile(&definition(head)).unwrap();
     let mut game = Game::new(workflow);
-    let input = Input::Start { input: Payload::from(json!({"items": vec![0; 100_000]})) };
+    let input = Input::Start { input: Payload::from(json!({"items": vec![0; 100_000]})), parent: None };
     let (items, time) = timed(|| {
         let mut decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
         let mut items = 1;
@@ -360,7 +398,7 @@ fn a_decision_costs_the_same_early_and_late() {
                 a: noop {\"outputVariable\": \"x\"}\n\
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input.items}}\", \"maxIterations\": 100000}}";
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    let input = Input::Start { input: Payload::from(json!({"items": vec![0; 20_000]})) };
+    let input = Input::Start { input: Payload::from(json!({"items": vec![0; 20_000]})), parent: None };
     decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
     let mut iteration = 0;
     let mut run = |count: usize| {

@@ -1,6 +1,7 @@
-//! The core, proved: decision texts, conditions, tasks, context, keys, validation, laws and the codec.
+//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, laws and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
+mod children;
 mod codec;
 mod conditions;
 mod context;

@@ -1,10 +1,12 @@
 //! What nobody would write: nothing of it may panic, hang or be taken for something else.
 
+use everstep_core::child::{Child, Parent};
 use everstep_core::decide::decide;
 use everstep_core::event::{Dispatch, Entry, Event, Outcome};
 use everstep_core::failure::Failure;
-use everstep_core::ids::StepKey;
+use everstep_core::ids::{RunId, StepKey};
 use everstep_core::input::Input;
+use everstep_core::messages::messages;
 use everstep_core::payload::Payload;
 use everstep_core::state::{OpenWhat, State};
 use serde_json::{Map, Value, json};
@@ -31,6 +33,9 @@ const WORDS: &[&str] = &[
     "wait",
     "condition",
     "transform",
+    "workflow",
+    "version",
+    "input",
     "noop",
     "javascript",
     "branches",
@@ -198,7 +203,7 @@ fn a_graph_of_any_edges_is_refused_or_runs() {
 }
 
 fn run_to_an_end(game: &mut Game, definition: &Value) {
-    game.input(Input::Start { input: Payload::from(json!({"n": 7})) });
+    game.input(Input::Start { input: Payload::from(json!({"n": 7})), parent: None });
     for _ in 0..2_000 {
         if game.state.has_ended() {
             return;
@@ -222,6 +227,10 @@ fn run_to_an_end(game: &mut Game, definition: &Value) {
             .collect();
         for (event, payload) in waits {
             game.input(Input::Signal { event, payload });
+        }
+        for (step, attempt, child) in game.family.all() {
+            game.input(Input::ChildStarted { step: step.clone(), attempt, child });
+            game.input(Input::ChildEnded { step, attempt, child, result: Ok(Payload::null()) });
         }
         if let Some(due) = game.state.next_due() {
             game.now = game.now.max(due);
@@ -253,18 +262,30 @@ fn wild_key(random: &mut Random, keys: &[StepKey]) -> StepKey {
     .into()
 }
 
+fn child(random: &mut Random) -> RunId {
+    RunId::new(Game::BEGIN, random.below(3) as u128)
+}
+
 fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
     let step = wild_key(random, keys);
     let attempt = random.below(4) as u32;
     let due = Game::BEGIN;
     match random.below(16) {
-        0 => Event::RunStarted { input: Payload::null() },
+        0 => {
+            let parent = Parent { run: child(random), step: step.clone(), attempt, waits: true, depth: attempt };
+            Event::RunStarted { input: Payload::null(), parent: random.chance(50).then_some(parent) }
+        }
         1..=3 => {
-            let dispatch = match random.below(5) {
+            let dispatch = match random.below(6) {
                 0 => Dispatch::Task,
                 1 => Dispatch::Instant,
                 2 => Dispatch::Delay { due },
-                3 => Dispatch::Wait { event: "go".into(), pattern: Payload::null(), due: Some(due) },
+                3 => {
+                    let (run, waits) = (child(random), random.chance(70));
+                    let (input, due) = (Payload::null(), random.chance(50).then_some(due));
+                    Dispatch::Child(Child { run, workflow: "other".into(), version: None, input, waits, due }.into())
+                }
+                4 => Dispatch::Wait { event: "go".into(), pattern: Payload::null(), due: Some(due) },
                 _ => Dispatch::Body { items: vec![Payload::null(); random.below(3)] },
             };
             Event::StepDispatched { step, attempt, dispatch }
@@ -297,7 +318,8 @@ fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
 /// the run can be decided.
 #[test]
 fn a_damaged_journal_is_refused_or_decided() {
-    let head = "start -> loop -loop-> a -> b\nloop -loop-> scope -body-> c\nloop -done-> wait -> delay -> end\n\
+    let head = "start -> loop -loop-> a -> b\nloop -loop-> scope -body-> c\nscope -body-> call\n\
+                loop -done-> wait -> delay -> call2 -> end\n\
                 loop: loop {\"config\": {\"sourceVariable\": [1, 2], \"concurrency\": 2, \"delayBetweenItems\": 10}}";
     let workflow = compile(&definition(head)).unwrap();
     let mut sound = Game::new(compile(&definition(head)).unwrap());
@@ -336,14 +358,19 @@ fn decide_on(mut state: State, workflow: &everstep_core::workflow::Workflow, ran
     for _ in 0..6 {
         let step = wild_key(random, keys);
         let attempt = random.below(4) as u32;
-        let input = match random.below(10) {
-            0 => Input::Start { input: Payload::null() },
+        let input = match random.below(12) {
+            0 => Input::Start { input: Payload::null(), parent: None },
             1..=3 => Input::Result { step, attempt, result: Ok(Outcome::default()), logs: vec![] },
             4 => Input::Result { step, attempt, result: Err(Failure::transient("A", "")), logs: vec![] },
             5 => Input::TaskLost { step, attempt },
             6 => Input::Timer { step, attempt },
             7 => Input::Signal { event: "go".into(), payload: Payload::null() },
             8 => Input::Retry,
+            9 => Input::ChildStarted { step, attempt, child: child(random) },
+            10 => {
+                let result = if random.chance(50) { Ok(Payload::null()) } else { Err(Failure::transient("A", "")) };
+                Input::ChildEnded { step, attempt, child: child(random), result }
+            }
             _ => Input::Resume,
         };
         let key = random.chance(20).then_some("k");
@@ -354,6 +381,7 @@ fn decide_on(mut state: State, workflow: &everstep_core::workflow::Workflow, ran
             }
             decision = decide(workflow, &mut state, Input::Settle, None, Game::BEGIN, &evaluate);
         }
+        messages(&state, &decision.entries);
         assert!(!decision.has_more, "{state:?}");
     }
 }

@@ -143,7 +143,7 @@ impl Claimer {
             let arrivals = self.world.store.inbox(self.node, after, BATCH).await?;
             let is_last = arrivals.len() < BATCH;
             after = arrivals.last().map(|arrival| arrival.id).or(after);
-            self.hand_over(arrivals);
+            self.hand_over(&arrivals);
             if is_last {
                 return Ok(());
             }
@@ -151,16 +151,10 @@ impl Claimer {
     }
 
     /// Gives inbox rows to the shards of their runs. A shard knows the rows it has already.
-    pub(crate) fn hand_over(&self, arrivals: Vec<Arrival>) {
+    pub(crate) fn hand_over(&self, arrivals: &[Arrival]) {
         for arrival in arrivals {
-            match serde_json::from_slice(&arrival.input) {
-                Ok(input) => {
-                    let mail = Mail::arrived(arrival.id, input);
-                    let shard = &self.shards[shard_of(arrival.run, self.shards.len())];
-                    let _ = shard.send(ToShard::Mail(arrival.run, mail));
-                }
-                Err(error) => tracing::error!(run = %arrival.run, %error, "an inbox row cannot be read"),
-            }
+            let Some(mail) = Mail::read(arrival) else { continue };
+            let _ = self.shards[shard_of(arrival.run, self.shards.len())].send(ToShard::Mail(arrival.run, mail));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::limits;
-use everstep_core::payload::Payload;
+use everstep_core::payload::{self, Payload};
 use everstep_core::state::State;
 use everstep_store::{NewRun, RunRow};
 use futures_util::future::{self, Either};
@@ -154,6 +154,11 @@ impl Engine {
         self.0.member().shared.is_fenced.load(Ordering::Relaxed)
     }
 
+    /// How many items were refused because another node had written, or owned, their run.
+    pub fn conflicts(&self) -> u64 {
+        self.0.member().shared.conflicts.load(Ordering::Relaxed)
+    }
+
     /// Whether this node's heartbeats come through, so that it may dispatch tasks.
     pub fn is_in_touch(&self) -> bool {
         self.0.member().shared.may_dispatch(&self.0.world.clock)
@@ -185,6 +190,8 @@ impl Engine {
             workflow: Arc::clone(&version.workflow),
             new,
             input: start.input,
+            parent: None,
+            arrivals: Vec::new(),
             reply,
         };
         self.0.member().tell(run, ToShard::Start(Box::new(request)))?;
@@ -368,23 +375,26 @@ async fn stay(inner: Weak<Inner>) {
 }
 
 fn check_start(start: &NewStart) -> Result<(), Error> {
-    if start.input.size() > limits::PAYLOAD_BYTES {
-        return Err(Error::Invalid(format!(
-            "the input is {} bytes; at most {} are taken",
-            start.input.size(),
-            limits::PAYLOAD_BYTES
-        )));
-    }
-    if everstep_core::payload::depth(start.input.json()) > limits::JSON_DEPTH {
-        return Err(Error::Invalid(format!("the input is nested deeper than {} levels", limits::JSON_DEPTH)));
-    }
-    if everstep_core::payload::has_nul(start.input.json()) {
-        return Err(Error::Invalid("the input holds a NUL character, which no database stores as text".to_owned()));
-    }
+    check_input(&start.input)?;
     if let Some((_, key)) = &start.key
         && (key.is_empty() || key.chars().count() > limits::KEY_CHARS)
     {
         return Err(Error::Invalid(format!("an idempotency key has 1 to {} characters", limits::KEY_CHARS)));
+    }
+    Ok(())
+}
+
+/// Whether a run can be started with an input.
+pub(crate) fn check_input(input: &Payload) -> Result<(), Error> {
+    if input.size() > limits::PAYLOAD_BYTES {
+        let (size, most) = (input.size(), limits::PAYLOAD_BYTES);
+        return Err(Error::Invalid(format!("the input is {size} bytes; at most {most} are taken")));
+    }
+    if payload::depth(input.json()) > limits::JSON_DEPTH {
+        return Err(Error::Invalid(format!("the input is nested deeper than {} levels", limits::JSON_DEPTH)));
+    }
+    if payload::has_nul(input.json()) {
+        return Err(Error::Invalid("the input holds a NUL character, which no database stores as text".to_owned()));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::key;
 use everstep_core::limits;
-use everstep_core::state::{OpenWhat, State};
+use everstep_core::state::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -114,6 +114,10 @@ pub(crate) struct Held {
     pub(crate) status: Status,
     /// Waits that have a row.
     pub(crate) waits: BTreeSet<StepKey>,
+    /// Children that somebody is starting, or has started.
+    pub(crate) called: BTreeSet<RunId>,
+    /// Children that are known to be there.
+    pub(crate) born: BTreeSet<RunId>,
     /// The time under which the shard will look at this run again.
     pub(crate) timer: Option<Timestamp>,
     pub(crate) snapshot_seq: u64,
@@ -132,6 +136,7 @@ pub(crate) struct Flight {
     pub(crate) answered: Vec<(Mail, Reply)>,
     pub(crate) start: Option<oneshot::Sender<Result<Started, Error>>>,
     pub(crate) dispatched: Vec<(StepKey, u32)>,
+    pub(crate) has_messages: bool,
     pub(crate) first_seq: u64,
     pub(crate) becomes: Becomes,
     pub(crate) status: Status,
@@ -165,6 +170,8 @@ impl Held {
             performing: Performing::default(),
             status: Status::Pending,
             waits: BTreeSet::new(),
+            called: BTreeSet::new(),
+            born: BTreeSet::new(),
             timer: None,
             snapshot_seq: 0,
             conflict: None,
@@ -213,8 +220,14 @@ impl Held {
                 mail.answer(Err(Error::RunNotFound(self.state.run)));
                 continue;
             }
-            if let Input::Result { step, attempt, .. } = &mail.input {
-                self.performing.finish(step, *attempt);
+            match &mail.input {
+                Input::Result { step, attempt, .. } => self.performing.finish(step, *attempt),
+                Input::ChildStarted { child, .. } => _ = self.born.insert(*child),
+                Input::ChildEnded { child, .. } => {
+                    self.born.remove(child);
+                    self.called.remove(child);
+                }
+                _ => {}
             }
             // What was accepted before has changed the version itself.
             let known = mail.key.as_deref().and_then(|key| key::answer(&self.state, &mail.input, key));
@@ -272,7 +285,7 @@ impl Held {
         }
         // While a run is paused its lost tasks stay lost: only what is really performed keeps it here.
         let is_busy = if self.state.is_paused() { !self.performing.is_empty() } else { self.state.has_open_tasks() };
-        if self.has_more || is_busy || !self.mailbox.is_empty() {
+        if self.has_more || is_busy || !self.mailbox.is_empty() || self.has_unborn_children() {
             return Becomes::Owned;
         }
         let due = self.state.next_due().unwrap_or(Timestamp::NEVER);
@@ -286,6 +299,14 @@ impl Held {
             && self.mailbox.is_empty()
             && !self.has_more
             && !self.state.has_open_tasks()
+            && !self.has_unborn_children()
+    }
+
+    /// Whether a child is not known to be there.
+    fn has_unborn_children(&self) -> bool {
+        let is_unborn =
+            |open: OpenStep<'_>| matches!(open.what, OpenWhat::Child(child) if !self.born.contains(&child.run));
+        self.state.has_open_children() && !self.state.is_paused() && self.state.open().any(is_unborn)
     }
 }
 

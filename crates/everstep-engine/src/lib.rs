@@ -7,6 +7,7 @@
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
+mod children;
 mod claim;
 mod clock;
 mod commit;

@@ -96,10 +96,10 @@ impl Shard {
             Ok(held) => held,
             Err(failure) => return self.pause_unreadable(loaded, loading, failure),
         };
-        self.hold(run, held, loading, loaded);
+        self.hold(run, held, loading, &loaded);
     }
 
-    pub(crate) fn hold(&mut self, run: RunId, mut held: Held, loading: Loading, loaded: Loaded) {
+    pub(crate) fn hold(&mut self, run: RunId, mut held: Held, loading: Loading, loaded: &Loaded) {
         let is_owned = held.tenure == Tenure::Owned;
         held.place = is_owned.then(|| loading.place.unwrap_or_else(|| self.place()));
         held.performing = loading.performing;
@@ -111,12 +111,7 @@ impl Shard {
         }
         // The inbox as it was read counts. A row that came by mail and is not there was answered, or came later.
         let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
-        for arrival in loaded.inbox {
-            match serde_json::from_slice(&arrival.input) {
-                Ok(input) => held.mailbox.push_back(Mail::arrived(arrival.id, input)),
-                Err(error) => tracing::error!(%run, %error, "an inbox row cannot be read"),
-            }
-        }
+        held.mailbox.extend(loaded.inbox.iter().filter_map(Mail::read));
         for mail in loading.mailbox {
             match mail.inbox {
                 None => held.mailbox.push_back(mail),
@@ -132,6 +127,9 @@ impl Shard {
         }
         self.runs.insert(run, Slot::Held(Box::new(held)));
         self.set_timer(run);
+        if is_owned {
+            self.see_to_children(run);
+        }
         self.advance(run);
     }
 

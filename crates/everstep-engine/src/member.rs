@@ -52,6 +52,7 @@ impl Member {
                 node,
                 index,
                 me: shards[index].clone(),
+                shards: shards.clone(),
                 messages,
                 committer: committer.clone(),
                 claimer: claimer.clone(),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use everstep_core::child::Parent;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
@@ -12,7 +13,7 @@ use everstep_core::payload::Payload;
 use everstep_core::state::State;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Gate, InboxId, Item, Loaded, NewRun, NodeRow, Outcome};
+use everstep_store::{Arrival, Gate, InboxId, Item, Loaded, NewRun, NodeRow, Outcome};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::clock::NodeClock;
@@ -57,6 +58,10 @@ pub(crate) struct StartRequest {
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) new: NewRun,
     pub(crate) input: Payload,
+    /// The step that starts it.
+    pub(crate) parent: Option<Parent>,
+    /// Inbox rows that were there before it.
+    pub(crate) arrivals: Vec<Arrival>,
     pub(crate) reply: oneshot::Sender<Result<Started, Error>>,
 }
 
@@ -82,6 +87,17 @@ impl Mail {
     /// An input that came by the inbox.
     pub(crate) fn arrived(id: InboxId, input: Input) -> Self {
         Self { inbox: Some(id), ..Self::of(input) }
+    }
+
+    /// An inbox row as it was written. One that cannot be read waits for a build that can.
+    pub(crate) fn read(arrival: &Arrival) -> Option<Self> {
+        match serde_json::from_slice(&arrival.input) {
+            Ok(input) => Some(Self::arrived(arrival.id, input)),
+            Err(error) => {
+                tracing::error!(run = %arrival.run, %error, "an inbox row cannot be read");
+                None
+            }
+        }
     }
 
     pub(crate) fn answer(self, answer: Result<Reply, Error>) {
@@ -144,6 +160,8 @@ pub(crate) struct Shared {
     pub(crate) queued: AtomicUsize,
     /// Says that many proposals wait.
     pub(crate) crowd: Notify,
+    /// Items that were refused because another had written, or owned, their run.
+    pub(crate) conflicts: AtomicU64,
     /// Whether due runs wait for room.
     pub(crate) has_backlog: AtomicBool,
     pub(crate) is_stopping: AtomicBool,

@@ -1,6 +1,7 @@
 //! What becomes of an item: applied, refused, in conflict, or lost.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::Ordering;
 
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{NodeId, RunId};
@@ -26,6 +27,9 @@ impl Shard {
         }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let Some(flight) = held.flight.take() else { return };
+        if let Verdict::Stored(Outcome::Conflict | Outcome::Lost) = verdict {
+            self.shared.conflicts.fetch_add(1, Ordering::Relaxed);
+        }
         match verdict {
             Verdict::Stored(Outcome::Applied(sent)) => {
                 self.tell_addressees(&sent);
@@ -33,7 +37,9 @@ impl Shard {
             }
             // Whom its messages went to is not known any more.
             Verdict::Stored(Outcome::Duplicate) => {
-                self.hint_inbox(None);
+                if flight.has_messages {
+                    self.hint_inbox(None);
+                }
                 self.applied(run, flight);
             }
             Verdict::Stored(Outcome::Exists(winner)) => {
@@ -87,6 +93,9 @@ impl Shard {
             mail.answer(Ok(reply));
         }
         self.dispatch(run, &flight.dispatched);
+        if is_owned {
+            self.see_to_children(run);
+        }
         self.tell_watchers(run);
         if let Becomes::Parked(due) = flight.becomes {
             self.parked(run, due);

@@ -2,11 +2,13 @@
 
 use everstep_core::codec;
 use everstep_core::event::{Dispatch, Entry, Event};
-use everstep_core::ids::{CommitId, NodeId};
+use everstep_core::ids::{CommitId, NodeId, RunId};
+use everstep_core::input::Input;
+use everstep_core::messages;
 use everstep_core::state::OpenWhat;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Change, Gate, Item, NewEntry, NewRun, Projection, Wait};
+use everstep_store::{Change, Gate, Item, Message, NewEntry, NewRun, Projection, Wait};
 
 use crate::held::{Becomes, Decided, Flight, Held, Tenure};
 
@@ -53,8 +55,11 @@ pub(crate) fn propose(
             NewEntry { seq: entry.seq, at: entry.at, row }
         })
         .collect();
+    let messages: Vec<_> = messages::messages(&held.state, &entries).into_iter().map(message).collect();
+    bytes += messages.iter().map(|message| ENTRY_BYTES + message.input.len()).sum::<usize>();
     let flight = Flight {
         dispatched,
+        has_messages: !messages.is_empty(),
         first_seq: rows.first().map_or(0, |entry| entry.seq),
         becomes,
         status,
@@ -70,9 +75,13 @@ pub(crate) fn propose(
         projection,
         waits,
         taken: flight.answered.iter().filter_map(|(mail, _)| mail.inbox).collect(),
-        messages: Vec::new(),
+        messages,
     };
     (item, bytes, flight)
+}
+
+fn message((to, input): (RunId, Input)) -> Message {
+    Message { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }
 }
 
 fn project(held: &Held, status: Status, becomes: Becomes, writer: &Writer) -> Projection {

@@ -45,6 +45,7 @@ pub(crate) struct Shard {
     pub(crate) node: NodeId,
     pub(crate) index: usize,
     pub(crate) me: ShardSender,
+    pub(crate) shards: Vec<ShardSender>,
     pub(crate) messages: mpsc::UnboundedReceiver<ToShard>,
     pub(crate) committer: mpsc::UnboundedSender<Proposal>,
     pub(crate) claimer: mpsc::UnboundedSender<ToClaimer>,
@@ -142,17 +143,18 @@ impl Shard {
 
     /// Starts a run: owned by this node if it has room, else left for whoever claims it.
     pub(crate) fn start(&mut self, request: StartRequest) {
-        let StartRequest { run, workspace, workflow, new, input, reply } = request;
+        let StartRequest { run, workspace, workflow, new, input, parent, arrivals, reply } = request;
         if self.shared.is_stopping() {
             let _ = reply.send(Err(Error::Stopping));
             return;
         }
         let now = self.world.clock.now();
         let mut held = Held::new(workspace, workflow, run);
-        let input = Input::Start { input };
+        let input = Input::Start { input, parent };
         let has_room = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
         let (decided, becomes) = if has_room {
             held.mailbox.push_back(Mail::of(input));
+            held.mailbox.extend(arrivals.iter().filter_map(Mail::read));
             let decided = held.decide_all(now, &*self.world.evaluate);
             let becomes = held.becomes(now, self.options.park_after);
             (decided, becomes)
@@ -201,8 +203,8 @@ impl Shard {
                     self.advance(run);
                 }
             }
-            // A result of a run that has left memory is late: nobody waits for it.
-            None if matches!(mail.input, Input::Result { .. }) => {}
+            // A result of a run that has left memory is late: nobody waits for it. Its children it finds anew.
+            None if mail.inbox.is_none() && is_own_result(&mail.input) => {}
             None => self.load(run, Loading { mailbox: VecDeque::from([mail]), ..Loading::default() }),
         }
     }
@@ -295,6 +297,11 @@ impl Shard {
             self.dispatcher.submit(Job { task, abort: registration, reply: self.me.clone() });
         }
     }
+}
+
+/// Whether an input is the answer to something that a run in memory has asked for.
+fn is_own_result(input: &Input) -> bool {
+    matches!(input, Input::Result { .. } | Input::ChildStarted { .. } | Input::ChildEnded { .. })
 }
 
 /// Whether an inbox row waits in a mailbox, or is being answered.

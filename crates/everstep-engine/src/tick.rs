@@ -111,7 +111,7 @@ impl Ticker {
         shared.has_backlog.store(claimed == room, Ordering::SeqCst);
         let last = tick.arrivals.last().map(|arrival| arrival.id);
         let is_full = tick.arrivals.len() == BATCH;
-        self.claimer.hand_over(tick.arrivals);
+        self.claimer.hand_over(&tick.arrivals);
         let mut has_fenced = false;
         for (peer, lease_until) in self.sightings.see(*node, &tick.nodes, received) {
             if world.store.fence(peer, lease_until).await? {

@@ -1,11 +1,15 @@
 //! Measures the commit of a step: items of two entries, no run row.
 //!
-//! `cargo run --release -p everstep-store --example commit_rate [folder]`
+//! `cargo run --release -p everstep-store --example commit_rate [folder | postgres://…]`
+//!
+//! A PostgreSQL database is measured with one committer and with two, which share what is in flight.
 
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use everstep_core::codec::Row;
 use everstep_core::event::Kind;
@@ -13,12 +17,67 @@ use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_store::postgres::{self, PostgresStore};
 use everstep_store::sqlite::{Database, Options, SqliteStore};
 use everstep_store::{Gate, Item, NewEntry, NewRun, Outcome, Projection, Store};
 
 const SAMPLE: Duration = Duration::from_secs(3);
 
 fn main() {
+    let place = std::env::args().nth(1);
+    match place.filter(|place| place.starts_with("postgres")) {
+        Some(url) => measure_postgres(&url),
+        None => measure_sqlite(),
+    }
+}
+
+fn measure_postgres(url: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
+    let pooled = std::env::var_os("EVERSTEP_DATABASE_POOLED").is_some();
+    let options = postgres::Options { pooled, ..postgres::Options::default() };
+    let store = runtime.block_on(PostgresStore::open(url, &options)).expect("the store opens");
+    let store = Arc::new(store);
+    for (in_flight, committers) in [(1, 1), (64, 1), (256, 1), (256, 2)] {
+        let (rate, median) = runtime.block_on(measure_committers(&store, in_flight, committers));
+        println!(
+            "{in_flight:>3} in flight, {committers} committers: {rate:>9.0} entries/s, median {median:?} per commit"
+        );
+    }
+}
+
+/// Commits with several committers at once, each with its share of what is in flight.
+async fn measure_committers(store: &Arc<PostgresStore>, in_flight: usize, committers: usize) -> (f64, Duration) {
+    let loads = (0..committers).map(|_| Load::new(in_flight / committers));
+    let tasks: Vec<_> = loads
+        .map(|mut load| {
+            let store = Arc::clone(store);
+            tokio::spawn(async move {
+                store.join(load.node, Duration::from_secs(60), None).await.expect("the node joins");
+                let mut times = Times::default();
+                while !times.are_enough() {
+                    let items = load.next();
+                    let started = Instant::now();
+                    let outcomes = store.commit(load.node, &items).await.expect("the batch is written");
+                    times.add(&items, started.elapsed());
+                    check(&outcomes);
+                }
+                times
+            })
+        })
+        .collect();
+    let mut all = Times::default();
+    for task in tasks {
+        let times = task.await.expect("a committer ends");
+        all.entries += times.entries;
+        all.spent += times.spent;
+        all.samples.extend(times.samples);
+    }
+    // They commit side by side, so that their time counts once.
+    all.spent /= u32::try_from(committers).expect("a small number");
+    all.figures()
+}
+
+fn measure_sqlite() {
     let folder = std::env::args().nth(1).map_or_else(|| std::env::temp_dir().join("commit_rate"), PathBuf::from);
     for batch in [1, 64, 256] {
         let (rate, median) = fresh(&folder, |folder| measure_database(folder, batch));
@@ -78,20 +137,28 @@ struct Load {
     node: NodeId,
     runs: Vec<(RunId, u64)>,
     made: u128,
+    first: u128,
 }
 
 impl Load {
     fn new(batch: usize) -> Self {
-        let node = NodeId::new(Timestamp::from_millis(1), 1);
-        Self { node, runs: vec![(RunId::new(Timestamp::EPOCH, 0), 0); batch], made: 0 }
+        static LOADS: AtomicU64 = AtomicU64::new(0);
+        let number = u128::from(LOADS.fetch_add(1, Ordering::Relaxed));
+        let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
+        let node = NodeId::new(Timestamp::EPOCH.plus(began), number);
+        // Ids of two loads never meet.
+        let made = (u128::from(began.as_secs()) * 64 + number) << 40;
+        Self { node, runs: vec![(RunId::new(Timestamp::EPOCH, 0), 0); batch], made, first: made }
     }
 
     fn next(&mut self) -> Vec<Item> {
-        let Self { node, runs, made } = self;
+        let Self { node, runs, made, first } = self;
         let mut items = Vec::with_capacity(runs.len());
         for (run, seq) in runs {
             *made += 1;
-            let now = Timestamp::from_millis(1_790_000_000_000 + i64::try_from(*made / 100).expect("a small number"));
+            let now = Timestamp::from_millis(
+                1_790_000_000_000 + i64::try_from((*made - *first) / 100).expect("a small number"),
+            );
             let random = made.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
             let commit = CommitId::new(now, random);
             if *seq == 0 || *seq > 20 {

@@ -2,7 +2,7 @@
 
 use everstep_core::ids::NodeId;
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -21,6 +21,9 @@ pub enum Error {
     /// Another process holds the data folder.
     #[error("{0}")]
     Locked(String),
+    /// The database cannot be used as it is, or as we were told to use it. The message says what to do.
+    #[error("{0}")]
+    Unusable(String),
     /// What is stored cannot be read by this build.
     #[error("the database holds something unreadable: {0}")]
     Corrupt(String),

@@ -5,6 +5,10 @@
 
 mod error;
 mod item;
+mod journal;
+mod numbers;
+mod pack;
+pub mod postgres;
 mod rows;
 pub mod sqlite;
 mod store;

@@ -34,6 +34,8 @@ pub struct RunRow {
     pub is_test: bool,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+    /// The last seq of its journal: the run's own version. Read at the same moment.
+    pub seq: u64,
 }
 
 /// A run's row as lists show it: without input and output.
@@ -184,12 +186,32 @@ pub struct RunFilter {
     pub until: Option<Timestamp>,
 }
 
+impl RunFilter {
+    /// The place before which a page's first run stands: after the last page, and before the filter's end.
+    pub(crate) fn begin(&self, after: Option<(Timestamp, RunId)>) -> (i64, Uuid) {
+        let after = after.map(|(created_at, run)| (created_at.micros(), run.uuid()));
+        // No id is before the first one, so that a run created at this very time is left out.
+        let until = self.until.map(|until| (until.micros(), Uuid::nil()));
+        [after, until].into_iter().flatten().min().unwrap_or((i64::MAX, Uuid::max()))
+    }
+}
+
 /// One page of a list, newest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPage {
     pub runs: Vec<RunSummary>,
     /// Where the next page begins; `None` on the last one.
     pub next: Option<(Timestamp, RunId)>,
+}
+
+impl RunPage {
+    /// A page of `limit` runs from one more, if there is one: it tells that there is another page.
+    pub(crate) fn cut(mut runs: Vec<RunSummary>, limit: usize) -> Self {
+        let has_more = runs.len() > limit;
+        runs.truncate(limit);
+        let next = runs.last().filter(|_| has_more).map(|run| (run.created_at, run.id));
+        Self { runs, next }
+    }
 }
 
 /// How many runs of a workflow have each status.

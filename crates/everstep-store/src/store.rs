@@ -35,6 +35,7 @@ pub trait Store: Send + Sync {
 
     /// Fences a node if its lease still ends at `seen` and has expired by the database's clock.
     /// From then on it commits nothing; what it had in flight is visible to whoever claims its runs.
+    /// It is not fenced while something of it is in flight: then ask again.
     async fn fence(&self, node: NodeId, seen: Timestamp) -> Result<bool>;
 
     /// Gives a node's own runs back (`wake_at` = `now`) and fences it. For a node that leaves in order.
@@ -73,6 +74,8 @@ pub trait Store: Send + Sync {
 
     /// The oldest inbox rows, after `after`, of runs that `node` owns or nobody owns, and that have not ended.
     /// Reading deletes nothing: the item that answers a row does. Rows of runs that do not exist are not among them.
+    /// On a shared database a row may appear after one with a greater id: who reads on from the last row
+    /// must begin anew now and then.
     async fn inbox(&self, node: NodeId, after: Option<crate::InboxId>, limit: usize) -> Result<Vec<Arrival>>;
 
     /// The inbox rows of one run, existing or not, oldest first.

@@ -1,5 +1,6 @@
 //! The store contract, the simulator and fixtures: how Everstep proves its promises.
 
 pub mod contract;
+pub mod postgres;
 pub mod sim;
 pub mod tidy;

@@ -1,13 +1,12 @@
 //! What was typed. What it means is in `config`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
-use serde::Deserialize;
+use clap::{Parser, Subcommand};
+use everstep_api::auth::Permission;
 
 use crate::bench;
-use crate::config::Span;
+use crate::settings::{ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, ServerSettings};
 
 /// A durable workflow engine.
 ///
@@ -44,7 +43,7 @@ Exit codes:
 
 Every setting has three names: --max-active-runs on the command line,
 EVERSTEP_MAX_ACTIVE_RUNS in the environment, and max_active_runs in the file of --config,
-under its table: [log], [server] or [engine].";
+under its table: [log], [server], [database], [cluster] or [engine].";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -52,6 +51,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     Serve(ServeArgs),
     Load(LoadArgs),
+    Keys(KeysArgs),
+    Nodes(NodesArgs),
     Bench(bench::Args),
     Sim(SimArgs),
 }
@@ -112,7 +113,10 @@ pub(crate) struct ValidateArgs {
     pub(crate) json: bool,
 }
 
-/// Run the server: it owns a data folder, goes on with the runs in it and answers health checks.
+/// Run the server: it performs runs, and programs use it over HTTP.
+///
+/// Everything is in one database: SQLite in the data folder, or PostgreSQL with --database-url, which several servers
+/// may share. The first start makes an admin's key, shows it once and keeps it in admin.key in the data folder.
 ///
 /// /livez answers while the process lives. /readyz answers 200 while it can work, else 503, with the node's id, the
 /// state of the database and the number of active runs.
@@ -120,10 +124,17 @@ pub(crate) struct ValidateArgs {
 /// On SIGTERM or SIGINT it takes nothing new, waits for tasks under way up to --shutdown-grace and gives its runs
 /// back, so that the next server goes on with them at once.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  everstep serve --listen 127.0.0.1:7373 --data ./data")]
+#[command(after_help = "\
+Examples:
+  everstep serve --listen 127.0.0.1:7373 --data ./data
+  EVERSTEP_DATABASE_URL=postgres://me:secret@db/everstep everstep serve --listen 10.0.0.7:7373")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) server: ServerSettings,
+    #[command(flatten)]
+    pub(crate) database: DatabaseSettings,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterSettings,
     #[command(flatten)]
     pub(crate) engine: EngineSettings,
 }
@@ -140,9 +151,9 @@ pub(crate) struct LoadArgs {
     /// The workflow: a JSON or YAML file.
     pub(crate) file: PathBuf,
 
-    /// The data folder, which is created if need be.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    /// The data folder, which is created if need be; or name a database with --database-url.
+    #[arg(long, value_name = "DIR", conflicts_with = "database_url")]
+    pub(crate) data: Option<PathBuf>,
 
     /// How many runs there are to be.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -156,12 +167,68 @@ pub(crate) struct LoadArgs {
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) concurrency: u32,
 
-    /// The workflow's name in the data folder. Without it the file's name, without its extension.
+    /// The workflow's name in the database. Without it the file's name, without its extension.
     #[arg(long)]
     pub(crate) name: Option<String>,
 
     #[command(flatten)]
+    pub(crate) database: DatabaseSettings,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterSettings,
+    #[command(flatten)]
     pub(crate) engine: EngineSettings,
+}
+
+/// Make the keys that programs and people use the server with.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    pub(crate) command: KeysCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    Create(CreateKeyArgs),
+}
+
+/// Make a key and print it; it is shown only now, and the database keeps its SHA-256 alone.
+///
+/// It is written to the database directly, so whoever may use the database may make keys. The embedded SQLite
+/// database belongs to one process at a time: stop the server first.
+///
+/// Permissions: workflow:read (see definitions), workflow:view (see runs with their data), workflow:manage (start and
+/// steer runs), workflow:publish (save definitions), workflow:admin (everything), worker:serve (perform steps).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  everstep keys create --name ci --permissions workflow:publish,workflow:read
+  everstep keys create --name ops --permissions workflow:admin --database-url postgres://…")]
+pub(crate) struct CreateKeyArgs {
+    /// What the key is for, so that people know it later.
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) name: String,
+
+    /// What the key may do, with commas between.
+    #[arg(long, required = true, value_delimiter = ',', value_name = "PERMISSION")]
+    pub(crate) permissions: Vec<Permission>,
+
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
+}
+
+/// List the nodes of a database: who they are, where they listen, and how long their leases last.
+///
+/// A node that stopped in order, or was shut out by the others, is fenced: it never writes again, and is forgotten
+/// after a day.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep nodes --database-url postgres://me:secret@db/everstep")]
+pub(crate) struct NodesArgs {
+    /// Print {"nodes": […]} on standard output, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
 }
 
 /// Play the engine on a virtual clock with crashes, lost and doubled replies, delays and clock jumps.
@@ -189,106 +256,4 @@ pub(crate) struct SimArgs {
     /// How many servers share the database; 1 is one alone [default: the seed decides, up to 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nodes: Option<u8>,
-}
-
-/// `[log]` in the settings file.
-#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LogSettings {
-    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as
-    /// everstep_engine=debug,info. RUST_LOG is read where this is not given [default: info for serve, off for sim, else warn].
-    #[arg(
-        long,
-        global = true,
-        env = "EVERSTEP_LOG",
-        hide_env_values = true,
-        value_name = "FILTER",
-        help_heading = "Global options"
-    )]
-    pub(crate) log: Option<String>,
-
-    /// How log lines are written [default: text].
-    #[arg(
-        long,
-        global = true,
-        env = "EVERSTEP_LOG_FORMAT",
-        hide_env_values = true,
-        value_name = "FORMAT",
-        help_heading = "Global options"
-    )]
-    pub(crate) log_format: Option<LogFormat>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LogFormat {
-    #[default]
-    Text,
-    Json,
-}
-
-/// `[server]` in the settings file.
-#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ServerSettings {
-    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7373].
-    #[arg(long, env = "EVERSTEP_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
-    pub(crate) listen: Option<SocketAddr>,
-
-    /// The data folder, which is created if need be and belongs to one process at a time [default: ./data].
-    #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-
-    /// How long to wait for tasks under way before stopping, such as 10s [default: 10s].
-    #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
-    pub(crate) shutdown_grace: Option<Span>,
-}
-
-/// `[engine]` in the settings file.
-#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EngineSettings {
-    /// Loops that own runs [default: half the cores].
-    #[arg(long, env = "EVERSTEP_SHARDS", hide_env_values = true, value_name = "N", help_heading = "Engine options")]
-    pub(crate) shards: Option<usize>,
-
-    /// Runs held in memory at once; more wait in the database until there is room [default: 4096].
-    #[arg(
-        long,
-        env = "EVERSTEP_MAX_ACTIVE_RUNS",
-        hide_env_values = true,
-        value_name = "N",
-        help_heading = "Engine options"
-    )]
-    pub(crate) max_active_runs: Option<usize>,
-
-    /// Memory for the states of runs that wait, in MiB; beyond it they leave memory [default: 256].
-    #[arg(
-        long,
-        env = "EVERSTEP_MAX_STATE_MIB",
-        hide_env_values = true,
-        value_name = "MIB",
-        help_heading = "Engine options"
-    )]
-    pub(crate) max_state_mib: Option<usize>,
-
-    /// A run with nothing to do for this long leaves memory [default: 30s].
-    #[arg(
-        long,
-        env = "EVERSTEP_PARK_AFTER",
-        hide_env_values = true,
-        value_name = "DURATION",
-        help_heading = "Engine options"
-    )]
-    pub(crate) park_after: Option<Span>,
-
-    /// Threads for javascript nodes [default: one fewer than there are cores].
-    #[arg(
-        long,
-        env = "EVERSTEP_JAVASCRIPT_THREADS",
-        hide_env_values = true,
-        value_name = "N",
-        help_heading = "Engine options"
-    )]
-    pub(crate) javascript_threads: Option<usize>,
 }

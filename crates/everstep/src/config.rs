@@ -10,14 +10,24 @@ use clap::CommandFactory;
 use everstep_engine::Options;
 use serde::Deserialize;
 
-use crate::args::{Cli, Command, EngineSettings, LogFormat, LogSettings, ServerSettings};
+use crate::args::{Cli, Command, KeysCommand};
+use crate::cluster::Cluster;
+use crate::database::{Database, refuse_alone};
 use crate::exit::invalid;
+use crate::settings::{
+    ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, PlaceSettings, ServerSettings,
+};
+
+/// A node must be able to renew its lease several times before it is over.
+const LEAST_LEASE: Duration = Duration::from_millis(500);
 
 /// Everything that is in force.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) log: Log,
     pub(crate) server: Server,
+    pub(crate) database: Database,
+    pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
 }
 
@@ -46,7 +56,20 @@ pub(crate) struct Engine {
 struct File {
     log: LogSettings,
     server: ServerSettings,
+    database: DatabaseSettings,
+    cluster: ClusterSettings,
     engine: EngineSettings,
+}
+
+/// What was typed for one command, or stands in the environment.
+#[derive(Default)]
+struct Typed {
+    server: ServerSettings,
+    database: DatabaseSettings,
+    cluster: ClusterSettings,
+    engine: EngineSettings,
+    /// Whether the command may use another database than that of its folder.
+    uses_database: bool,
 }
 
 impl Config {
@@ -54,32 +77,85 @@ impl Config {
     pub(crate) fn load(cli: &Cli) -> anyhow::Result<Self> {
         check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         let file = cli.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
-        let (server, engine) = match &cli.command {
-            Command::Serve(args) => (args.server.clone(), args.engine.clone()),
-            Command::Load(args) => (ServerSettings::default(), args.engine.clone()),
-            Command::Run(args) => (ServerSettings::default(), args.engine.clone()),
-            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) => Default::default(),
+        let typed = Typed::of(&cli.command);
+        let file = if typed.uses_database {
+            file
+        } else {
+            File { database: Default::default(), cluster: Default::default(), ..file }
         };
         let rust_log = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
         let default_log = match cli.command {
             Command::Serve(_) => "info",
             // Its faults are what it is about.
             Command::Sim(_) => "off",
-            Command::Run(_) | Command::Validate(_) | Command::Load(_) | Command::Bench(_) => "warn",
+            Command::Run(_)
+            | Command::Validate(_)
+            | Command::Load(_)
+            | Command::Keys(_)
+            | Command::Nodes(_)
+            | Command::Bench(_) => "warn",
         };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
             format: cli.log.log_format.or(file.log.log_format).unwrap_or_default(),
         };
         let server = Server {
-            listen: server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
-            data: server.data.or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
-            shutdown_grace: server
+            listen: typed.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
+            data: typed.server.data.clone().or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
+            shutdown_grace: typed
+                .server
                 .shutdown_grace
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
         };
-        Ok(Self { log, server, engine: Engine::new(&engine, &file.engine)? })
+        let database = Database::new(&typed.database, &file.database)?;
+        if matches!(&cli.command, Command::Load(args) if args.data.is_none() && !database.is_shared()) {
+            return Err(invalid("name a data folder with --data, or a database with --database-url"));
+        }
+        let cluster = Cluster::new(&typed.cluster, &file.cluster, server.listen, database.is_shared())?;
+        let mut engine = Engine::new(&typed.engine, &file.engine)?;
+        if let Some(Span(lease)) = typed.cluster.node_lease.or(file.cluster.node_lease) {
+            refuse_alone("node-lease", !database.is_shared())?;
+            if lease < LEAST_LEASE {
+                return Err(invalid(format!("node-lease must be at least {} ms", LEAST_LEASE.as_millis())));
+            }
+            engine.options.node_lease = lease;
+        }
+        Ok(Self { log, server, database, cluster, engine })
+    }
+}
+
+impl Typed {
+    fn of(command: &Command) -> Self {
+        let at = |place: &PlaceSettings| Self {
+            server: ServerSettings { data: place.data.clone(), ..ServerSettings::default() },
+            database: place.database.clone(),
+            uses_database: true,
+            ..Self::default()
+        };
+        match command {
+            Command::Serve(args) => Self {
+                server: args.server.clone(),
+                database: args.database.clone(),
+                cluster: args.cluster.clone(),
+                engine: args.engine.clone(),
+                uses_database: true,
+            },
+            Command::Load(args) => Self {
+                server: ServerSettings { data: args.data.clone(), ..ServerSettings::default() },
+                database: args.database.clone(),
+                cluster: args.cluster.clone(),
+                engine: args.engine.clone(),
+                // The folder that was typed is meant, whatever the file says.
+                uses_database: args.data.is_none(),
+            },
+            Command::Keys(args) => match &args.command {
+                KeysCommand::Create(args) => at(&args.place),
+            },
+            Command::Nodes(args) => at(&args.place),
+            Command::Run(args) => Self { engine: args.engine.clone(), ..Self::default() },
+            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) => Self::default(),
+        }
     }
 }
 
@@ -133,10 +209,13 @@ fn check_environment(names: impl Iterator<Item = String>) -> anyhow::Result<()> 
 
 /// Every variable that some command reads.
 fn known_variables() -> Vec<String> {
-    let command = Cli::command();
-    let commands = std::iter::once(&command).chain(command.get_subcommands());
-    let variables = commands.flat_map(clap::Command::get_arguments).filter_map(clap::Arg::get_env);
-    let mut variables: Vec<_> = variables.map(|name| name.to_string_lossy().into_owned()).collect();
+    fn collect(command: &clap::Command, variables: &mut Vec<String>) {
+        let read = command.get_arguments().filter_map(clap::Arg::get_env);
+        variables.extend(read.map(|name| name.to_string_lossy().into_owned()));
+        command.get_subcommands().for_each(|command| collect(command, variables));
+    }
+    let mut variables = Vec::new();
+    collect(&Cli::command(), &mut variables);
     variables.sort();
     variables.dedup();
     variables

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use everstep_core::graph::Problem;
 use everstep_core::limits::JSON_DEPTH;
+use everstep_core::strict::Strict;
 use everstep_core::workflow::is_name;
 use serde_json::Value;
 
 use crate::exit::invalid;
-use crate::strict::Strict;
 use crate::text;
 
 /// A file beyond this is no workflow.

@@ -4,9 +4,9 @@ use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
 
-use crate::args::LogFormat;
 use crate::config::Log;
 use crate::exit::invalid;
+use crate::settings::LogFormat;
 
 pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
     // Migrations are told at debug level only, unless somebody asks for them.

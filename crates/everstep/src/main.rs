@@ -2,17 +2,20 @@
 
 mod args;
 pub mod bench;
+mod cluster;
 mod commands;
 mod config;
+mod database;
 mod definition;
 mod exit;
+mod first_key;
 mod input;
 mod live;
 mod logging;
 mod output;
+mod settings;
 mod signals;
 mod steps;
-mod strict;
 mod text;
 mod wire;
 
@@ -45,6 +48,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Validate(args) => commands::validate::run(&args),
             Command::Serve(_) => commands::serve::run(&config).await,
             Command::Load(args) => commands::load::run(args, &config).await,
+            Command::Keys(args) => commands::keys::run(&args, &config).await,
+            Command::Nodes(args) => commands::nodes::run(&args, &config).await,
             Command::Bench(args) => bench::run(args).await,
             Command::Sim(args) => commands::sim::run(&args),
         }

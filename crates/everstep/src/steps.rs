@@ -79,7 +79,7 @@ impl Steps {
                     // Its completion stands in the same item.
                     Dispatch::Instant => vec![],
                     Dispatch::Task => vec![line("started", step, &again)],
-                    Dispatch::Delay { .. } | Dispatch::Wait { .. } | Dispatch::Body { .. } => {
+                    Dispatch::Delay { .. } | Dispatch::Wait { .. } | Dispatch::Child(_) | Dispatch::Body { .. } => {
                         vec![line(stage.word(), step, &format!("{again}: {note}"))]
                     }
                 }
@@ -143,6 +143,7 @@ fn describe(dispatch: &Dispatch) -> (Stage, String) {
         Dispatch::Task | Dispatch::Instant => (Stage::Running, String::new()),
         Dispatch::Delay { due } => (Stage::Waiting, format!("until {due}")),
         Dispatch::Wait { event, .. } => (Stage::Waiting, format!("for the event {:?}", text::safe(event))),
+        Dispatch::Child(child) => (Stage::Waiting, format!("for {} {}", text::safe(&child.workflow), child.run)),
         Dispatch::Body { items } => (Stage::Running, text::count(items.len(), "item")),
     }
 }

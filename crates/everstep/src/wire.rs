@@ -2,34 +2,97 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, Error, NodeClock, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
+use everstep_store::Store;
+use everstep_store::postgres::PostgresStore;
 use everstep_store::sqlite::SqliteStore;
 use serde_json::Value;
 
-use crate::config;
+use crate::config::{self, Config};
+use crate::database::Database;
 use crate::exit::invalid;
 
-/// Opens a data folder and starts an engine on it. Runs that are in it go on at once.
-pub(crate) async fn start(data: &Path, config: &config::Engine) -> anyhow::Result<Engine> {
+/// How long the others may take to be told that this node stops.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Opens the database that the settings name.
+pub(crate) async fn open_store(data: &Path, database: &Database) -> anyhow::Result<Arc<dyn Store>> {
     // The store's own words say what happened and what to do.
-    let store = SqliteStore::open(data, &Default::default()).map_err(|error| anyhow!("{error}"))?;
+    Ok(match database {
+        Database::Sqlite => Arc::new(SqliteStore::open(data, &Default::default()).map_err(told)?),
+        Database::Postgres { url, options } => {
+            Arc::new(PostgresStore::open(url.reveal(), options).await.map_err(told)?)
+        }
+    })
+}
+
+fn told(error: everstep_store::Error) -> anyhow::Error {
+    match error {
+        everstep_store::Error::Unusable(message) => invalid(message),
+        error => anyhow!("{error}"),
+    }
+}
+
+/// An engine, and its way to other nodes.
+pub(crate) struct Node {
+    pub(crate) engine: Engine,
+    /// Where other nodes reach it, and how it reaches them; none where it cannot have others.
+    pub(crate) cluster: Option<(String, Channel)>,
+}
+
+impl Node {
+    /// Starts an engine on a database. Runs that are in it go on at once.
+    pub(crate) async fn start(store: Arc<dyn Store>, config: &Config) -> anyhow::Result<Self> {
+        let Database::Postgres { url, .. } = &config.database else {
+            let engine = start(store, config.engine.clone(), Arc::new(Alone)).await?;
+            return Ok(Self { engine, cluster: None });
+        };
+        let (listener, address) = config.cluster.bind(url).await?;
+        let key = match &config.cluster.key {
+            Some(key) => key.clone(),
+            None => ClusterKey::of(&*store).await.context("reading the key of the cluster")?,
+        };
+        let channel = Channel::new(key.clone());
+        let mut engine = config.engine.clone();
+        engine.options.address = Some(address.clone());
+        let engine = start(store, engine, Arc::new(channel.clone())).await?;
+        channel.introduce(&engine);
+        // It answers until the process ends: also that this node is stopping.
+        tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
+        Ok(Self { engine, cluster: Some((address, channel)) })
+    }
+
+    /// Stops in order: gives the runs back and tells the others.
+    pub(crate) async fn stop(&self, grace: Duration) -> anyhow::Result<()> {
+        self.engine.stop(grace).await.context("stopping the engine")?;
+        if let Some((_, channel)) = &self.cluster {
+            // Whoever is not told finds out by itself.
+            let _ = tokio::time::timeout(FAREWELL, channel.flush()).await;
+        }
+        Ok(())
+    }
+}
+
+async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Peers>) -> anyhow::Result<Engine> {
     let world = World {
-        store: Arc::new(store),
+        store,
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(sandbox(config))),
-        peers: Arc::new(Alone),
+        handlers: Arc::new(Registry::standard(sandbox(&config))),
+        peers,
     };
-    Engine::start(world, config.options.clone()).await.context("starting the engine")
+    Engine::start(world, config.options).await.context("starting the engine")
 }
 
 fn sandbox(config: &config::Engine) -> Sandbox {

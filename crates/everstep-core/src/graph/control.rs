@@ -6,15 +6,20 @@ use serde_json::Value;
 
 use super::condition;
 use super::fields::Fields;
-use super::model::{Branch, Condition, Delay, Kind, Loop, OnItemError, Test};
+use super::model::{Branch, Call, Condition, Delay, Kind, Loop, OnItemError, Test};
 use super::problem::Problem;
 use super::read::{Ports, is_variable};
 use crate::kinds::KindInfo;
+use crate::workflow::is_name;
 
-pub(crate) const NAMES: &[&str] = &["start", "end", "condition", "transform", "delay", "wait", "loop", "scope"];
+pub(crate) const NAMES: &[&str] =
+    &["start", "end", "condition", "transform", "delay", "wait", "workflow", "loop", "scope"];
 
 /// What may be a variable's name, for the hint of a problem.
 pub(crate) const VARIABLE: &str = "letters, digits and `_`, not beginning with a digit or `__`; `input` is taken";
+
+/// What may be a workflow's name, for the hint of a problem.
+const NAME: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
 
 const BRANCH: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total > 100\"}";
 
@@ -56,6 +61,7 @@ pub(crate) fn read(
         "transform" => (reader.transform(), words(&["success", "error"])),
         "delay" => (reader.delay(), words(&["output", "error"])),
         "wait" => (reader.wait(timeout), words(&["success", "timeout", "error"])),
+        "workflow" => (reader.call(timeout), words(&["success", "error"])),
         "loop" => (reader.repeat(), words(&["loop", "done", "error"])),
         _ => {
             let info = ports.kinds.find(name)?.clone();
@@ -339,6 +345,30 @@ impl<'a> Reader<'a, '_> {
         self.check(&event, "/event");
         self.check(&pattern, "/match");
         Some(Kind::Wait { event, pattern, timeout: timeout.map(Duration::from_secs) })
+    }
+
+    fn call(&mut self, timeout: Option<u64>) -> Option<Kind> {
+        let mut fields = self.fields()?;
+        let workflow = fields.text(&["workflow"]);
+        let version = fields.number(&["version"], 1, u64::from(u32::MAX));
+        let input = fields.any(&["input"]).cloned().unwrap_or_else(|| serde_json::json!({}));
+        let waits = fields.flag(&["wait"]).unwrap_or(true);
+        match workflow {
+            None => fields.missing(&["workflow"], "this node needs the name of the workflow it runs", NAME),
+            Some(name) if !is_name(name) => {
+                fields.problem("workflow", format!("{name:?} cannot be a workflow's name"), NAME);
+            }
+            Some(_) => {}
+        }
+        if !waits && timeout.is_some() {
+            let hint = "remove timeoutSeconds, or wait for the child's end";
+            fields.problem("wait", "timeoutSeconds has no meaning without waiting", hint);
+        }
+        fields.finish();
+        self.check(&input, "/input");
+        let workflow = workflow?.to_owned();
+        let (version, timeout) = (version.map(|version| version as u32), timeout.map(Duration::from_secs));
+        Some(Kind::Workflow(Call { workflow, version, input, waits, timeout }))
     }
 
     fn repeat(&mut self) -> Option<Kind> {

@@ -4,6 +4,7 @@
 //! through it is folded from the journal; [`next`] answers what follows.
 
 mod bodies;
+mod call;
 mod compile;
 mod condition;
 mod control;

@@ -123,6 +123,7 @@ pub enum Kind {
     Transform { value: Value },
     Delay(Delay),
     Wait { event: Value, pattern: Value, timeout: Option<Duration> },
+    Workflow(Call),
     Loop(Loop),
     Scope,
     Task { kind: String, config: Value, raw_fields: Vec<String>, needs_context: bool },
@@ -135,7 +136,9 @@ impl Kind {
             Self::Start | Self::Delay(_) => "output",
             Self::Loop(_) => "done",
             Self::End { .. } | Self::Condition { .. } => "",
-            Self::Transform { .. } | Self::Wait { .. } | Self::Scope | Self::Task { .. } => "success",
+            Self::Transform { .. } | Self::Wait { .. } | Self::Workflow(_) | Self::Scope | Self::Task { .. } => {
+                "success"
+            }
         }
     }
 
@@ -156,6 +159,7 @@ impl Kind {
             Self::Transform { .. } => "transform",
             Self::Delay(_) => "delay",
             Self::Wait { .. } => "wait",
+            Self::Workflow(_) => "workflow",
             Self::Loop(_) => "loop",
             Self::Scope => "scope",
             Self::Task { kind, .. } => kind,
@@ -209,6 +213,17 @@ pub enum Delay {
     Dynamic(Value),
     /// An expression for a time.
     Until(Value),
+}
+
+/// Another workflow, run as a step.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub(crate) workflow: String,
+    pub(crate) version: Option<u32>,
+    pub(crate) input: Value,
+    /// Whether the step waits for the child's end.
+    pub(crate) waits: bool,
+    pub(crate) timeout: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]

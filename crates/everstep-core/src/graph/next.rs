@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::call;
 use super::condition;
 use super::control::LONGEST_DELAY;
 use super::model::{Delay, Graph, Kind, Loop, Node};
@@ -27,6 +28,7 @@ use super::view::View;
 use crate::evaluate::{Evaluate, Lookup};
 use crate::event::{Dispatch, Event, Outcome};
 use crate::failure::{Failure, code};
+use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::state::State;
 use crate::time::Timestamp;
@@ -77,7 +79,7 @@ pub(crate) fn begin(
     let step = place.key(workflow.graph());
     let view = View::new(workflow, state, &place.path);
     let dispatched = |dispatch| Event::StepDispatched { step: step.clone(), attempt, dispatch };
-    match perform(&node.kind, state, &view, now, evaluate) {
+    match perform(&node.kind, &step, attempt, state, &view, now, evaluate) {
         Ok(Begun::Dispatch(dispatch)) => vec![dispatched(dispatch)],
         Ok(Begun::Done(outcome)) => {
             vec![dispatched(Dispatch::Instant), Event::StepCompleted { step: step.clone(), attempt, outcome }]
@@ -96,6 +98,8 @@ enum Begun {
 
 fn perform(
     kind: &Kind,
+    step: &StepKey,
+    attempt: u32,
     state: &State,
     view: &View<'_>,
     now: Timestamp,
@@ -128,6 +132,10 @@ fn perform(
                 pattern: evaluate.resolve(pattern, view)?.into(),
                 due: timeout.map(|timeout| now.plus(timeout)),
             }))
+        }
+        Kind::Workflow(call) => {
+            let child = call::child(call, step, attempt, state, view, now, evaluate)?;
+            Ok(Begun::Dispatch(Dispatch::Child(child)))
         }
         Kind::Loop(config) => Ok(Begun::Dispatch(Dispatch::Body { items: items(config, view, evaluate)? })),
         Kind::Scope => Ok(Begun::Dispatch(Dispatch::Body { items: vec![Payload::null()] })),

@@ -189,8 +189,11 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     if let (Some(name), None) = (type_name, &info) {
         // What has no meaning is refused: somebody would rely on it.
         let acts = "only nodes that act on the world have one";
-        for (field, is_there) in [("retry", retry.is_some()), ("timeoutSeconds", timeout.is_some() && name != "wait")] {
-            if is_there {
+        let has_timeout = matches!(name, "wait" | "workflow");
+        for (field, is_there, has_meaning) in
+            [("retry", retry.is_some(), name == "workflow"), ("timeoutSeconds", timeout.is_some(), has_timeout)]
+        {
+            if is_there && !has_meaning {
                 let message = format!("{field} has no meaning for a node of type {name:?}");
                 problems.push(Problem::at(place(field), message).of_node(id).hint(acts));
             }
@@ -209,6 +212,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         "transform" => Some("transformResult".to_owned()),
         "scope" => Some("scopeResult".to_owned()),
         "wait" => Some("waitResult".to_owned()),
+        "workflow" => Some("workflowResult".to_owned()),
         _ => info.as_ref().and_then(|info| info.output_variable.clone()),
     };
     let mut normal = Map::new();

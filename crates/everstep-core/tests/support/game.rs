@@ -6,10 +6,13 @@ use everstep_core::event::Entry;
 use everstep_core::ids::RunId;
 use everstep_core::input::{Input, Reply};
 use everstep_core::law;
+use everstep_core::messages::messages;
 use everstep_core::state::State;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
+
+use super::Family;
 
 pub(crate) struct Game {
     pub(crate) workflow: Workflow,
@@ -17,6 +20,9 @@ pub(crate) struct Game {
     pub(crate) journal: Vec<Entry>,
     pub(crate) now: Timestamp,
     pub(crate) evaluate: Expressions,
+    pub(crate) family: Family,
+    /// What the run told others.
+    pub(crate) told: Vec<(RunId, Input)>,
     /// The journal, folded entry by entry beside the state that decides.
     shadow: State,
     /// The length of the journal at which it is checked again.
@@ -35,6 +41,8 @@ impl Game {
             journal: Vec::new(),
             now: Self::BEGIN,
             evaluate: Expressions::default(),
+            family: Family::default(),
+            told: Vec::new(),
             next_check: 0,
         }
     }
@@ -47,7 +55,9 @@ impl Game {
     /// Decides one input under a key, and everything that follows.
     pub(crate) fn keyed(&mut self, input: Input, key: Option<&str>) -> (Vec<Entry>, Reply) {
         let mut written = Vec::new();
+        let child = Family::child_in(&input);
         let decision = decide(&self.workflow, &mut self.state, input, key, self.now, &self.evaluate);
+        self.family.heard(child.filter(|_| decision.reply.is_accepted()));
         let mut has_more = decision.has_more;
         self.take(decision.entries, has_more, &mut written);
         while has_more {
@@ -60,7 +70,9 @@ impl Game {
 
     /// Records an input and leaves what follows for later.
     pub(crate) fn record(&mut self, input: Input) {
+        let child = Family::child_in(&input);
         let entries = record(&self.workflow, &mut self.state, input, self.now, &self.evaluate);
+        self.family.heard(child.filter(|_| !entries.is_empty()));
         self.take(entries, true, &mut Vec::new());
     }
 
@@ -84,6 +96,9 @@ impl Game {
             let is_near = before.may_become(after) || before.next().iter().any(|between| between.may_become(after));
             assert!(before == after || is_near, "a run that is {before} became {after}");
         }
+        let messages = messages(&self.state, &entries);
+        self.family.follow(&self.state, &entries, &messages);
+        self.told.extend(messages);
         self.journal.extend(entries.clone());
         written.extend(entries);
         // Checking looks at the whole journal: long ones are checked now and then, and at their end.

@@ -144,7 +144,7 @@ impl Maker<'_> {
     /// Adds a node of a random kind.
     fn node(&mut self, owner: Option<&str>, depth: usize) -> String {
         let id = format!("n{}", self.nodes.len());
-        let (node, handle) = match self.random.below(if depth < 2 { 12 } else { 9 }) {
+        let (node, handle) = match self.random.below(if depth < 2 { 14 } else { 11 }) {
             0..=3 => {
                 let mut node = json!({"type": "noop", "outputVariable": format!("v{}", self.random.below(3))});
                 if self.random.chance(70) {
@@ -176,6 +176,19 @@ impl Maker<'_> {
                 (node, "success")
             }
             9 | 10 => {
+                let mut node =
+                    json!({"type": "workflow", "config": {"workflow": "other", "input": {"n": "{{ctx.input.n}}"}}});
+                if self.random.chance(20) {
+                    node["config"]["wait"] = false.into();
+                } else if self.random.chance(50) {
+                    node["timeoutSeconds"] = 1.into();
+                }
+                if self.random.chance(50) {
+                    node["retry"] = json!({"maxAttempts": 1 + self.random.below(3), "baseMs": 100});
+                }
+                (node, "success")
+            }
+            11 | 12 => {
                 let items: Vec<_> = (0..self.random.below(4)).collect();
                 let mut config = json!({"sourceVariable": items, "concurrency": 1 + self.random.below(3)});
                 if self.random.chance(30) {

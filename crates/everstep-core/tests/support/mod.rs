@@ -1,5 +1,6 @@
 //! What the core's tests share.
 
+mod family;
 mod game;
 mod graphs;
 mod random;
@@ -14,6 +15,7 @@ use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;
 use serde_json::Value;
 
+pub(crate) use self::family::Family;
 pub(crate) use self::game::Game;
 pub(crate) use self::graphs::Plan;
 pub(crate) use self::random::{Random, often};

@@ -2,16 +2,18 @@
 //!
 //! The head is either a graph in short form or `json:` with a definition up to the first `>` line.
 //! In short form `a -> b` is an edge, `a -error-> b` one with a handle, and `a: TYPE {…}` describes a node with all
-//! its fields but id and type. Nodes that are only named have the type of their name (`start`, `end2`, `loop`, …)
-//! or are acting no-ops. An input may be given a key: `key k1 signal go`.
+//! its fields but id and type. Nodes that are only named have the type of their name (`start`, `end2`, `loop`, …),
+//! run a workflow (`call`) or are acting no-ops. An input may be given a key: `key k1 signal go`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use everstep_core::child::Parent;
 use everstep_core::event::{Dispatch, Event, Outcome};
 use everstep_core::failure::Failure;
 use everstep_core::graph::{Path, Problem, View};
+use everstep_core::ids::RunId;
 use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
 use everstep_core::state::OpenWhat;
@@ -59,6 +61,9 @@ struct Player {
 }
 
 impl Player {
+    /// A run that is nothing to this one, or its parent.
+    const STRANGER: RunId = RunId::from_uuid(uuid::Uuid::from_u128(99));
+
     fn say(&mut self, line: impl std::fmt::Display) {
         writeln!(self.out, "{line}").unwrap();
     }
@@ -86,12 +91,33 @@ impl Player {
                 let key = entry.key.as_ref().map(|key| format!(" under {key}")).unwrap_or_default();
                 self.say(format_args!("{} {}{key}", entry.seq, show(&entry.event)));
             }
+            for (run, message) in std::mem::take(&mut self.game.told) {
+                self.say(format_args!("  {}", self.told(run, &message)));
+            }
             match reply {
                 Reply::Accepted => {}
                 Reply::Repeated => self.say("  repeated"),
                 Reply::Ignored(why) => self.say(format_args!("  ignored: {why}")),
                 Reply::Refused { code, .. } => self.say(format_args!("  refused: {code}")),
             }
+        }
+    }
+
+    /// A message to another run. Runs are named by what they are to this one.
+    fn told(&self, run: RunId, message: &Input) -> String {
+        let plain = |text: &str| text.replace(&self.game.state.run.to_string(), "R");
+        match message {
+            Input::Cancel { reason } => {
+                let (step, attempt) = self.game.family.name(run).unwrap();
+                let reason = reason.as_deref().unwrap_or_default();
+                format!("to the child of {step}{}: cancel, {}", number(attempt), plain(reason))
+            }
+            Input::ChildEnded { result: Ok(output), .. } => format!("to the parent: completed = {}", output.json()),
+            Input::ChildEnded { result: Err(failure), .. } => {
+                let again = if failure.retryable { ", again" } else { "" };
+                format!("to the parent: {}{again}", plain(&failure.to_string()))
+            }
+            other => panic!("no run tells another {other:?}"),
         }
     }
 
@@ -114,9 +140,17 @@ impl Player {
             }
         };
         let step = step.into();
+        let child = self.game.family.find(&step, attempt).unwrap_or(Self::STRANGER);
         vec![match verb {
-            "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})) },
-            "start" => Input::Start { input: read(rest) },
+            "start" if first == "as" => {
+                // `start as child {…}` is waited for, `start as stray {…}` is not.
+                let (role, input) = tail.split_once(' ').unwrap_or((tail, "{}"));
+                let waits = role == "child";
+                let parent = Parent { run: Self::STRANGER, step: "call".into(), attempt: 1, waits, depth: 1 };
+                Input::Start { input: read(input), parent: Some(parent) }
+            }
+            "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})), parent: None },
+            "start" => Input::Start { input: read(rest), parent: None },
             "done" => {
                 let outcome = match tail.strip_prefix("by ") {
                     Some(tail) => {
@@ -133,6 +167,15 @@ impl Player {
                     if verb == "fail" { Failure::transient(code, "no luck") } else { Failure::fatal(code, "no luck") };
                 Input::Result { step, attempt, result: Err(failure), logs: vec![] }
             }
+            "ended" => Input::ChildEnded { step, attempt, child, result: Ok(read(tail)) },
+            "broke" | "died" => {
+                let code = if tail.is_empty() { "BROKEN" } else { tail };
+                let failure =
+                    if verb == "broke" { Failure::transient(code, "no luck") } else { Failure::fatal(code, "no luck") };
+                Input::ChildEnded { step, attempt, child, result: Err(failure) }
+            }
+            "stranger" => Input::ChildEnded { step, attempt, child: Self::STRANGER, result: Ok(read(tail)) },
+            "there" => Input::ChildStarted { step, attempt, child },
             "lost" => Input::TaskLost { step, attempt },
             "timer" => Input::Timer { step, attempt },
             "after" => return self.due(),
@@ -162,6 +205,7 @@ impl Player {
                 let open = state.open().map(|open| match open.what {
                     OpenWhat::Task => format!("{} #{}", open.step, open.attempt),
                     OpenWhat::Wait { event, .. } => format!("{} for {event}", open.step),
+                    OpenWhat::Child(child) => format!("{} #{} runs {}", open.step, open.attempt, child.workflow),
                     OpenWhat::Other => open.step.to_string(),
                 });
                 open.collect::<Vec<_>>().join(", ")
@@ -179,8 +223,11 @@ fn read(text: &str) -> Payload {
     if text.is_empty() { Payload::null() } else { Payload::from_json(text).unwrap() }
 }
 
+fn number(attempt: u32) -> String {
+    if attempt > 1 { format!(" #{attempt}") } else { String::new() }
+}
+
 fn show(event: &Event) -> String {
-    let number = |attempt: u32| if attempt > 1 { format!(" #{attempt}") } else { String::new() };
     let after = |due: Timestamp| format!("{} ms", due.since(Game::BEGIN).as_millis());
     match event {
         Event::RunStarted { .. } => "started".into(),
@@ -192,6 +239,12 @@ fn show(event: &Event) -> String {
                     let until = due.map(|due| format!(" until {}", after(due))).unwrap_or_default();
                     format!(" for {event} {}{until}", pattern.json())
                 }
+                Dispatch::Child(child) => {
+                    let verb = if child.waits { "runs" } else { "starts" };
+                    let version = child.version.map(|version| format!(" {version}")).unwrap_or_default();
+                    let until = child.due.map(|due| format!(" until {}", after(due))).unwrap_or_default();
+                    format!(" {verb} {}{version} {}{until}", child.workflow, child.input.json())
+                }
                 Dispatch::Body { items } => format!(" over {}", items.len()),
             };
             format!("dispatched {step}{}{what}", number(*attempt))
@@ -199,7 +252,8 @@ fn show(event: &Event) -> String {
         Event::StepCompleted { step, attempt, outcome } => {
             let by = outcome.handle.as_ref().map(|handle| format!(" by {handle}")).unwrap_or_default();
             let output = outcome.output.json();
-            let hidden = output == "null" || output.contains("completedAt") || output.contains("inputReceived");
+            let hidden =
+                output == "null" || ["completedAt", "inputReceived", "runId"].iter().any(|w| output.contains(w));
             let output = if hidden || output.len() > 100 { String::new() } else { format!(" = {output}") };
             format!("completed {step}{}{by}{output}", number(*attempt))
         }
@@ -265,6 +319,7 @@ fn by_name(name: &str) -> Value {
         "loop" => (stem, json!({"sourceVariable": "{{ctx.input.items}}"})),
         "delay" => (stem, json!({"delaySeconds": 5})),
         "wait" => (stem, json!({"event": "go"})),
+        "call" => ("workflow", json!({"workflow": "other"})),
         _ => ("noop", json!({})),
     };
     json!({"id": name, "type": kind, "config": config})

@@ -305,3 +305,50 @@ fn variables_are_plain_names() {
     }
     assert_eq!(problems(&around(json!({"type": "noop", "outputVariable": "_order2"}))), []);
 }
+
+#[test]
+fn a_workflow_is_called_by_its_name() {
+    let config = |field: &str| format!("/nodes/1/config/{field}");
+    assert_problems(
+        &with_config("workflow", json!({})),
+        &[("it", &config("workflow"), "needs the name of the workflow", "lowercase letters")],
+    );
+    for bad in ["", "Orders", "{{ctx.name}}", "-a", &"x".repeat(129)] {
+        assert_problems(
+            &with_config("workflow", json!({"workflow": bad})),
+            &[("it", &config("workflow"), "cannot be a workflow's name", "lowercase letters")],
+        );
+    }
+    assert_problems(
+        &with_config("workflow", json!({"workflow": 5, "version": 0, "wait": "no", "inputs": 1, "input": "{{ctx."})),
+        &[
+            ("it", &config("workflow"), "expected a string", "quotes"),
+            ("it", &config("version"), "a whole number from 1", "such as 1"),
+            ("it", &config("wait"), "expected true or false", "without quotes"),
+            ("it", &config("inputs"), "unknown field", "\"input\""),
+            ("it", &config("input"), "", "such as {{ctx."),
+        ],
+    );
+    assert_problems(
+        &with_config("workflow", json!({"workflow": "other", "input": {"a": "{{ctx.a +}}"}})),
+        &[("it", &config("input/a"), "", "such as {{ctx.")],
+    );
+    let sound = json!({"workflow": "other", "version": "3", "input": null, "wait": true, "timeoutSeconds": 5});
+    assert_eq!(problems(&with_config("workflow", sound)), []);
+}
+
+#[test]
+fn a_workflow_node_may_be_retried_and_timed() {
+    let node = |wait: bool| {
+        let config = json!({"workflow": "other", "wait": wait});
+        json!({"type": "workflow", "config": config, "retry": {"maxAttempts": 2}, "timeoutSeconds": 5})
+    };
+    assert_eq!(problems(&around(node(true))), []);
+    let expected = [("it", "/nodes/1/config/wait", "timeoutSeconds has no meaning without waiting", "remove")];
+    assert_problems(&around(node(false)), &expected);
+    let mut edges = around(json!({"type": "workflow", "config": {"workflow": "other"}}));
+    edges["edges"][1]["sourceHandle"] = "timeout".into();
+    assert_problems(&edges, &[("it", "/edges/1/sourceHandle", "has no handle", "success, error")]);
+    let mistyped = around(json!({"type": "workflo"}));
+    assert_problems(&mistyped, &[("it", "/nodes/1/type", "unknown node type", "\"workflow\"")]);
+}

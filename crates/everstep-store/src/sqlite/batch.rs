@@ -9,11 +9,12 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
 
 use super::database::Database;
 use super::errors;
-use super::pack::Packed;
 use super::queries::query;
 use super::rows;
 use crate::error::Error;
 use crate::item::{Change, Gate, InboxId, Item, Message, NewRun, Outcome, Projection, Sent, Wait};
+use crate::numbers;
+use crate::pack::Packed;
 
 type Id = [u8; 16];
 
@@ -269,7 +270,7 @@ impl<'tx> Batch<'tx> {
             return Ok(Stored::Nothing);
         };
         let mut statement = self.tx.prepare_cached(query!("commit/3_stored"))?;
-        let params = named_params! { ":run": id(item), ":seq": rows::place(head.seq) };
+        let params = named_params! { ":run": id(item), ":seq": numbers::place(head.seq) };
         let commit = statement.query_row(params, |row| rows::optional_uuid(row, 0)).optional()?;
         Ok(match commit {
             None => Stored::Nothing,
@@ -298,7 +299,7 @@ fn bind_entry(statement: &mut CachedStatement<'_>, node: &Id, packed: &Packed<'_
     let entry = &item.entries[place];
     let (codec, payload) = packed.payload(place);
     statement.raw_bind_parameter(1, id(item))?;
-    statement.raw_bind_parameter(2, rows::stored_seq(entry.seq)?)?;
+    statement.raw_bind_parameter(2, numbers::stored_seq(entry.seq)?)?;
     statement.raw_bind_parameter(3, node)?;
     statement.raw_bind_parameter(4, (place == 0).then(|| item.commit.uuid().into_bytes()))?;
     statement.raw_bind_parameter(5, entry.at.micros())?;

@@ -5,9 +5,9 @@ use everstep_core::ids::NodeId;
 use super::batch::{Batch, Stop};
 use super::database::Database;
 use super::nodes;
-use super::pack::Packed;
 use crate::error::Result;
 use crate::item::{Gate, Item, Outcome};
+use crate::pack::Packed;
 
 impl Database {
     pub fn commit(&mut self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {

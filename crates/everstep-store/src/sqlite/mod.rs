@@ -11,7 +11,6 @@ mod errors;
 mod folder;
 mod keys;
 mod nodes;
-mod pack;
 mod queries;
 mod rows;
 mod runs;

@@ -11,6 +11,7 @@ use super::database::Database;
 use super::queries::query;
 use super::rows;
 use crate::error::{Error, Result};
+use crate::numbers;
 use crate::rows::NodeRow;
 
 impl Database {
@@ -89,7 +90,7 @@ pub(super) fn renew(connection: &Connection, node: NodeId, lease_until: Timestam
 
 pub(super) fn release(connection: &Connection, now: Timestamp, limit: usize) -> Result<usize> {
     let mut statement = connection.prepare_cached(query!("release_runs"))?;
-    Ok(statement.execute(named_params! { ":now": now.micros(), ":limit": rows::limit(limit) })?)
+    Ok(statement.execute(named_params! { ":now": now.micros(), ":limit": numbers::limit(limit) })?)
 }
 
 /// Refuses a node that has not joined or is fenced.

@@ -10,27 +10,12 @@ use everstep_core::time::Timestamp;
 use rusqlite::types::Type;
 use uuid::Uuid;
 
-use super::pack;
 use crate::error::{Error, Result};
 use crate::item::{InboxId, Wait};
+use crate::pack;
 use crate::rows::{Arrival, Counts, KeyRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry, WorkflowRow};
 
 type Columns<'a> = rusqlite::Row<'a>;
-
-/// A limit as SQL takes it. One that is beyond all rows is none.
-pub(super) fn limit(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// A place in a journal as SQL takes it. One that SQL cannot count to is after every entry.
-pub(super) fn place(seq: u64) -> i64 {
-    i64::try_from(seq).unwrap_or(i64::MAX)
-}
-
-/// A number of an entry as SQL stores it.
-pub(super) fn stored_seq(seq: u64) -> Result<i64> {
-    i64::try_from(seq).map_err(|_| Error::Refused(format!("a journal cannot have {seq} entries")))
-}
 
 /// In the order of `nodes.sql`.
 pub(super) fn node(row: &Columns<'_>) -> rusqlite::Result<NodeRow> {
@@ -67,6 +52,7 @@ pub(super) fn run(row: &Columns<'_>) -> rusqlite::Result<RunRow> {
         error: failure(row, 17)?,
         input: text_payload(row, 18)?,
         output: row.get::<_, Option<Vec<u8>>>(19)?.map(|bytes| payload(19, bytes)).transpose()?,
+        seq: seq(row, 20)?,
     })
 }
 

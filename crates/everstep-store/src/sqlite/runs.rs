@@ -9,13 +9,12 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::database::Database;
 use super::queries::query;
-use super::{nodes, pack, rows};
-use crate::error::{Error, Result};
+use super::{nodes, rows};
+use crate::error::Result;
 use crate::item::{InboxId, Wait};
+use crate::journal::Readable;
 use crate::rows::{Arrival, Loaded, RunFilter, RunPage, RunRow, Snapshot, StoredEntry};
-
-/// Later than every run of its time.
-const LAST_ID: [u8; 16] = [0xff; 16];
+use crate::{numbers, pack};
 
 impl Database {
     pub fn claim_runs(&mut self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
@@ -59,7 +58,7 @@ impl Database {
         let mut statement = self.connection.prepare_cached(query!("put_snapshot"))?;
         statement.execute(named_params! {
             ":run": run.uuid().into_bytes(),
-            ":seq": rows::stored_seq(snapshot.seq)?,
+            ":seq": numbers::stored_seq(snapshot.seq)?,
             ":format": snapshot.format,
             ":codec": codec.number(),
             ":state": state,
@@ -84,7 +83,7 @@ impl Database {
             .next()
             .and_then(Result::ok);
         let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
-        let (entries, unreadable) = read_all(&tx, run, after)?;
+        let Readable { entries, unreadable } = read_all(&tx, run, after)?;
         let inbox = read_arrivals(&tx, run)?;
         Ok(Some(Loaded { run: row, snapshot, entries, inbox, unreadable }))
     }
@@ -115,13 +114,14 @@ impl Database {
         after: Option<(Timestamp, RunId)>,
         limit: usize,
     ) -> Result<RunPage> {
-        let (before, before_id) = page_start(filter, after);
+        let (before, before_id) = filter.begin(after);
+        let before_id = before_id.into_bytes();
         let workspace = workspace.uuid().into_bytes();
         let since = filter.since.unwrap_or(Timestamp::from_micros(i64::MIN)).micros();
         let status = filter.status.map(Status::as_str);
         // One more than asked for: it tells whether there is another page.
-        let one_more = rows::limit(limit.saturating_add(1));
-        let mut runs: Vec<_> = match &filter.workflow {
+        let one_more = numbers::limit(limit.saturating_add(1));
+        let runs: Vec<_> = match &filter.workflow {
             None => self
                 .connection
                 .prepare_cached(query!("list_runs/all"))?
@@ -145,14 +145,11 @@ impl Database {
                 )?
                 .collect::<rusqlite::Result<_>>()?,
         };
-        let has_more = runs.len() > limit;
-        runs.truncate(limit);
-        let next = runs.last().filter(|_| has_more).map(|run| (run.created_at, run.id));
-        Ok(RunPage { runs, next })
+        Ok(RunPage::cut(runs, limit))
     }
 
     pub fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
-        read_journal(&self.connection, run, after, rows::limit(limit))
+        read_journal(&self.connection, run, after, numbers::limit(limit))
     }
 
     pub fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, Wait)>> {
@@ -160,7 +157,7 @@ impl Database {
         let params = named_params! {
             ":workspace": workspace.uuid().into_bytes(),
             ":event": event,
-            ":limit": rows::limit(limit),
+            ":limit": numbers::limit(limit),
         };
         let waits = statement.query_map(params, rows::wait)?.collect::<rusqlite::Result<_>>()?;
         Ok(waits)
@@ -177,7 +174,7 @@ pub(super) fn claim(tx: &Connection, node: NodeId, lane: &str, now: Timestamp, l
                 ":lane": lane,
                 ":now": now.micros(),
                 ":format": FORMAT,
-                ":limit": rows::limit(limit),
+                ":limit": numbers::limit(limit),
             },
             |row| Ok((rows::time(row, 1)?, RunId::from_uuid(rows::uuid(row, 0)?))),
         )?
@@ -197,7 +194,7 @@ pub(super) fn read_inbox(
     let params = named_params! {
         ":node": node.uuid().into_bytes(),
         ":after": after.map_or(0, |id| id.0),
-        ":limit": rows::limit(limit),
+        ":limit": numbers::limit(limit),
     };
     let mut arrivals: Vec<Arrival> = statement.query_map(params, rows::arrival)?.collect::<rusqlite::Result<_>>()?;
     if planted::is_planted(Bug::ParkRacesSignal) {
@@ -217,46 +214,29 @@ fn read_arrivals(connection: &Connection, run: RunId) -> Result<Vec<Arrival>> {
     Ok(statement.query_map(params, rows::arrival)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Where a journal ends, and what stands in the way of reading it.
-type Unreadable = Option<(u64, String)>;
-
 /// A journal as far as it can be read.
-fn read_all(connection: &Connection, run: RunId, after: u64) -> Result<(Vec<StoredEntry>, Unreadable)> {
+fn read_all(connection: &Connection, run: RunId, after: u64) -> Result<Readable> {
     let mut statement = connection.prepare_cached(query!("journal"))?;
     let mut stored = statement.query(named_params! {
         ":run": run.uuid().into_bytes(),
-        ":after": rows::place(after),
+        ":after": numbers::place(after),
         ":limit": -1,
     })?;
-    let mut entries = Vec::new();
-    let mut unreadable: Option<(u64, String)> = None;
+    let mut journal = Readable::default();
     while let Some(row) = stored.next()? {
-        match (&mut unreadable, rows::entry(row)) {
-            (Some((last, _)), _) => *last = rows::seq(row, 0)?,
-            (None, Ok(entry)) => entries.push(entry),
-            (None, Err(Error::Corrupt(reason))) => unreadable = Some((rows::seq(row, 0)?, reason)),
-            (None, Err(error)) => return Err(error),
-        }
+        journal.push(rows::seq(row, 0)?, || rows::entry(row))?;
     }
-    Ok((entries, unreadable))
+    Ok(journal)
 }
 
 fn read_journal(connection: &Connection, run: RunId, after: u64, limit: i64) -> Result<Vec<StoredEntry>> {
     let mut statement = connection.prepare_cached(query!("journal"))?;
     let params = named_params! {
         ":run": run.uuid().into_bytes(),
-        ":after": rows::place(after),
+        ":after": numbers::place(after),
         ":limit": limit,
     };
     statement.query_and_then(params, rows::entry)?.collect()
-}
-
-/// The place before which a page's first run stands: after the last page, and before the filter's end.
-fn page_start(filter: &RunFilter, after: Option<(Timestamp, RunId)>) -> (i64, Vec<u8>) {
-    let after = after.map(|(created_at, run)| (created_at.micros(), run.uuid().as_bytes().to_vec()));
-    // No id is before the empty one, so that a run created at this very time is left out.
-    let until = filter.until.map(|until| (until.micros(), Vec::new()));
-    [after, until].into_iter().flatten().min().unwrap_or_else(|| (i64::MAX, LAST_ID.to_vec()))
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use everstep_core::time::Timestamp;
 
 use super::database::Database;
 use super::folder::Folder;
-use super::pack::Packed;
 use super::threads::Threads;
 use crate::error::Result;
 use crate::item::{InboxId, Item, Outcome, Wait};
+use crate::pack::Packed;
 use crate::rows::{
     Arrival, Counts, KeyRow, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, Tick,
     Wants, WorkflowRow,

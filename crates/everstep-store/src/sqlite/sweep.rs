@@ -7,8 +7,8 @@ use rusqlite::named_params;
 
 use super::database::Database;
 use super::queries::query;
-use super::rows;
 use crate::error::Result;
+use crate::numbers;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -19,7 +19,7 @@ const VACUUM: &str = "pragma incremental_vacuum(1024)";
 
 impl Database {
     pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
-        let limit = rows::limit(limit);
+        let limit = numbers::limit(limit);
         let tx = self.begin()?;
         let runs: Vec<[u8; 16]> = tx
             .prepare_cached(query!("sweep/1_runs"))?
@@ -30,7 +30,7 @@ impl Database {
         for run in &runs {
             let deleted = tx
                 .prepare_cached(query!("sweep/2_journal"))?
-                .execute(named_params! { ":run": run, ":limit": rows::limit(room) })?;
+                .execute(named_params! { ":run": run, ":limit": numbers::limit(room) })?;
             room -= deleted;
             // The rest of a long journal goes with later sweeps, and its run after it.
             if room == 0 {

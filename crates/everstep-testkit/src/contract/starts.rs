@@ -52,6 +52,7 @@ pub async fn a_started_run_is_as_it_was_written(store: Arc<dyn Store>) {
         is_test: true,
         created_at: at(1),
         ended_at: None,
+        seq: 1,
     };
     assert_eq!(store.get_run(workspace, run).await.unwrap(), Some(expected.clone()));
     assert_eq!(store.find_run(workspace, "scope", "key").await.unwrap(), Some(expected.clone()));
@@ -71,6 +72,7 @@ pub async fn a_run_that_starts_and_ends_in_one_item_is_completed(store: Arc<dyn 
     let loaded = load(&*store, run).await;
     assert_eq!(loaded.entries.len(), 2);
     assert_eq!((loaded.run.status, loaded.run.ended_at), (Status::Completed, Some(at(1))));
+    assert_eq!(loaded.run.seq, 2);
     assert_eq!(loaded.run.output, Some(output));
     assert_eq!(store.waits_for(HERE, "never", 10).await.unwrap(), []);
     assert_eq!(store.claim_runs(node, "", Timestamp::NEVER, 10).await.unwrap(), []);

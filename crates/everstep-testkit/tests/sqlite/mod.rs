@@ -130,6 +130,20 @@ fn the_file_shrinks_when_runs_are_swept() {
     });
 }
 
+#[test]
+fn a_swept_run_leaves_even_its_id() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let node = member(&store).await;
+        let run = owned_run(&store, node).await;
+        apply(&store, node, &end(run, 2, at(0))).await;
+        assert_eq!(store.sweep(Timestamp::NEVER, 10).await.unwrap(), 1);
+        apply(&store, node, &start(run, Some(node))).await;
+        assert_eq!(seqs(&store, run).await, [1]);
+    });
+}
+
 /// The simulator must catch this one; here we see that it is really there.
 #[cfg(feature = "planted-bugs")]
 #[test]

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::args::LoadArgs;
 use crate::config::Config;
 use crate::signals::Stop;
+use crate::wire::Node;
 use crate::{definition, exit, input, output, wire};
 
 const GRACE: Duration = Duration::from_secs(5);
@@ -36,20 +37,22 @@ pub(crate) async fn run(args: LoadArgs, config: &Config) -> anyhow::Result<ExitC
     let graph = graph.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
-    let engine = wire::start(&args.data, &config.engine).await?;
+    let store = wire::open_store(&config.server.data, &config.database).await?;
+    let node = Node::start(store, config).await?;
+    let engine = node.engine.clone();
     wire::publish(&engine, &name, &graph).await?;
     let began = Instant::now();
     let summary = tokio::select! {
         summary = start_all(&engine, &name, &input, &args) => summary?,
         _ = stop.next() => {
             eprintln!("stopping …");
-            engine.stop(GRACE).await.context("stopping the engine")?;
+            node.stop(GRACE).await?;
             eprintln!("stopped; run the same command again to continue");
             return Ok(ExitCode::from(exit::INTERRUPTED));
         }
     };
     let seconds = began.elapsed().as_secs_f64();
-    engine.stop(GRACE).await.context("stopping the engine")?;
+    node.stop(GRACE).await?;
     let Summary { started, existing, completed, failed } = summary;
     output::print(json!({
         "started": started,

@@ -1,6 +1,8 @@
 //! One file per subcommand.
 
+pub(crate) mod keys;
 pub(crate) mod load;
+pub(crate) mod nodes;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sim;

@@ -17,6 +17,7 @@ use crate::args::RunArgs;
 use crate::config::Config;
 use crate::live::Live;
 use crate::signals::Stop;
+use crate::wire::Node;
 use crate::{definition, exit, input, output, text, wire};
 
 /// How often the durations on a terminal are brought up to date.
@@ -32,7 +33,8 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
     let folder = Folder::of(args.data.clone())?;
-    let engine = wire::start(folder.path(), &config.engine).await?;
+    let store = wire::open_store(folder.path(), &config.database).await?;
+    let engine = Node::start(store, config).await?.engine;
     wire::publish(&engine, &name, &graph).await?;
     let key = args.key.clone().map(|key| (name.clone(), key));
     let started = engine.start_run(NewStart { key, ..NewStart::new(name, input) }).await;

@@ -1,17 +1,22 @@
 //! `everstep serve`: the server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use everstep_api::Served;
-use everstep_engine::Engine;
+use everstep_api::auth::Keys;
+use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::config::Config;
+use crate::database::Database;
+use crate::first_key::{self, FirstKey};
 use crate::signals::Stop;
+use crate::wire::Node;
 use crate::{exit, wire};
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
@@ -24,24 +29,23 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         _ => anyhow!("cannot listen on {}: {error}; choose another address with --listen", server.listen),
     })?;
     let address = listener.local_addr().context("reading the address")?;
-    let engine = wire::start(&server.data, &config.engine).await?;
-    greet(&format!("http://{address}"), &server.data);
+    let store = wire::open_store(&server.data, &config.database).await?;
+    let key = first_key::ensure(&*store, &server.data, NodeClock::system().now()).await?;
+    let keys = Arc::new(Keys::new(Arc::clone(&store)));
+    let node = Node::start(store, config).await?;
+    greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
-    let served = Served { engine: engine.clone(), store: "sqlite" };
+    let served = Served { engine: node.engine.clone(), keys, store: config.database.kind() };
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;
     }));
-    tokio::select! {
-        name = stop.next() => eprintln!("{name}: stopping; tasks under way have {:?}", server.shutdown_grace),
-        () = fenced(&engine) => {
-            bail!("another node took over this one's runs; start the server again to join anew");
-        }
-    }
+    let name = stop.next().await;
+    eprintln!("{name}: stopping; tasks under way have {:?}", server.shutdown_grace);
     drop(finish);
     let stopped = async {
-        engine.stop(server.shutdown_grace).await.context("giving the runs back")?;
+        node.stop(server.shutdown_grace).await?;
         // Idle connections are not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(1), http).await;
         anyhow::Ok(())
@@ -57,16 +61,30 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn greet(url: &str, data: &Path) {
-    let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+/// Says where everything is, and what to try first.
+fn greet(url: &str, node: &Node, config: &Config, key: &FirstKey) {
     eprintln!("everstep {} listens on {url}", env!("CARGO_PKG_VERSION"));
     eprintln!("  health  {url}/readyz");
-    eprintln!("  data    {} (SQLite)", data.display());
+    match &config.database {
+        Database::Sqlite => eprintln!("  data    {} (SQLite)", absolute(&config.server.data).display()),
+        Database::Postgres { url, .. } => eprintln!("  data    {} (PostgreSQL)", url.place()),
+    }
+    eprintln!("  node    {}", node.engine.node());
+    if let Some((address, _)) = &node.cluster {
+        eprintln!("  others  reach it at {address}");
+    }
+    let try_it =
+        |path: &Path| format!("  try     curl -H \"x-api-key: $(cat {})\" {url}/v1/runs", absolute(path).display());
+    match key {
+        FirstKey::Made(secret, path) => {
+            eprintln!("  key     {} (admin; shown only now, and kept in {})", secret.reveal(), path.display());
+            eprintln!("{}", try_it(path));
+        }
+        FirstKey::Kept(path) => eprintln!("{}", try_it(path)),
+        FirstKey::Unknown => eprintln!("  keys    are in the database; make another with `everstep keys create`"),
+    }
 }
 
-/// Waits until this node may not write any more.
-async fn fenced(engine: &Engine) {
-    while !engine.is_fenced() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -127,8 +127,9 @@ fn the_command_line_reference_is_what_the_binary_says() {
     };
     let mut page = "# Command line\n\nWhat `everstep --help` says, command by command.\n\n".to_owned();
     page += &format!("```text\n{}\n```\n", help(&[]));
-    for command in ["run", "validate", "serve", "load", "bench", "sim"] {
-        page += &format!("\n## everstep {command}\n\n```text\n{}\n```\n", help(&[command]));
+    for command in ["run", "validate", "serve", "load", "keys create", "nodes", "bench", "sim"] {
+        let words: Vec<_> = command.split(' ').collect();
+        page += &format!("\n## everstep {command}\n\n```text\n{}\n```\n", help(&words));
     }
     page += SETTINGS;
     let path = root().join("docs/reference/cli.md");
@@ -154,6 +155,13 @@ log_format = "json"
 listen = "127.0.0.1:7373"
 data = "/var/lib/everstep"
 shutdown_grace = "10s"
+
+[database]
+database_url = "postgres://everstep:secret@db.example/everstep"
+
+[cluster]
+node_lease = "10s"
+cluster_listen = "10.0.0.7:7374"
 
 [engine]
 max_active_runs = 4096

@@ -3,8 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod crash;
+mod database;
 mod documents;
+mod http;
+mod keys;
 mod run;
 mod serve;
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
 mod validate;

@@ -184,7 +184,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
         connection.query_row(sql, [], |row| row.get(0)).ok()
     };
     let before = wait_for("the first step", output);
-    crate::serve::send(&child, "INT");
+    crate::support::send(&child, "INT");
     let told = Told::from(child.wait_with_output().unwrap());
     told.exits(130).says("is kept and goes on with: everstep run").says("--key k");
     assert_eq!(told.stdout, "");
@@ -198,7 +198,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
 fn a_data_folder_belongs_to_one_process() {
     let folder = Folder::new();
     let data = folder.at("data");
-    let server = crate::serve::Server::start(&data);
+    let server = crate::support::Server::start(&data);
     let file = folder.write("double.json", double().to_string());
     let holder = format!("is in use by process {}", server.id());
     call(&["run", &file, "--data", &data]).exits(3).says(&holder).says("--data");

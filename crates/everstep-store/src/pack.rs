@@ -12,36 +12,36 @@ const LEVEL: i32 = 1;
 /// How a column's bytes are written, as the `codec` column says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Codec {
+pub(crate) enum Codec {
     Plain = 0,
     Zstd = 1,
 }
 
 impl Codec {
-    pub(super) fn number(self) -> u8 {
+    pub(crate) fn number(self) -> u8 {
         self as u8
     }
 }
 
 /// An item with its long payloads compressed. Made on the caller's thread, so that the writer only writes.
 #[derive(Debug)]
-pub(super) struct Packed<'a> {
-    pub(super) item: Cow<'a, Item>,
+pub(crate) struct Packed<'a> {
+    pub(crate) item: Cow<'a, Item>,
     /// The compressed payloads by the place of their entry. Nearly always empty.
     compressed: Vec<(usize, Vec<u8>)>,
 }
 
 impl<'a> Packed<'a> {
-    pub(super) fn of(item: &'a Item) -> Self {
+    pub(crate) fn of(item: &'a Item) -> Self {
         Self { item: Cow::Borrowed(item), compressed: compress_long(item) }
     }
 
-    pub(super) fn owned(item: &Item) -> Packed<'static> {
+    pub(crate) fn owned(item: &Item) -> Packed<'static> {
         Packed { item: Cow::Owned(item.clone()), compressed: compress_long(item) }
     }
 
     /// The payload of the entry at `place`, as it is stored.
-    pub(super) fn payload(&self, place: usize) -> (Codec, &[u8]) {
+    pub(crate) fn payload(&self, place: usize) -> (Codec, &[u8]) {
         match self.compressed.iter().find(|(compressed, _)| *compressed == place) {
             Some((_, bytes)) => (Codec::Zstd, bytes),
             None => (Codec::Plain, &self.item.entries[place].row.payload),
@@ -55,7 +55,7 @@ fn compress_long(item: &Item) -> Vec<(usize, Vec<u8>)> {
 }
 
 /// Bytes with their codec, as they are stored.
-pub(super) fn pack(bytes: Vec<u8>) -> (Codec, Vec<u8>) {
+pub(crate) fn pack(bytes: Vec<u8>) -> (Codec, Vec<u8>) {
     match compress(&bytes) {
         Some(compressed) => (Codec::Zstd, compressed),
         None => (Codec::Plain, bytes),
@@ -72,7 +72,7 @@ fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Bytes as they were before they were stored.
-pub(super) fn unpack(codec: u8, bytes: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn unpack(codec: u8, bytes: &[u8]) -> Result<Vec<u8>> {
     match codec {
         0 => Ok(bytes.to_vec()),
         1 => zstd::stream::decode_all(bytes).map_err(|error| Error::Corrupt(format!("compressed bytes: {error}"))),

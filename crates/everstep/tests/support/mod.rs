@@ -1,4 +1,7 @@
-//! Starts the binary and looks at what it says.
+//! Starts the binary and looks at what it says. Each suite uses a part of this.
+
+pub(crate) mod http;
+mod server;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,6 +9,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+pub(crate) use self::http::Client;
+pub(crate) use self::server::{Server, send};
 
 /// The binary, untouched by the settings of whoever runs the tests.
 pub(crate) fn everstep() -> Command {

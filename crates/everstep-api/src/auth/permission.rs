@@ -1,0 +1,66 @@
+//! What a key may be allowed to do.
+
+use std::fmt;
+use std::str::FromStr;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Permission {
+    /// See definitions of workflows.
+    Read,
+    /// See runs, with their data and journals.
+    View,
+    /// Start, signal, pause, resume, retry and cancel runs.
+    Manage,
+    /// Save definitions of workflows.
+    Publish,
+    /// Everything, for workflows, nodes and keys.
+    Admin,
+    /// Perform steps for runs of workflows written as code.
+    Serve,
+}
+
+impl Permission {
+    pub const ALL: &[Self] = &[Self::Read, Self::View, Self::Manage, Self::Publish, Self::Admin, Self::Serve];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "workflow:read",
+            Self::View => "workflow:view",
+            Self::Manage => "workflow:manage",
+            Self::Publish => "workflow:publish",
+            Self::Admin => "workflow:admin",
+            Self::Serve => "worker:serve",
+        }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Permission {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.iter().copied().find(|permission| permission.as_str() == text).ok_or_else(|| {
+            let known: Vec<_> = Self::ALL.iter().map(|permission| permission.as_str()).collect();
+            format!("unknown permission {text:?}; one of {}", known.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_are_read_as_they_are_written() {
+        for permission in Permission::ALL {
+            assert_eq!(permission.to_string().parse(), Ok(*permission));
+        }
+        let error = "workflow:write".parse::<Permission>().unwrap_err();
+        assert!(error.contains("workflow:write") && error.contains("workflow:manage"), "{error}");
+    }
+}

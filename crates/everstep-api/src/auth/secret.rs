@@ -1,0 +1,109 @@
+//! Keys as their holders have them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
+use everstep_store::KeyRow;
+use sha2::{Digest, Sha256};
+
+use crate::auth::Permission;
+
+const PREFIX: &str = "es_";
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// So many letters of 62 hold 256 bits.
+const LETTERS: usize = 43;
+
+/// A key: `es_` and 256 random bits in letters and digits. It is shown once and stored nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Makes a key that nobody can guess.
+    ///
+    /// # Panics
+    /// When the operating system has no randomness to give.
+    pub fn generate() -> Self {
+        let mut text = PREFIX.to_owned();
+        let mut bytes = [0; 64];
+        while text.len() < PREFIX.len() + LETTERS {
+            getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+            // 248 is four times 62: what lies above would make some letters likelier than others.
+            let even = bytes.iter().filter(|byte| **byte < 248);
+            let letters = even.map(|byte| char::from(ALPHABET[usize::from(byte % 62)]));
+            text.extend(letters.take(PREFIX.len() + LETTERS - text.len()));
+        }
+        Self(text)
+    }
+
+    /// What the database is to know of this key.
+    pub fn row(&self, workspace: WorkspaceId, name: &str, permissions: &[Permission], now: Timestamp) -> KeyRow {
+        let mut random = [0; 10];
+        getrandom::fill(&mut random).expect("the operating system gives random bytes");
+        let millis = now.millis().max(0).cast_unsigned();
+        KeyRow {
+            id: uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid(),
+            workspace,
+            name: name.to_owned(),
+            hash: self.hash(),
+            permissions: permissions.iter().map(ToString::to_string).collect(),
+            created_at: now,
+        }
+    }
+
+    /// What the database knows the key by.
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+
+    /// The key itself, for its holder.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Secret {
+    type Err = NotAKey;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let letters = text.strip_prefix(PREFIX).ok_or(NotAKey)?;
+        let is_key = letters.len() == LETTERS && letters.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if is_key { Ok(Self(text.to_owned())) } else { Err(NotAKey) }
+    }
+}
+
+/// What was given has not the form of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAKey;
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("es_…")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_long_random_and_read_back() {
+        let (one, two) = (Secret::generate(), Secret::generate());
+        assert_ne!(one, two);
+        assert_eq!(one.reveal().len(), 46);
+        assert_eq!(one.reveal().parse(), Ok(one.clone()));
+        assert_eq!(one.hash(), one.clone().hash());
+        assert_ne!(one.hash(), two.hash());
+        assert_eq!(format!("{one:?}"), "es_…");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let long = format!("es_{}", "a".repeat(44));
+        let odd = format!("es_{}-", "a".repeat(42));
+        for text in ["", "es_", "es_short", &long, &odd, &"a".repeat(46)] {
+            assert_eq!(text.parse::<Secret>(), Err(NotAKey), "{text}");
+        }
+    }
+}

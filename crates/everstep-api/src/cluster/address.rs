@@ -1,0 +1,62 @@
+//! Where other nodes reach a node.
+
+use std::net::SocketAddr;
+
+use axum::http::Uri;
+
+/// Checks the URL that a node tells the others: `http://host:port`, and nothing more.
+pub fn check_address(text: &str) -> Result<String, String> {
+    let wrong = |why: &str| Err(format!("{text:?} is no address of a node: {why}; write http://HOST:PORT"));
+    let Ok(uri) = text.trim().parse::<Uri>() else { return wrong("it is no URL") };
+    match uri.scheme_str() {
+        Some("http") => {}
+        Some("https") => return wrong("nodes speak plain http with each other and sign what they say"),
+        _ => return wrong("it does not begin with http://"),
+    }
+    let Some(authority) = uri.authority() else { return wrong("it names no host") };
+    if authority.as_str().contains('@') {
+        return wrong("it holds a name or password");
+    }
+    if authority.port_u16().is_none_or(|port| port == 0) {
+        return wrong("it names no port");
+    }
+    if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
+        return wrong("it has a path or a query");
+    }
+    let is_unspecified = authority.as_str().parse::<SocketAddr>().is_ok_and(|address| address.ip().is_unspecified());
+    if is_unspecified {
+        return wrong("it means every address of a machine, so nobody can be reached there");
+    }
+    Ok(format!("http://{authority}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port() {
+        assert_eq!(check_address("http://10.0.0.7:7374").unwrap(), "http://10.0.0.7:7374");
+        assert_eq!(check_address("http://node-1.internal:7374/").unwrap(), "http://node-1.internal:7374");
+        assert_eq!(check_address("http://[::1]:7374").unwrap(), "http://[::1]:7374");
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for (text, why) in [
+            ("https://host:1", "plain http"),
+            ("host:7374", "http://"),
+            ("http://host", "no port"),
+            ("http://host:0", "no port"),
+            ("http://me:secret@host:1", "password"),
+            ("http://host:1/path", "path"),
+            ("http://host:1/?x=1", "path"),
+            ("http://0.0.0.0:1", "every address"),
+            ("http://[::]:1", "every address"),
+            ("", "no URL"),
+        ] {
+            let error = check_address(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Speaks to other nodes.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::body::Bytes;
+use axum::http::{Method, Request, StatusCode, header};
+use everstep_core::ids::{NodeId, WorkspaceId};
+use everstep_core::input::Reply;
+use everstep_engine::{Delivery, Engine, Error, Hint, Peer, Peers};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::cluster::outbox::Outbox;
+use crate::cluster::signature::{Content, Envelope};
+use crate::cluster::{ClusterKey, DELIVER, HINTS};
+
+/// A node that cannot be connected to within this is not there.
+const CONNECT: Duration = Duration::from_secs(1);
+/// A node that has not answered after this may answer never.
+const ANSWER: Duration = Duration::from_secs(10);
+/// A hint is not worth more.
+const HINT: Duration = Duration::from_secs(2);
+/// Connections that nobody uses are closed after this.
+const IDLE: Duration = Duration::from_secs(60);
+/// Bytes of an answer.
+const BODY: usize = 64 * 1024;
+
+/// The way to other nodes. Cheap to clone.
+#[derive(Clone)]
+pub struct Channel(Arc<Inner>);
+
+struct Inner {
+    key: ClusterKey,
+    client: Client<HttpConnector, Full<Bytes>>,
+    runtime: Handle,
+    /// Who we are; known once the engine has joined.
+    engine: OnceLock<Engine>,
+    /// What is to be said to each node. A node is here as long as a request to it is on its way.
+    outboxes: Mutex<HashMap<NodeId, Outbox>>,
+    /// Told when nothing is to be said any more.
+    quiet: Notify,
+}
+
+/// Why a request has no answer.
+enum Trouble {
+    /// It was not sent, or refused: nothing was done.
+    NotTaken(String),
+    /// It was sent, and nothing is known.
+    NoAnswer(String),
+}
+
+impl Channel {
+    /// Must be called from within a runtime.
+    pub fn new(key: ClusterKey) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_nodelay(true);
+        connector.set_keepalive(Some(IDLE));
+        let client = Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE).build(connector);
+        let (engine, outboxes, quiet) = (OnceLock::new(), Mutex::default(), Notify::new());
+        Self(Arc::new(Inner { key, client, runtime: Handle::current(), engine, outboxes, quiet }))
+    }
+
+    /// Says who speaks. Before this nothing is sent.
+    pub fn introduce(&self, engine: &Engine) {
+        // Whoever was introduced first stays.
+        let _ = self.0.engine.set(engine.clone());
+    }
+
+    /// Waits until every hint is on its way, or lost.
+    pub async fn flush(&self) {
+        loop {
+            let mut quiet = pin!(self.0.quiet.notified());
+            quiet.as_mut().enable();
+            if self.outboxes().is_empty() {
+                return;
+            }
+            quiet.await;
+        }
+    }
+
+    /// Sends a signed request and returns the body of its answer.
+    async fn ask(
+        &self,
+        peer: &Peer,
+        path: &'static str,
+        caller: Option<WorkspaceId>,
+        body: Vec<u8>,
+        patience: Duration,
+    ) -> Result<Bytes, Trouble> {
+        let engine = self.0.engine.get().ok_or_else(|| Trouble::NotTaken("this node has not joined yet".to_owned()))?;
+        let envelope = Envelope {
+            sender: engine.node(),
+            target: peer.id,
+            caller,
+            time: engine.world().clock.now(),
+            nonce: Uuid::from_u128(fresh()),
+        };
+        let method = Method::POST;
+        let headers = envelope.seal(&self.0.key, Content { method: method.as_str(), path, body: &body });
+        let request = Request::builder().method(method).uri(format!("{}{path}", peer.address.trim_end_matches('/')));
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(Full::from(body));
+        let mut request = request.map_err(|error| Trouble::NotTaken(format!("its address is wrong: {error}")))?;
+        if request.uri().scheme_str() != Some("http") {
+            return Err(Trouble::NotTaken("its address does not begin with http://".to_owned()));
+        }
+        request.headers_mut().extend(headers);
+        let answered = async {
+            let response = self.0.client.request(request).await.map_err(|error| {
+                let why = describe(&error);
+                if error.is_connect() { Trouble::NotTaken(why) } else { Trouble::NoAnswer(why) }
+            })?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), BODY).collect().await;
+            let body = body.map_err(|error| Trouble::NoAnswer(error.to_string()))?.to_bytes();
+            judge(status, body)
+        };
+        match tokio::time::timeout(patience, answered).await {
+            Ok(answered) => answered,
+            Err(_) => Err(Trouble::NoAnswer(format!("no answer within {} s", patience.as_secs()))),
+        }
+    }
+
+    /// Says what waits for a node until nothing does.
+    async fn say(self, peer: Peer) {
+        loop {
+            let hints = {
+                let mut outboxes = self.outboxes();
+                let hints = outboxes.get_mut(&peer.id).map(Outbox::take).unwrap_or_default();
+                if hints.is_empty() {
+                    outboxes.remove(&peer.id);
+                    if outboxes.is_empty() {
+                        self.0.quiet.notify_waiters();
+                    }
+                    return;
+                }
+                hints
+            };
+            let body = serde_json::to_vec(&hints).expect("hints are plain data");
+            if let Err(Trouble::NotTaken(why) | Trouble::NoAnswer(why)) = self.ask(&peer, HINTS, None, body, HINT).await
+            {
+                tracing::debug!(peer = %peer.id, why, "hints were lost");
+            }
+        }
+    }
+
+    fn outboxes(&self) -> MutexGuard<'_, HashMap<NodeId, Outbox>> {
+        self.0.outboxes.lock().expect("no holder of the lock panics")
+    }
+}
+
+#[async_trait]
+impl Peers for Channel {
+    async fn send(&self, peer: &Peer, delivery: Delivery) -> Result<Reply, Error> {
+        let body = serde_json::to_vec(&delivery).expect("a delivery is plain data");
+        let answer = match self.ask(peer, DELIVER, Some(delivery.workspace), body, ANSWER).await {
+            Ok(answer) => answer,
+            Err(Trouble::NotTaken(why)) => {
+                tracing::warn!(peer = %peer.id, address = peer.address, why, "a node did not take an input");
+                return Err(Error::Unreachable(peer.id));
+            }
+            Err(Trouble::NoAnswer(why)) => {
+                tracing::warn!(peer = %peer.id, address = peer.address, why, "a node has not answered");
+                return Err(Error::OutcomeUnknown(peer.id));
+            }
+        };
+        serde_json::from_slice::<Result<Reply, Error>>(&answer).unwrap_or_else(|error| {
+            tracing::error!(peer = %peer.id, %error, "the answer of a node cannot be read");
+            Err(Error::OutcomeUnknown(peer.id))
+        })
+    }
+
+    fn hint(&self, peer: &Peer, hint: Hint) {
+        let mut outboxes = self.outboxes();
+        let is_idle = !outboxes.contains_key(&peer.id);
+        outboxes.entry(peer.id).or_default().add(hint);
+        drop(outboxes);
+        if is_idle {
+            self.0.runtime.spawn(self.clone().say(peer.clone()));
+        }
+    }
+}
+
+/// What an answer's status means.
+fn judge(status: StatusCode, body: Bytes) -> Result<Bytes, Trouble> {
+    if status.is_success() {
+        return Ok(body);
+    }
+    let detail = serde_json::from_slice::<serde_json::Value>(&body).ok();
+    let detail = detail.as_ref().and_then(|body| body["detail"].as_str()).unwrap_or("without a reason").to_owned();
+    let why = format!("{status}: {detail}");
+    // The listener refuses before it does anything.
+    let is_refused = status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE;
+    Err(if is_refused { Trouble::NotTaken(why) } else { Trouble::NoAnswer(why) })
+}
+
+/// An error with its causes.
+fn describe(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// 128 bits that nobody can guess.
+fn fresh() -> u128 {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    u128::from_ne_bytes(bytes)
+}

@@ -1,0 +1,124 @@
+//! Listens to other nodes. What is not signed by one of them is refused before anything is done.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::post;
+use axum::{Json, Router};
+use everstep_core::input::Reply;
+use everstep_core::limits;
+use everstep_engine::{Delivery, Engine, Error, Hint};
+use http_body_util::{BodyExt, Limited};
+use tokio::net::TcpListener;
+
+use crate::cluster::nonces::{Entry, Nonces};
+use crate::cluster::signature::{Content, Envelope};
+use crate::cluster::{ClusterKey, DELIVER, HINTS};
+use crate::problem::Problem;
+
+/// Bytes of what one node says to another: a payload and what stands around it.
+const BODY: usize = 2 * limits::PAYLOAD_BYTES;
+
+#[derive(Clone)]
+struct Ear {
+    engine: Engine,
+    key: ClusterKey,
+    nonces: Arc<Mutex<Nonces>>,
+}
+
+/// Answers other nodes until `stop` is ready.
+pub async fn serve(
+    listener: TcpListener,
+    engine: Engine,
+    key: ClusterKey,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let ear = Ear { engine, key, nonces: Arc::default() };
+    let router = Router::new()
+        .route(DELIVER, post(deliver))
+        .route(HINTS, post(hints))
+        .fallback(nothing)
+        .method_not_allowed_fallback(nothing)
+        .with_state(ear);
+    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+        let _ = stream.set_nodelay(true);
+    });
+    axum::serve(listener, router).with_graceful_shutdown(stop).await
+}
+
+/// Takes an input for a run that is this node's, or nobody's.
+async fn deliver(State(ear): State<Ear>, signed: Signed) -> Result<Json<Result<Reply, Error>>, Problem> {
+    let delivery: Delivery = signed.read()?;
+    if signed.envelope.caller != Some(delivery.workspace) {
+        return Err(Problem::invalid("the caller is of another workspace than the delivery"));
+    }
+    Ok(Json(ear.engine.receive(delivery).await))
+}
+
+async fn hints(State(ear): State<Ear>, signed: Signed) -> Result<StatusCode, Problem> {
+    let hints: Vec<Hint> = signed.read()?;
+    for hint in hints {
+        ear.engine.hinted(hint);
+    }
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// Strangers learn nothing about what is here.
+async fn nothing(_: Signed) -> impl IntoResponse {
+    StatusCode::NOT_FOUND
+}
+
+/// A request that another node of this cluster sent to this one, now and for the first time.
+struct Signed {
+    envelope: Envelope,
+    body: Bytes,
+}
+
+impl Signed {
+    fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Problem> {
+        serde_json::from_slice(&self.body).map_err(|error| Problem::invalid(error.to_string()))
+    }
+}
+
+impl FromRequest<Ear> for Signed {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, ear: &Ear) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let opened = Envelope::open(&parts.headers);
+        let (envelope, signature) = opened.ok_or_else(|| refuse("it is not signed"))?;
+        // What is refused by its headers alone costs nothing more.
+        let now = ear.engine.world().clock.now();
+        if !envelope.is_timely(now) {
+            return Err(refuse("its time is not now; are the clocks of the nodes those of one database?"));
+        }
+        let body = Limited::new(body, BODY).collect().await;
+        let body = body.map_err(|error| Problem::invalid(format!("the body could not be read: {error}")))?.to_bytes();
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let content = Content { method: parts.method.as_str(), path, body: &body };
+        if !envelope.verify(&ear.key, content, &signature) {
+            return Err(refuse("its signature is wrong; have all nodes the same EVERSTEP_CLUSTER_KEY?"));
+        }
+        let entered =
+            ear.nonces.lock().expect("no holder of the lock panics").enter(envelope.nonce, envelope.time, now);
+        match entered {
+            Entry::Fresh => {}
+            Entry::Replayed => return Err(refuse("it was sent before")),
+            Entry::Full => return Err(Problem::unavailable("too many requests of other nodes; try again")),
+        }
+        if envelope.target != ear.engine.node() {
+            let detail = format!("node {} is not here any more; here is {}", envelope.target, ear.engine.node());
+            return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "UNAVAILABLE", detail));
+        }
+        Ok(Self { envelope, body })
+    }
+}
+
+fn refuse(why: &str) -> Problem {
+    tracing::warn!(why, "a request on the cluster's address was refused");
+    Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", format!("the request was refused: {why}"))
+}

@@ -1,0 +1,124 @@
+//! What a run is told from outside: signals, and cancel, pause, resume, retry.
+
+use std::borrow::Cow;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use everstep_core::input::{Input, Reply};
+use everstep_core::limits;
+use everstep_engine::Delivery;
+
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::headers::{IdempotencyKey, IfMatch};
+use crate::patience::patiently;
+use crate::problem::Problem;
+use crate::runs;
+use crate::server::Served;
+use crate::wire::{Cancel, Control, Outcome};
+
+/// Bytes of a control.
+const CONTROL: usize = 16 * 1024;
+/// Characters of a signal's name.
+const EVENT: usize = 256;
+
+type Answer = Result<Json<Outcome>, Problem>;
+
+/// Gives a run a signal; the body is its payload.
+pub(crate) async fn signal(
+    State(served): State<Served>,
+    caller: Caller,
+    Path((id, event)): Path<(String, String)>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<{ limits::PAYLOAD_BYTES }>,
+) -> Answer {
+    if event.chars().count() > EVENT {
+        return Err(Problem::invalid(format!("the name of an event has at most {EVENT} characters")));
+    }
+    let input = Input::Signal { event, payload: body.payload()? };
+    deliver(&served, &caller, &id, key, version.or(None)?, input).await
+}
+
+pub(crate) async fn cancel(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<CONTROL>,
+) -> Answer {
+    let Cancel { reason, expected_version } = body.json_or_default()?;
+    deliver(&served, &caller, &id, key, version.or(expected_version)?, Input::Cancel { reason }).await
+}
+
+pub(crate) async fn pause(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<CONTROL>,
+) -> Answer {
+    let Control { expected_version } = body.json_or_default()?;
+    deliver(&served, &caller, &id, key, version.or(expected_version)?, Input::Pause { reason: None }).await
+}
+
+pub(crate) async fn resume(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<CONTROL>,
+) -> Answer {
+    let Control { expected_version } = body.json_or_default()?;
+    deliver(&served, &caller, &id, key, version.or(expected_version)?, Input::Resume).await
+}
+
+/// Tries the failed steps of a failed run again.
+pub(crate) async fn retry(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<CONTROL>,
+) -> Answer {
+    let Control { expected_version } = body.json_or_default()?;
+    deliver(&served, &caller, &id, key, version.or(expected_version)?, Input::Retry).await
+}
+
+async fn deliver(
+    served: &Served,
+    caller: &Caller,
+    id: &str,
+    key: IdempotencyKey,
+    expected: Option<u64>,
+    input: Input,
+) -> Answer {
+    let (workspace, key) = (caller.workspace, key.into_inner());
+    let delivery = Delivery { workspace, run: runs::read_id(id)?, input, expected, key };
+    answer(patiently(served.engine.deliver(delivery)).await?)
+}
+
+fn answer(reply: Reply) -> Answer {
+    match reply {
+        Reply::Accepted => Ok(Json(Outcome { outcome: "accepted", reason: None })),
+        Reply::Repeated => Ok(Json(Outcome { outcome: "repeated", reason: None })),
+        Reply::Ignored(reason) => Ok(Json(Outcome { outcome: "ignored", reason: Some(reason.into()) })),
+        Reply::Refused { code, message } => Err(refuse(code, message)),
+    }
+}
+
+/// A run's refusal, by its code.
+fn refuse(code: Cow<'static, str>, message: String) -> Problem {
+    let status = match &*code {
+        "PAYLOAD_TOO_LARGE" => StatusCode::PAYLOAD_TOO_LARGE,
+        "PAYLOAD_TOO_DEEP" | "VALIDATION_ERROR" => StatusCode::UNPROCESSABLE_ENTITY,
+        // INVALID_TRANSITION, RUN_ENDED, NOTHING_TO_RETRY, CONCURRENCY_ERROR: the run is not as the caller thinks.
+        _ => StatusCode::CONFLICT,
+    };
+    Problem::new(status, code, message)
+}

@@ -1,0 +1,21 @@
+//! `/v1/nodes`: the servers that share the database.
+
+use axum::Json;
+use axum::extract::State;
+
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{Node, Nodes};
+
+pub(crate) async fn list(State(served): State<Served>, _: Caller, _: Query) -> Result<Json<Nodes>, Problem> {
+    let store = &served.engine.world().store;
+    let this = served.engine.node();
+    let mut nodes = Vec::new();
+    for row in store.nodes().await? {
+        let runs = store.owned_runs(row.id).await?.len();
+        nodes.push(Node::of(row, this, runs));
+    }
+    Ok(Json(Nodes { nodes }))
+}

@@ -1,0 +1,79 @@
+//! Query parameters. One that a route does not know is refused, not ignored.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use axum::extract::{FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::problem::Problem;
+
+/// The parameters of a request, each there at most once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(BTreeMap<String, String>);
+
+impl Query {
+    /// Reads the parameters that a route knows before the route is asked.
+    pub(crate) async fn read(known: &'static [&'static str], mut request: Request, next: Next) -> Response {
+        match Self::parse(request.uri().query().unwrap_or_default(), known) {
+            Ok(query) => {
+                request.extensions_mut().insert(query);
+                next.run(request).await
+            }
+            Err(problem) => problem.into_response(),
+        }
+    }
+
+    fn parse(text: &str, known: &[&str]) -> Result<Self, Problem> {
+        let mut parameters = BTreeMap::new();
+        for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+            if !known.contains(&&*name) {
+                let hint = match known {
+                    [] => "this route takes none".to_owned(),
+                    known => format!("this route takes {}", known.join(", ")),
+                };
+                return Err(Problem::invalid(format!("unknown query parameter {name:?}")).hint(hint));
+            }
+            if parameters.insert(name.clone().into_owned(), value.into_owned()).is_some() {
+                return Err(Problem::invalid(format!("the query parameter {name:?} is there twice")));
+            }
+        }
+        Ok(Self(parameters))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// A parameter of another type than text.
+    pub(crate) fn value<T>(&self, name: &str) -> Result<Option<T>, Problem>
+    where
+        T: FromStr<Err: std::fmt::Display>,
+    {
+        let parsed = self.text(name).map(str::parse).transpose();
+        parsed.map_err(|error| Problem::invalid(format!("the query parameter {name:?} cannot be read: {error}")))
+    }
+
+    pub(crate) fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        match text.parse() {
+            Ok(number) if range.contains(&number) => Ok(Some(number)),
+            _ => {
+                let (least, most) = (range.start(), range.end());
+                let range = if *most == u64::MAX { format!("from {least}") } else { format!("from {least} to {most}") };
+                Err(Problem::invalid(format!("the query parameter {name:?} is a whole number {range}, not {text:?}")))
+            }
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(parts.extensions.remove::<Self>().expect("the table reads the query of every route"))
+    }
+}

@@ -1,0 +1,72 @@
+//! Starting runs: `POST /v1/workflows/{name}/runs` and `POST /v1/workflow-runs`.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::{limits, payload};
+use everstep_engine::NewStart;
+
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::headers::IdempotencyKey;
+use crate::patience::patiently;
+use crate::problem::Problem;
+use crate::runs;
+use crate::server::Served;
+use crate::wire::{OfDefinition, OfWorkflow, Started};
+
+/// Bytes of a start: an input and what stands around it.
+const START: usize = limits::PAYLOAD_BYTES + 16 * 1024;
+/// A run is kept no longer than this after its end, whatever its start asks for.
+const MOST_RETENTION_DAYS: u32 = 365;
+
+type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
+
+/// Starts a run of a workflow. Its key is the workflow's own: two workflows may use the same.
+pub(crate) async fn of_workflow(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    header: IdempotencyKey,
+    body: Body<START>,
+) -> Answer {
+    let OfWorkflow { input, version, idempotency_key, retention_days } = body.json_or_default()?;
+    let key = header.or(idempotency_key)?.map(|key| (name.clone(), key));
+    let retention_days = retention_days.map(|days| days.min(MOST_RETENTION_DAYS));
+    start(&served, NewStart { workspace: caller.workspace, version, key, retention_days, ..NewStart::new(name, input) })
+        .await
+}
+
+/// Starts a run of a workflow that the body names. Its key is the workspace's.
+pub(crate) async fn of_definition(
+    State(served): State<Served>,
+    caller: Caller,
+    header: IdempotencyKey,
+    body: Body<START>,
+) -> Answer {
+    let OfDefinition { definition_id, input, idempotency_key } = body.json()?;
+    if definition_id.is_empty() {
+        return Err(Problem::invalid("definitionId is empty").hint("it is the name of a workflow"));
+    }
+    if !input.json().trim_start().starts_with('{') {
+        return Err(Problem::invalid("the input is not an object"));
+    }
+    let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
+    start(&served, NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) }).await
+}
+
+async fn start(served: &Served, start: NewStart) -> Answer {
+    if payload::has_nul(start.input.json()) {
+        let detail = "the input holds a NUL character, which no database stores as text";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail));
+    }
+    if start.input.size() > limits::PAYLOAD_BYTES {
+        return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
+    }
+    let workspace = start.workspace;
+    let started = patiently(served.engine.start_run(start)).await?;
+    let run = runs::show(served, runs::row(served, workspace, started.run).await?).await?;
+    let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
+    let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
+    Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created })))
+}

@@ -1,0 +1,184 @@
+//! Entries of a journal as clients see them.
+
+use std::sync::Arc;
+
+use everstep_core::codec;
+use everstep_core::event::{Dispatch, Event, Outcome};
+use everstep_core::failure::Failure;
+use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::payload::Payload;
+use everstep_store::StoredEntry;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::wire::Time;
+
+/// A page of a journal.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entries {
+    pub(crate) entries: Vec<Entry>,
+    /// What to ask the next page with; null when there was nothing more.
+    pub(crate) next_after: Option<u64>,
+}
+
+/// One fact.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry {
+    seq: u64,
+    at: Time,
+    event: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<StepKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    /// The node that wrote it.
+    writer: NodeId,
+    /// The key of the signal or control that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<Arc<str>>,
+    /// What the event says besides.
+    data: Data,
+}
+
+impl Entry {
+    pub(crate) fn of(stored: StoredEntry) -> Self {
+        let StoredEntry { seq, at, writer, row, .. } = stored;
+        let (event, step) = (row.kind.name(), row.step.clone());
+        let attempt = Some(row.attempt).filter(|attempt| *attempt > 0);
+        let (data, key) = match codec::decode(seq, at, row) {
+            Ok(entry) => (Data::of(entry.event), entry.key),
+            Err(error) => (Data::Unreadable { unreadable: error.to_string() }, None),
+        };
+        Self { seq, at: Time::of(at), event, step, attempt, writer, idempotency_key: key, data }
+    }
+}
+
+/// What stands in an entry, by its event.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase", untagged, rename_all_fields = "camelCase")]
+enum Data {
+    Started {
+        input: Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<Value>,
+    },
+    Dispatched(Dispatched),
+    Completed {
+        output: Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        handle: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        logs: Vec<String>,
+    },
+    Failed {
+        error: Value,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        logs: Vec<String>,
+    },
+    Due {
+        due: Time,
+    },
+    Values {
+        values: Payload,
+    },
+    Paused {
+        reason: Option<Value>,
+    },
+    Output {
+        output: Payload,
+    },
+    RunFailed {
+        error: Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failed_step: Option<StepKey>,
+    },
+    Cancelled {
+        reason: Option<String>,
+    },
+    Nothing {},
+    /// Written by a later build.
+    Unreadable {
+        unreadable: String,
+    },
+}
+
+/// What a dispatched step is doing.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+enum Dispatched {
+    Task,
+    Instant,
+    Delay {
+        due: Time,
+    },
+    Wait {
+        event: String,
+        #[serde(rename = "match")]
+        pattern: Payload,
+        due: Option<Time>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Child {
+        run: RunId,
+        workflow: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        workflow_version: Option<u32>,
+        input: Payload,
+        waits: bool,
+        due: Option<Time>,
+    },
+    Body {
+        items: Vec<Payload>,
+    },
+}
+
+impl Data {
+    fn of(event: Event) -> Self {
+        match event {
+            Event::RunStarted { input, parent } => {
+                let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
+                Self::Started { input, parent }
+            }
+            Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::of(dispatch)),
+            Event::StepCompleted { outcome: Outcome { output, handle, logs }, .. } => {
+                Self::Completed { output, handle, logs }
+            }
+            Event::StepFailed { failure, logs, .. } => Self::Failed { error: told(&failure), logs },
+            Event::TimerSet { due, .. } => Self::Due { due: Time::of(due) },
+            Event::ContextSet { values } => Self::Values { values },
+            Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(told) },
+            Event::RunCompleted { output } => Self::Output { output },
+            Event::RunFailed { failure, step } => Self::RunFailed { error: told(&failure), failed_step: step },
+            Event::RunCancelled { reason } => Self::Cancelled { reason },
+            Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => {
+                Self::Nothing {}
+            }
+        }
+    }
+}
+
+impl Dispatched {
+    fn of(dispatch: Dispatch) -> Self {
+        match dispatch {
+            Dispatch::Task => Self::Task,
+            Dispatch::Instant => Self::Instant,
+            Dispatch::Delay { due } => Self::Delay { due: Time::of(due) },
+            Dispatch::Wait { event, pattern, due } => Self::Wait { event, pattern, due: due.map(Time::of) },
+            Dispatch::Child(child) => Self::Child {
+                run: child.run,
+                workflow: child.workflow.clone(),
+                workflow_version: child.version,
+                input: child.input.clone(),
+                waits: child.waits,
+                due: child.due.map(Time::of),
+            },
+            Dispatch::Body { items } => Self::Body { items },
+        }
+    }
+}
+
+fn told(failure: &Failure) -> Value {
+    json!({"code": failure.code, "message": failure.message, "retryable": failure.retryable})
+}

@@ -1,0 +1,18 @@
+//! What is sent and received, in types of its own. They are converted by hand, so that the core may change its mind
+//! without breaking a client.
+
+mod control;
+mod entry;
+mod node;
+mod run;
+mod start;
+mod time;
+mod workflow;
+
+pub(crate) use control::{Cancel, Control, Outcome};
+pub(crate) use entry::{Entries, Entry};
+pub(crate) use node::{Node, Nodes};
+pub(crate) use run::{Run, RunSummary, Runs, Started};
+pub(crate) use start::{OfDefinition, OfWorkflow};
+pub(crate) use time::Time;
+pub(crate) use workflow::Workflow;

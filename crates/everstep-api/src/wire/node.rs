@@ -1,0 +1,43 @@
+//! Nodes as clients see them.
+
+use everstep_core::ids::NodeId;
+use everstep_store::NodeRow;
+use serde::Serialize;
+
+use crate::wire::Time;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Nodes {
+    pub(crate) nodes: Vec<Node>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Node {
+    id: NodeId,
+    /// Where other nodes reach it.
+    address: Option<String>,
+    lease_until: Time,
+    /// Whether its lease is over by the database's clock.
+    is_expired: bool,
+    /// Whether it was shut out: it writes nothing any more, and others go on with its runs.
+    is_fenced: bool,
+    /// Whether it is the one that answers.
+    is_self: bool,
+    /// Runs that it holds.
+    runs: usize,
+}
+
+impl Node {
+    pub(crate) fn of(row: NodeRow, this: NodeId, runs: usize) -> Self {
+        Self {
+            is_self: row.id == this,
+            id: row.id,
+            address: row.address,
+            lease_until: Time::of(row.lease_until),
+            is_expired: row.is_expired,
+            is_fenced: row.fenced,
+            runs,
+        }
+    }
+}

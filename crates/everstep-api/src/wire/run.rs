@@ -1,0 +1,118 @@
+//! Runs as clients see them.
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{NodeId, RunId};
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_store::RunRow;
+use serde::Serialize;
+
+use crate::wire::Time;
+
+/// A run, whole.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Run {
+    id: RunId,
+    workflow: String,
+    workflow_version: u32,
+    status: &'static str,
+    /// Counts up with every change; what `If-Match` and `expectedVersion` are compared with.
+    pub(crate) version: u64,
+    input: Payload,
+    output: Option<Payload>,
+    error: Option<Error>,
+    parent: Option<RunId>,
+    tags: Payload,
+    idempotency_key: Option<String>,
+    retention_days: u32,
+    /// The node that holds the run in memory; none while it sleeps in the database.
+    owner: Option<NodeId>,
+    /// When a run that nobody owns goes on by itself.
+    wake_at: Option<Time>,
+    created_at: Time,
+    ended_at: Option<Time>,
+}
+
+impl Run {
+    /// `status` is what the journal says; the row may tell it a second later.
+    pub(crate) fn of(row: RunRow, status: Status) -> Self {
+        Self {
+            id: row.id,
+            workflow: row.workflow,
+            workflow_version: row.version,
+            status: status.as_str(),
+            version: row.seq,
+            input: row.input,
+            output: row.output,
+            error: row.error.map(Error::of),
+            parent: row.parent,
+            tags: row.tags,
+            idempotency_key: row.key.map(|(_, key)| key),
+            retention_days: row.retention_days,
+            owner: row.owner,
+            wake_at: Time::unless_never(row.wake_at).filter(|_| row.owner.is_none() && row.ended_at.is_none()),
+            created_at: Time::of(row.created_at),
+            ended_at: row.ended_at.map(Time::of),
+        }
+    }
+}
+
+/// A run as lists show it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunSummary {
+    id: RunId,
+    workflow: String,
+    workflow_version: u32,
+    status: &'static str,
+    error: Option<Error>,
+    tags: Payload,
+    created_at: Time,
+    ended_at: Option<Time>,
+}
+
+impl RunSummary {
+    pub(crate) fn of(row: everstep_store::RunSummary) -> Self {
+        Self {
+            id: row.id,
+            workflow: row.workflow,
+            workflow_version: row.version,
+            status: row.status.as_str(),
+            error: row.error.map(Error::of),
+            tags: row.tags,
+            created_at: Time::of(row.created_at),
+            ended_at: row.ended_at.map(Time::of),
+        }
+    }
+}
+
+/// A page of runs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Runs {
+    pub(crate) runs: Vec<RunSummary>,
+    /// What to ask the next page with; null on the last one.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// The answer to a start.
+#[derive(Debug, Serialize)]
+pub(crate) struct Started {
+    pub(crate) run: Run,
+    /// False when a run with that key was there before.
+    pub(crate) created: bool,
+}
+
+/// Why a step or a run failed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Error {
+    code: String,
+    message: String,
+}
+
+impl Error {
+    pub(crate) fn of(failure: Failure) -> Self {
+        Self { code: failure.code, message: failure.message }
+    }
+}

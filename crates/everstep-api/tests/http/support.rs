@@ -1,0 +1,164 @@
+//! A server in this process, and somebody who asks it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, Request};
+use everstep_api::auth::{Keys, Permission, Secret};
+use everstep_api::{Served, serve};
+use everstep_core::ids::WorkspaceId;
+use everstep_engine::{Alone, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
+use everstep_expressions::Expressions;
+use everstep_handlers::Registry;
+use everstep_sandbox::Sandbox;
+use everstep_store::Store;
+use everstep_store::sqlite::SqliteStore;
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+pub(crate) struct Server {
+    pub(crate) store: Arc<dyn Store>,
+    url: String,
+    /// An admin's key.
+    key: String,
+    client: Client<HttpConnector, Full<Bytes>>,
+    _folder: TempDir,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn is(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        self.body
+    }
+
+    /// A problem document with this code.
+    #[track_caller]
+    pub(crate) fn refuses(self, status: u16, code: &str) -> Value {
+        assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{}", self.body);
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        assert_eq!(self.body["status"], status);
+        assert!(!self.body["detail"].as_str().unwrap().is_empty());
+        self.body
+    }
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (engine, store) = engine(&folder, Arc::new(Alone)).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let keys = Arc::new(Keys::new(Arc::clone(&store)));
+        let served = Served { engine, keys, store: "sqlite" };
+        tokio::spawn(serve(listener, served, std::future::pending()));
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
+        Self { store, url, key, client, _folder: folder }
+    }
+
+    /// Makes a key of the usual workspace.
+    pub(crate) async fn key_with(&self, permissions: &[Permission]) -> String {
+        add_key(&*self.store, WorkspaceId::DEFAULT, permissions).await
+    }
+
+    /// Asks without any header but these.
+    pub(crate) async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::from(Bytes::from(body.to_owned()))).unwrap();
+        let response = self.client.request(request).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+        Answer { status, headers, body }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask(Method::GET, path, &[("x-api-key", &self.key)], "").await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.ask(Method::PUT, path, &[("x-api-key", &self.key)], &body.to_string()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_with(path, &[], body).await
+    }
+
+    pub(crate) async fn post_with(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+        let headers: Vec<_> = headers.iter().copied().chain([("x-api-key", &*self.key)]).collect();
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.ask(Method::POST, path, &headers, &body).await
+    }
+
+    /// Saves a workflow whose nodes stand in a row, starts a run of it and returns the run's path.
+    pub(crate) async fn start_chain(&self, name: &str, middle: &[Value]) -> String {
+        self.put(&format!("/v1/workflows/{name}"), &chain(middle)).await.is(200);
+        let started = self.post(&format!("/v1/workflows/{name}/runs"), &Value::Null).await.is(201);
+        format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap())
+    }
+
+    /// Waits until a run has a status.
+    pub(crate) async fn wait_for(&self, path: &str, status: &str) -> Value {
+        for _ in 0..1_000 {
+            let run = self.get(path).await.is(200);
+            if run["status"] == status {
+                return run;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the run is not {status}: {}", self.get(path).await.body);
+    }
+}
+
+/// An engine on a database of its own.
+pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, Arc<dyn Store>) {
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let world = World {
+        store: Arc::clone(&store),
+        clock: Arc::new(NodeClock::system()),
+        spawn: Arc::new(TokioSpawn::current()),
+        random: Arc::new(SystemRandom::default()),
+        evaluate: Arc::new(Expressions::default()),
+        handlers: Arc::new(Registry::standard(Sandbox::new(1))),
+        peers,
+    };
+    (Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap(), store)
+}
+
+pub(crate) async fn add_key(store: &dyn Store, workspace: WorkspaceId, permissions: &[Permission]) -> String {
+    let secret = Secret::generate();
+    let row = secret.row(workspace, "test", permissions, everstep_core::time::Timestamp::EPOCH);
+    store.add_key(&row).await.unwrap();
+    secret.reveal().to_owned()
+}
+
+/// A graph whose nodes stand in a row.
+pub(crate) fn chain(middle: &[Value]) -> Value {
+    let mut nodes = vec![json!({"id": "start", "type": "start"})];
+    nodes.extend_from_slice(middle);
+    nodes.push(json!({"id": "end", "type": "end"}));
+    let edges: Vec<_> =
+        nodes.windows(2).map(|pair| json!({"source": pair[0]["id"], "target": pair[1]["id"]})).collect();
+    json!({"nodes": nodes, "edges": edges})
+}
+
+/// A node that waits for the event `go`.
+pub(crate) fn wait_for_go() -> Value {
+    json!({"id": "wait", "type": "wait", "config": {"event": "go"}})
+}

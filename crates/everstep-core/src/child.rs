@@ -1,0 +1,133 @@
+//! Runs that a run starts, and the run that started it.
+//!
+//! 1. A child's id is chosen at dispatch and stands in `StepDispatched`. Every attempt has a child of its own.
+//! 2. A step that waits for its child takes the child's end for its result; any other is done once the child is there.
+//! 3. A child that was waited for and is so no longer is cancelled: the run ended, the step timed out, or the
+//!    iteration around it was given up. A child that nobody waits for goes its own way.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{RunId, StepKey};
+use crate::payload::Payload;
+use crate::retry;
+use crate::time::Timestamp;
+
+/// The step that started a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parent {
+    pub run: RunId,
+    pub step: StepKey,
+    pub attempt: u32,
+    /// Whether the step waits for the run's end.
+    pub waits: bool,
+    /// How many runs there are above this one.
+    pub depth: u32,
+}
+
+/// A run that a step starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Child {
+    pub run: RunId,
+    pub workflow: String,
+    /// `None` is the version that is active when the child starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    pub input: Payload,
+    /// Whether the step waits for the child's end.
+    pub waits: bool,
+    /// When the step stops waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+}
+
+impl Child {
+    /// The id of the child of one attempt: the same wherever it is decided at that time, and nobody else's.
+    pub(crate) fn id(parent: RunId, step: &StepKey, attempt: u32, now: Timestamp) -> RunId {
+        let parent = parent.uuid().as_u128();
+        let half = |run: u128| u128::from(retry::seed(run, step.as_str(), attempt));
+        RunId::new(now, half(parent) << 64 | half(parent.rotate_left(29) ^ u128::from(u64::MAX)))
+    }
+
+    /// Roughly the memory that it takes, in bytes.
+    fn weight(&self) -> usize {
+        128 + self.workflow.len() + self.input.size()
+    }
+}
+
+/// The children of a run that are open, and those that were just left.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Children {
+    /// How many open steps are children.
+    open: usize,
+    bytes: usize,
+    /// Children to be cancelled, with the seq of the entry that left them. Those of an earlier time are forgotten:
+    /// they were told in the item that holds their entry, and an item is decided at one time.
+    left: Vec<(u64, RunId)>,
+}
+
+impl Children {
+    pub(crate) fn are_none(&self) -> bool {
+        self.open == 0 && self.left.is_empty()
+    }
+
+    pub(crate) fn has_open(&self) -> bool {
+        self.open > 0
+    }
+
+    pub(crate) fn weight(&self) -> usize {
+        self.bytes + 24 * self.left.len()
+    }
+
+    pub(crate) fn open(&mut self, child: &Child) {
+        self.open += 1;
+        self.bytes += child.weight();
+    }
+
+    pub(crate) fn close(&mut self, child: &Child) {
+        self.open -= 1;
+        self.bytes -= child.weight();
+    }
+
+    /// Notes that a child is not waited for any more.
+    pub(crate) fn leave(&mut self, seq: u64, child: &Child) {
+        if child.waits {
+            self.left.push((seq, child.run));
+        }
+    }
+
+    pub(crate) fn forget_left(&mut self) {
+        self.left.clear();
+    }
+
+    /// The children that entries from `seq` on left.
+    pub(crate) fn left_since(&self, seq: u64) -> &[(u64, RunId)] {
+        &self.left[self.left.partition_point(|(left, _)| *left < seq)..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_attempt_of_every_step_has_a_child_of_its_own() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let mut ids = BTreeSet::new();
+        for run in 0..50 {
+            for step in ["a", "b", "each[0].a", "each[1].a", "ab"] {
+                for attempt in 1..20 {
+                    let parent = RunId::new(now, run);
+                    let id = Child::id(parent, &step.into(), attempt, now);
+                    assert_eq!(id, Child::id(parent, &step.into(), attempt, now));
+                    assert_eq!((id.uuid().get_version_num(), id.uuid().as_u128() >> 80), (7, 1_700_000_000_000));
+                    ids.insert(id);
+                }
+            }
+        }
+        assert_eq!(ids.len(), 50 * 5 * 19);
+    }
+}

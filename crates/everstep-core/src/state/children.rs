@@ -1,0 +1,70 @@
+//! The children of a run, as part of its state.
+
+use super::{Doing, Open, Phase, State};
+use crate::child::{Child, Parent};
+use crate::failure::{Failure, code};
+use crate::ids::StepKey;
+
+impl State {
+    /// The run that this attempt of a step started, while the step is open.
+    pub(crate) fn open_child(&self, step: &StepKey, attempt: u32) -> Option<&Child> {
+        match &self.open.get(step).filter(|open| open.attempt == attempt)?.doing {
+            Doing::Child(child) => Some(child),
+            _ => None,
+        }
+    }
+
+    /// What the child of an open step is told of its parent; `None` for a step that is not one.
+    pub fn parent_of(&self, step: &StepKey, attempt: u32) -> Option<Parent> {
+        let waits = self.open_child(step, attempt)?.waits;
+        Some(Parent { run: self.run, step: step.clone(), attempt, waits, depth: self.depth().saturating_add(1) })
+    }
+
+    /// Whether a step is open that started a run.
+    pub fn has_open_children(&self) -> bool {
+        self.children.has_open()
+    }
+
+    /// How many runs there are above this one.
+    pub fn depth(&self) -> u32 {
+        self.parent.as_ref().map_or(0, |parent| parent.depth)
+    }
+
+    /// The run is over. What is open stays so, for a retry; children that were waited for are not any more.
+    pub(super) fn end(&mut self, phase: Phase) {
+        self.phase = phase;
+        if self.children.has_open() {
+            for open in self.open.values() {
+                if let Doing::Child(child) = &open.doing {
+                    self.children.leave(self.seq, child);
+                }
+            }
+        }
+    }
+
+    /// Leaves the child of a step that timed out. A child that ended is not left, whatever it failed of: timers fire
+    /// only while the run is live, and before all else.
+    pub(super) fn leave_late_child(&mut self, open: &Open, failure: &Failure) {
+        if let Doing::Child(child) = &open.doing
+            && self.phase == Phase::Live
+            && failure.code == code::STEP_TIMEOUT
+            && open.timer.is_some_and(|due| due <= self.updated_at)
+        {
+            self.children.leave(self.seq, child);
+        }
+    }
+
+    /// Children that were waited for were cancelled when the run failed: their steps begin again.
+    pub(super) fn call_again(&mut self) {
+        if !self.children.has_open() {
+            return;
+        }
+        let is_left = |open: &Open| matches!(&open.doing, Doing::Child(child) if child.waits);
+        let left: Vec<_> = self.open.iter().filter(|(_, open)| is_left(open)).map(|(step, _)| step.clone()).collect();
+        for step in left {
+            let Some(open) = self.close(&step) else { continue };
+            self.todo.insert(step.clone());
+            self.open.insert(step, Open { doing: Doing::Again, timer: None, ..open });
+        }
+    }
+}

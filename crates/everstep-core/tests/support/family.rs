@@ -1,0 +1,104 @@
+//! Follows the children of one run: each that is waited for ends or is cancelled, once.
+
+use std::collections::BTreeMap;
+
+use everstep_core::event::{Dispatch, Entry, Event};
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::input::Input;
+use everstep_core::state::{OpenWhat, State};
+
+#[derive(Default)]
+pub(crate) struct Family {
+    /// Every child that was ever dispatched.
+    children: BTreeMap<RunId, Kin>,
+}
+
+struct Kin {
+    step: StepKey,
+    attempt: u32,
+    waits: bool,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Open,
+    Ended,
+    Cancelled,
+}
+
+impl Family {
+    /// The child of an attempt.
+    pub(crate) fn find(&self, step: &StepKey, attempt: u32) -> Option<RunId> {
+        self.children.iter().find(|(_, kin)| kin.step == *step && kin.attempt == attempt).map(|(run, _)| *run)
+    }
+
+    pub(crate) fn name(&self, run: RunId) -> Option<(&StepKey, u32)> {
+        self.children.get(&run).map(|kin| (&kin.step, kin.attempt))
+    }
+
+    /// Every child that there ever was, as its step, attempt and run.
+    pub(crate) fn all(&self) -> Vec<(StepKey, u32, RunId)> {
+        self.children.iter().map(|(run, kin)| (kin.step.clone(), kin.attempt, *run)).collect()
+    }
+
+    /// The child that an input has news of.
+    pub(crate) fn child_in(input: &Input) -> Option<RunId> {
+        match input {
+            Input::ChildEnded { child, .. } | Input::ChildStarted { child, .. } => Some(*child),
+            _ => None,
+        }
+    }
+
+    /// News of a child were accepted.
+    pub(crate) fn heard(&mut self, child: Option<RunId>) {
+        let Some(child) = child else { return };
+        let kin = self.children.get_mut(&child).expect("only a known child is listened to");
+        assert_eq!(kin.fate, Fate::Open, "{child} ends once");
+        kin.fate = Fate::Ended;
+    }
+
+    pub(crate) fn follow(&mut self, state: &State, entries: &[Entry], messages: &[(RunId, Input)]) {
+        for entry in entries {
+            if let Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child) } = &entry.event {
+                let (step, attempt) = (step.clone(), *attempt);
+                let before =
+                    self.children.insert(child.run, Kin { step, attempt, waits: child.waits, fate: Fate::Open });
+                assert!(before.is_none(), "{} is a child of one attempt", child.run);
+            }
+        }
+        let mut to_parent = 0;
+        for (run, message) in messages {
+            match message {
+                Input::Cancel { .. } => {
+                    let kin = self.children.get_mut(run).expect("only children are cancelled");
+                    assert!(kin.waits && kin.fate == Fate::Open, "{run} is cancelled once, while it is waited for");
+                    kin.fate = Fate::Cancelled;
+                }
+                Input::ChildEnded { child, .. } => {
+                    let parent = state.parent.as_ref().expect("only a child tells of its end");
+                    assert_eq!((*run, *child), (parent.run, state.run));
+                    to_parent += 1;
+                }
+                other => panic!("no run tells another {other:?}"),
+            }
+        }
+        let ends = state.has_ended() && !entries.is_empty();
+        let is_awaited = state.parent.as_ref().is_some_and(|parent| parent.waits);
+        assert_eq!(to_parent, usize::from(ends && is_awaited), "a parent hears of each end once");
+        self.check(state);
+    }
+
+    /// What is waited for is open, unless it ended or was cancelled; and the other way round.
+    fn check(&self, state: &State) {
+        let awaited = |kin: &&Kin| kin.waits && kin.fate == Fate::Open;
+        let mut followed: Vec<_> = self.children.values().filter(awaited).map(|kin| (&kin.step, kin.attempt)).collect();
+        let open = state
+            .open()
+            .filter(|open| !state.has_ended() && matches!(open.what, OpenWhat::Child(child) if child.waits));
+        let mut open: Vec<_> = open.map(|open| (open.step, open.attempt)).collect();
+        open.sort_unstable();
+        followed.sort_unstable();
+        assert_eq!(open, followed, "what is waited for is open");
+    }
+}

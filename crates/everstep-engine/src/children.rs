@@ -1,0 +1,155 @@
+//! Sees to it that the child runs of a run are there.
+//!
+//! A child's id stands in the entry that dispatched its step, so it may be started as often as anybody likes.
+//! **Invariant**: a run is not parked before all its children are known to be there; nobody else would start them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::child::{Child, Parent};
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::input::Input;
+use everstep_core::messages;
+use everstep_core::payload::Payload;
+use everstep_core::state::OpenWhat;
+use everstep_store::{NewRun, RunRow};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::engine::check_input;
+use crate::error::Error;
+use crate::held::Slot;
+use crate::library::Library;
+use crate::message::{Mail, ShardSender, StartRequest, ToShard};
+use crate::ports::World;
+use crate::shard::{Shard, shard_of};
+
+const RETRY: Duration = Duration::from_millis(200);
+
+impl Shard {
+    /// Starts the children of a run that are not known to be there.
+    pub(crate) fn see_to_children(&mut self, run: RunId) {
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if !held.state.has_open_children() || held.state.has_ended() {
+            return;
+        }
+        for open in held.state.open() {
+            let OpenWhat::Child(child) = open.what else { continue };
+            if !held.called.insert(child.run) {
+                continue;
+            }
+            let Some(parent) = held.state.parent_of(open.step, open.attempt) else { continue };
+            let call = Call {
+                world: self.world.clone(),
+                library: Arc::clone(&self.library),
+                shards: self.shards.clone(),
+                me: self.me.clone(),
+                workspace: held.workspace,
+                child: child.clone(),
+                parent,
+            };
+            self.world.spawn.spawn(Box::pin(call.perform()));
+        }
+    }
+}
+
+/// The start of one child.
+struct Call {
+    world: World,
+    library: Arc<Library>,
+    shards: Vec<ShardSender>,
+    me: ShardSender,
+    workspace: WorkspaceId,
+    child: Child,
+    parent: Parent,
+}
+
+impl Call {
+    /// Starts the child, or finds it, and tells its parent.
+    async fn perform(self) {
+        let input = loop {
+            match self.try_once().await {
+                Ok(input) => break input,
+                Err(Error::Stopping) => return,
+                Err(error) => tracing::warn!(child = %self.child.run, %error, "a child was not started; trying again"),
+            }
+            if self.me.is_closed() {
+                return;
+            }
+            self.world.sleep(RETRY).await;
+        };
+        // A parent that is gone will look for its children when it is loaded.
+        let _ = self.me.send(ToShard::Mail(self.parent.run, Mail::of(input)));
+    }
+
+    async fn try_once(&self) -> Result<Input, Error> {
+        let child = self.child.run;
+        if let Some(row) = self.world.store.get_run(self.workspace, child).await? {
+            return Ok(self.found(&row));
+        }
+        let version = self.library.find(self.workspace, &self.child.workflow, self.child.version).await;
+        let version = match version {
+            Ok(version) => version,
+            Err(error @ Error::WorkflowNotFound { .. }) => {
+                return Ok(self.ended(Err(Failure::fatal(code::WORKFLOW_NOT_FOUND, error.to_string()))));
+            }
+            Err(Error::Invalid(message)) => return Ok(self.ended(Err(Failure::fatal(code::INVALID_CONFIG, message)))),
+            Err(error) => return Err(error),
+        };
+        if let Err(error) = check_input(&self.child.input) {
+            return Ok(self.ended(Err(Failure::fatal(code::INVALID_CONFIG, error.to_string()))));
+        }
+        let now = self.world.clock.now();
+        let new = NewRun {
+            workflow: version.workflow.name.clone(),
+            version: version.workflow.version,
+            lane: String::new(),
+            key: None,
+            input: self.child.input.clone(),
+            parent: Some(self.parent.run),
+            tags: Payload::from(json!({})),
+            retention_days: version.retention_days,
+            is_test: false,
+            created_at: now,
+        };
+        // It may have been cancelled before it began.
+        let arrivals = self.world.store.arrivals(child).await?;
+        let (reply, answer) = oneshot::channel();
+        let request = StartRequest {
+            run: child,
+            workspace: self.workspace,
+            workflow: Arc::clone(&version.workflow),
+            new,
+            input: self.child.input.clone(),
+            parent: Some(self.parent.clone()),
+            arrivals,
+            reply,
+        };
+        let shard = &self.shards[shard_of(child, self.shards.len())];
+        shard.send(ToShard::Start(Box::new(request))).map_err(|_| Error::Stopping)?;
+        match answer.await.map_err(|_| Error::Stopping)? {
+            Ok(_) => Ok(self.started()),
+            Err(Error::Refused(message)) => Ok(self.ended(Err(Failure::fatal(code::STORE_REFUSED, message)))),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn found(&self, row: &RunRow) -> Input {
+        let error = row.error.as_ref();
+        match messages::ended(row.id, row.status, row.output.as_ref(), error, None) {
+            Some(result) if self.parent.waits => self.ended(result),
+            _ => self.started(),
+        }
+    }
+
+    fn started(&self) -> Input {
+        let Parent { step, attempt, .. } = &self.parent;
+        Input::ChildStarted { step: step.clone(), attempt: *attempt, child: self.child.run }
+    }
+
+    fn ended(&self, result: Result<Payload, Failure>) -> Input {
+        let Parent { step, attempt, .. } = &self.parent;
+        Input::ChildEnded { step: step.clone(), attempt: *attempt, child: self.child.run, result }
+    }
+}

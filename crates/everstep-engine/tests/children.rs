@@ -1,0 +1,175 @@
+//! Runs that start runs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
+
+mod support;
+
+use std::time::Duration;
+
+use everstep_core::event::Kind;
+use everstep_core::ids::RunId;
+use everstep_core::input::{Input, Reply};
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_engine::Engine;
+use everstep_store::RunFilter;
+use serde_json::{Value, json};
+use support::{WORKSPACE, chain, engine, finish, publish, start};
+
+fn calls(workflow: &str, config: &Value) -> Value {
+    let mut config = config.clone();
+    config["workflow"] = workflow.into();
+    json!({
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "call", "type": "workflow", "config": config},
+            {"id": "end", "type": "end", "config": {"outputParameters": [
+                {"name": "result", "sourceVariable": "{{ctx.workflowResult}}"}
+            ]}},
+        ],
+        "edges": [{"source": "start", "target": "call"}, {"source": "call", "target": "end"}],
+    })
+}
+
+fn doubles() -> Value {
+    json!({
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "double", "type": "javascript", "config": {"code": "return ctx.input.n * 2"}},
+            {"id": "end", "type": "end", "config": {"outputParameters": [
+                {"name": "n", "sourceVariable": "{{ctx.jsResult}}"}
+            ]}},
+        ],
+        "edges": [{"source": "start", "target": "double"}, {"source": "double", "target": "end"}],
+    })
+}
+
+fn waits() -> Value {
+    chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])
+}
+
+/// The only run of a workflow, once it is there.
+async fn only_run(engine: &Engine, workflow: &str) -> RunId {
+    let find = async {
+        loop {
+            let filter = RunFilter { workflow: Some(workflow.to_owned()), ..RunFilter::default() };
+            let page = engine.world().store.list_runs(WORKSPACE, filter, None, 10).await.unwrap();
+            if let [run] = page.runs.as_slice() {
+                return run.id;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), find).await.expect("the child is started")
+}
+
+async fn reach(engine: &Engine, run: RunId, status: Status) {
+    let reached = async {
+        while engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().status != status {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), reached).await.expect("the run reaches the status");
+}
+
+async fn signal(engine: &Engine, run: RunId) {
+    let input = Input::Signal { event: "go".to_owned(), payload: Payload::from(json!({"gone": true})) };
+    assert_eq!(engine.send(run, input).await.unwrap(), Reply::Accepted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_s_output_is_its_step_s() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "double", &doubles()).await;
+    publish(&engine, "caller", &calls("double", &json!({"input": {"n": "{{ctx.input.n}}"}}))).await;
+    let row = finish(&engine, start(&engine, "caller", json!({"n": 4})).await).await;
+    assert_eq!((row.status, row.error), (Status::Completed, None));
+    assert_eq!(row.output.unwrap().value(), &json!({"result": {"n": 8}}));
+    let child = only_run(&engine, "double").await;
+    assert_eq!(engine.world().store.get_run(WORKSPACE, child).await.unwrap().unwrap().parent, Some(row.id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_that_nobody_published_fails_its_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "caller", &calls("missing", &json!({}))).await;
+    let row = finish(&engine, start(&engine, "caller", json!({})).await).await;
+    assert_eq!((row.status, row.error.unwrap().code.as_str()), (Status::Failed, "WORKFLOW_NOT_FOUND"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_parks_while_its_child_waits_and_goes_on_when_it_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "waits", &waits()).await;
+    publish(&engine, "caller", &calls("waits", &json!({}))).await;
+    let parent = start(&engine, "caller", json!({})).await;
+    let child = only_run(&engine, "waits").await;
+    reach(&engine, parent, Status::Waiting).await;
+    reach(&engine, child, Status::Waiting).await;
+    let parked = async {
+        while engine.active_runs() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), parked).await.expect("both runs leave memory");
+    signal(&engine, child).await;
+    assert_eq!(finish(&engine, parent).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_parent_cancels_its_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "waits", &waits()).await;
+    publish(&engine, "caller", &calls("waits", &json!({}))).await;
+    let parent = start(&engine, "caller", json!({})).await;
+    let child = only_run(&engine, "waits").await;
+    assert_eq!(engine.send(parent, Input::Cancel { reason: None }).await.unwrap(), Reply::Accepted);
+    assert_eq!(finish(&engine, child).await.status, Status::Cancelled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_nobody_waits_for_outlives_its_parent() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "waits", &waits()).await;
+    publish(&engine, "caller", &calls("waits", &json!({"wait": false}))).await;
+    let row = finish(&engine, start(&engine, "caller", json!({})).await).await;
+    let child = only_run(&engine, "waits").await;
+    assert_eq!(row.output.unwrap().value(), &json!({"result": {"runId": child.to_string()}}));
+    signal(&engine, child).await;
+    assert_eq!(finish(&engine, child).await.status, Status::Completed);
+}
+
+/// Everything that a process knew is gone; the journal knows the child.
+#[test]
+fn a_crash_finds_the_same_child_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (parent, child) = on_a_machine_that_crashes(async {
+        let engine = engine(folder.path()).await;
+        publish(&engine, "waits", &waits()).await;
+        publish(&engine, "caller", &calls("waits", &json!({}))).await;
+        let parent = start(&engine, "caller", json!({})).await;
+        (parent, only_run(&engine, "waits").await)
+    });
+    on_a_machine_that_crashes(async {
+        let engine = engine(folder.path()).await;
+        signal(&engine, child).await;
+        assert_eq!(finish(&engine, parent).await.status, Status::Completed);
+        assert_eq!(only_run(&engine, "waits").await, child);
+        let journal = engine.world().store.journal(parent, 0, 100).await.unwrap();
+        let calls = |kind| {
+            let is_call = |step: Option<&everstep_core::ids::StepKey>| step.is_some_and(|step| step.as_str() == "call");
+            journal.iter().filter(|entry| entry.row.kind == kind && is_call(entry.row.step.as_ref())).count()
+        };
+        assert_eq!((calls(Kind::StepDispatched), calls(Kind::StepCompleted)), (1, 1));
+    });
+}
+
+fn on_a_machine_that_crashes<T>(work: impl Future<Output = T>) -> T {
+    // All loops end where they are; nothing is handed over.
+    tokio::runtime::Runtime::new().unwrap().block_on(work)
+}

@@ -1,0 +1,4 @@
+-- Adds an API key. A taken id or hash is an error.
+-- Served by the primary key of api_keys and its unique hash.
+insert into api_keys (id, workspace, name, hash, permissions, created_at)
+values (:id, :workspace, :name, :hash, :permissions, :created_at)

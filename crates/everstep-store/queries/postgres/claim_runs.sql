@@ -1,0 +1,33 @@
+-- Hands at most :limit claimable runs of one lane, of formats that we know, to one member, oldest first.
+-- Served by runs_claimable (lane, wake_at, id) where owner is null and ended_at is null.
+with
+member as materialized (
+    select id
+    from nodes
+    where id = :node
+        and not fenced
+    for key share
+),
+due as materialized (
+    select id
+    from runs
+    where lane = :lane
+        and owner is null
+        and ended_at is null
+        and wake_at <= :now
+        and format <= :format
+        and exists (select from member)
+    order by wake_at, id
+    limit :limit
+    for update skip locked
+),
+claimed as (
+    update runs
+    set owner = :node, format = :format
+    from due
+    where runs.id = due.id
+    returning runs.id, runs.wake_at
+)
+select
+    exists (select from member),
+    (select array_agg(id order by wake_at, id) from claimed)

@@ -1,0 +1,197 @@
+-- Writes the items of many runs in one transaction: each whole, or not at all when its gate is shut.
+-- Served by the primary keys of nodes, runs, inbox and waits, runs_keyed, journal_by_seq and journal_by_attempt.
+-- All parts see the moment at which the statement began; what one part tells another it returns.
+-- The arrays are in the order of their locks. "(… in (…)) is true" is looked up in a hash table, for any plan;
+-- a bare "in" would be a join, whose plan depends on guesses about arrays.
+with
+-- 1. The node may write until this is committed: a fence must wait for the lock, a renewal need not.
+member as materialized (
+    select id
+    from nodes
+    where id = :node
+        and not fenced
+    for key share
+),
+-- What an item answers must be there, and stays for nobody else.
+present as materialized (
+    select id, run_id
+    from inbox
+    where id = any(:taken::bigint[])
+        and exists (select from member)
+    order by id
+    for update
+),
+gone as materialized (
+    select taken.run
+    from unnest(:taken::bigint[], :taken_runs::uuid[]) as taken (id, run)
+    where ((taken.id, taken.run) in (select id, run_id from present)) is not true
+),
+-- 2. The runs that start get their rows, as their items leave them.
+started as (
+    insert into runs (
+        id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
+        idempotency_scope, idempotency_key, parent, retention_days, is_test, created_at,
+        tags, error, input, output
+    )
+    select
+        id, owner, wake_at, ended_at, status, :format, workspace, workflow, version, lane,
+        scope, key, parent, retention_days, is_test, created_at,
+        tags::json, error, input::json, output
+    from unnest(
+        :new_ids::uuid[], :new_owners::uuid[], :new_wake_at::bigint[], :new_ended_at::bigint[],
+        :new_statuses::text[], :new_workspaces::uuid[], :new_workflows::text[], :new_versions::integer[],
+        :new_lanes::text[], :new_scopes::text[], :new_keys::text[], :new_parents::uuid[],
+        :new_retention_days::bigint[], :new_is_test::boolean[], :new_created_at::bigint[],
+        :new_tags::text[], :new_errors::text[], :new_inputs::text[], :new_outputs::bytea[]
+    ) as new (
+        id, owner, wake_at, ended_at,
+        status, workspace, workflow, version,
+        lane, scope, key, parent,
+        retention_days, is_test, created_at,
+        tags, error, input, output
+    )
+    where exists (select from member)
+        and (id in (select run from gone)) is not true
+    on conflict do nothing
+    returning id
+),
+-- 3. Runs that nobody owns are locked, and then still nobody's.
+unowned as materialized (
+    select id
+    from runs
+    where id = any(:unowned::uuid[])
+        and owner is null
+        and exists (select from member)
+    order by id
+    for update
+),
+-- The first entry of an item is its gate. Only a fence takes a run from its owner, so that owner is only read.
+head as (
+    insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
+    select run, seq, :node, commit, at, kind, step, attempt, codec, payload
+    from unnest(
+        :head_runs::uuid[], :head_is_unowned::boolean[], :head_seqs::bigint[], :head_commits::uuid[],
+        :head_at::bigint[], :head_kinds::smallint[], :head_steps::text[], :head_attempts::integer[],
+        :head_codecs::smallint[], :head_payloads::bytea[]
+    ) as head (run, is_unowned, seq, commit, at, kind, step, attempt, codec, payload)
+    where exists (select from member)
+        and case
+            when is_unowned then run in (select id from unowned)
+            else (select owner = :node from runs where id = run)
+        end
+        and (run in (select run from gone)) is not true
+    on conflict do nothing
+    returning run_id
+),
+-- An item without entries has its run's row as gate.
+projected as (
+    update runs
+    set
+        status = next.status,
+        owner = next.owner,
+        wake_at = next.wake_at,
+        format = greatest(runs.format, :format),
+        output = next.output,
+        error = next.error,
+        ended_at = next.ended_at
+    from unnest(
+        :next_runs::uuid[], :next_has_head::boolean[], :next_is_unowned::boolean[], :next_statuses::text[],
+        :next_owners::uuid[], :next_wake_at::bigint[], :next_outputs::bytea[], :next_errors::text[],
+        :next_ended_at::bigint[]
+    ) as next (run, has_head, is_unowned, status, owner, wake_at, output, error, ended_at)
+    where runs.id = next.run
+        and runs.owner is not distinct from case when not is_unowned then :node end
+        and case
+            when has_head then run in (select run_id from head)
+            else exists (select from member) and (run in (select run from gone)) is not true
+        end
+    returning runs.id
+),
+-- So has an item that does not even change that row.
+checked as materialized (
+    select run
+    from unnest(:bare_runs::uuid[], :bare_is_unowned::boolean[]) as bare (run, is_unowned)
+    where exists (select from member)
+        and case
+            when is_unowned then run in (select id from unowned)
+            else (select owner = :node from runs where id = run)
+        end
+        and (run in (select run from gone)) is not true
+),
+opened as materialized (
+    select id as run from started
+    union all
+    select run_id from head
+    union all
+    select id from projected
+    union all
+    select run from checked
+),
+-- 4. The rest follows its gate. A taken place is an error, and the item a conflict.
+appended as (
+    insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
+    select run, seq, :node, commit, at, kind, step, attempt, codec, payload
+    from unnest(
+        :entry_runs::uuid[], :entry_seqs::bigint[], :entry_commits::uuid[], :entry_at::bigint[],
+        :entry_kinds::smallint[], :entry_steps::text[], :entry_attempts::integer[],
+        :entry_codecs::smallint[], :entry_payloads::bytea[]
+    ) as entry (run, seq, commit, at, kind, step, attempt, codec, payload)
+    where (run in (select run from opened)) is true
+),
+closed as (
+    delete from waits
+    using unnest(:closed_runs::uuid[], :closed_steps::text[]) as closed (run, step)
+    where waits.run_id = closed.run
+        and (closed.step is null or closed.step = waits.step)
+        and (closed.run in (select run from opened)) is true
+    returning waits.run_id
+),
+-- A step may wait again: what is closed goes first.
+waiting as (
+    insert into waits (run_id, step, workspace, event, deadline, pattern)
+    select run, step, workspace, event, deadline, pattern
+    from unnest(
+        :wait_runs::uuid[], :wait_steps::text[], :wait_workspaces::uuid[], :wait_events::text[],
+        :wait_deadlines::bigint[], :wait_patterns::bytea[]
+    ) as wait (run, step, workspace, event, deadline, pattern)
+    where (run in (select run from opened)) is true
+        and (select count(*) from closed) >= 0
+),
+answered as (
+    delete from inbox
+    using unnest(:taken::bigint[], :taken_runs::uuid[]) as taken (id, run)
+    where inbox.id = taken.id
+        and (taken.run in (select run from opened)) is true
+),
+-- A run that has ended gets no messages; one that is missing may be about to start.
+letter as materialized (
+    select nextval('inbox_ids') as id, written.*
+    from (
+        select
+            letter.place,
+            letter.receiver,
+            runs.owner,
+            coalesce(runs.workspace, letter.workspace) as workspace,
+            coalesce(letter.at, (extract(epoch from clock_timestamp()) * 1000000)::bigint) as at,
+            letter.input
+        from unnest(
+            :letter_senders::uuid[], :letter_receivers::uuid[], :letter_workspaces::uuid[], :letter_at::bigint[],
+            :letter_inputs::bytea[]
+        ) with ordinality as letter (sender, receiver, workspace, at, input, place)
+        left join runs on runs.id = letter.receiver
+        where (letter.sender in (select run from opened)) is true
+            and runs.ended_at is null
+        order by letter.place
+    ) as written
+),
+sent as (
+    insert into inbox (id, run_id, workspace, created_at, input)
+    select id, receiver, workspace, at, input
+    from letter
+)
+select
+    exists (select from member),
+    (select array_agg(run) from opened),
+    (select array_agg(place order by place) from letter),
+    (select array_agg(id order by place) from letter),
+    (select array_agg(owner order by place) from letter)

@@ -1,0 +1,8 @@
+-- Whether a run lies in a range of ids.
+-- Served by the primary key of runs.
+select exists (
+    select
+    from runs
+    where id >= :from
+        and id < :until
+)

@@ -1,0 +1,61 @@
+-- Deletes at most :limit ended runs whose retention is over with what belongs to them, as many inbox rows,
+-- written before :hour_ago, of runs that have ended or are missing, and fenced nodes whose lease ended a day ago
+-- and who own nothing. Journals are left to their partitions; nobody sees an entry without its run.
+-- Served by runs_expiring (expires_at), the primary keys and inbox_by_run; reads the inbox and the nodes whole.
+with
+expired as materialized (
+    select id
+    from runs
+    where ended_at is not null
+        and expires_at < :now
+    order by expires_at
+    limit :limit
+    for update skip locked
+),
+swept as (
+    delete from runs
+    using expired
+    where runs.id = expired.id
+    returning runs.id
+),
+swept_waits as (
+    delete from waits
+    using expired
+    where waits.run_id = expired.id
+),
+swept_snapshots as (
+    delete from snapshots
+    using expired
+    where snapshots.run_id = expired.id
+),
+unanswered as materialized (
+    select inbox.id
+    from expired
+    join inbox on inbox.run_id = expired.id
+    union
+    (
+        select inbox.id
+        from inbox
+        left join runs on runs.id = inbox.run_id
+        where inbox.created_at < :hour_ago
+            and (runs.id is null or runs.ended_at is not null)
+        limit :limit
+    )
+),
+swept_inbox as (
+    delete from inbox
+    using unanswered
+    where inbox.id = unanswered.id
+),
+swept_nodes as (
+    delete from nodes
+    where fenced
+        and lease_until < (extract(epoch from clock_timestamp()) * 1000000)::bigint - 86400000000
+        and not exists (
+            select
+            from runs
+            where runs.owner = nodes.id
+        )
+)
+select count(*)
+from swept

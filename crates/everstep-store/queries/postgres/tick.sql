@@ -1,0 +1,96 @@
+-- All that a node asks of the database once a second: renews its lease, releases runs of fenced owners,
+-- claims due runs of each lane up to its room, and reads the inbox. Nothing when the node is fenced or unknown.
+-- Served by the primary keys of nodes, runs and inbox, runs_owned (owner) and runs_claimable (lane, wake_at, id).
+-- All parts see the moment at which the statement began: what is released here is claimed in the next tick.
+with
+clock as materialized (
+    select (extract(epoch from clock_timestamp()) * 1000000)::bigint as micros
+),
+renewed as (
+    update nodes
+    set lease_until = clock.micros + :lease
+    from clock
+    where nodes.id = :node
+        and not nodes.fenced
+    returning nodes.lease_until
+),
+orphan as materialized (
+    select run.id
+    from nodes
+    cross join lateral (
+        select id
+        from runs
+        where owner = nodes.id
+        limit :release
+        for update skip locked
+    ) as run
+    where nodes.fenced
+        and exists (select from renewed)
+    limit :release
+),
+released as (
+    update runs
+    set owner = null, wake_at = :now
+    from orphan
+    where runs.id = orphan.id
+    returning runs.id
+),
+due as materialized (
+    select run.id, run.wake_at, lane.place
+    from unnest(:lanes::text[], :rooms::bigint[]) with ordinality as lane (name, room, place)
+    cross join lateral (
+        select id, wake_at
+        from runs
+        where runs.lane = lane.name
+            and owner is null
+            and ended_at is null
+            and runs.wake_at <= :now
+            and format <= :format
+        order by runs.wake_at, id
+        limit lane.room
+        for update skip locked
+    ) as run
+    where exists (select from renewed)
+),
+claimed as (
+    update runs
+    set owner = :node, format = :format
+    from due
+    where runs.id = due.id
+    returning runs.id, runs.wake_at, due.place
+),
+arrival as materialized (
+    select id, run_id, input
+    from inbox
+    where (
+            select ended_at is null and (owner is null or owner = :node)
+            from runs
+            where runs.id = inbox.run_id
+        )
+        and exists (select from renewed)
+    order by id
+    limit :inbox
+),
+member as materialized (
+    select
+        nodes.id,
+        coalesce(renewed.lease_until, nodes.lease_until) as lease_until,
+        nodes.fenced,
+        nodes.address
+    from nodes
+    left join renewed on nodes.id = :node
+)
+select
+    clock.micros,
+    exists (select from renewed),
+    (select array_agg(id order by id) from member),
+    (select array_agg(lease_until order by id) from member),
+    (select array_agg(fenced order by id) from member),
+    (select array_agg(lease_until <= clock.micros order by id) from member),
+    (select array_agg(address order by id) from member),
+    (select count(*) from released),
+    (select array_agg(id order by place, wake_at, id) from claimed),
+    (select array_agg(id order by id) from arrival),
+    (select array_agg(run_id order by id) from arrival),
+    (select array_agg(input order by id) from arrival)
+from clock

@@ -1,0 +1,248 @@
+//! The partitions of the journal: a table for each week of runs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use everstep_core::ids::RunId;
+use everstep_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::connections::Connection;
+use super::errors::Failure;
+use super::queries::{params, query};
+use super::rows;
+use super::schema;
+use super::store::PostgresStore;
+use crate::error::Result;
+
+const DAY: i64 = 86_400_000;
+const WEEK: i64 = 7 * DAY;
+/// Weeks begin on Mondays; time began on a Thursday.
+const MONDAY: i64 = -3 * DAY;
+/// How many weeks are made ahead.
+const AHEAD: i64 = 4;
+/// Locks on the journal are not waited for longer: everybody else would wait behind us.
+const LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
+/// How many runs are thinned out at once, and how often in one go.
+const THIN: i64 = 500;
+const THIN_ROUNDS: usize = 20;
+/// How long a partition may take to be detached. If it takes longer, it is detached later.
+const DETACH: Duration = Duration::from_secs(10);
+
+/// A week of runs, by the time in their ids, counted from the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Week(i64);
+
+impl Week {
+    pub(super) fn of(run: RunId) -> Self {
+        // The first 48 bits of an id are milliseconds.
+        Self::at(i64::try_from(run.uuid().as_u128() >> 80).expect("48 bits"))
+    }
+
+    fn at(millis: i64) -> Self {
+        Self((millis - MONDAY).div_euclid(WEEK).max(0))
+    }
+
+    fn begin(self) -> i64 {
+        self.0 * WEEK + MONDAY
+    }
+
+    /// The ids of this week: from the first, up to before the second.
+    fn ids(self) -> (Uuid, Uuid) {
+        let id = |week: Self| match u128::try_from(week.begin()) {
+            Ok(millis) if millis < 1 << 48 => Uuid::from_u128(millis << 80),
+            Ok(_) => Uuid::max(),
+            Err(_) => Uuid::nil(),
+        };
+        (id(self), id(Self(self.0 + 1)))
+    }
+
+    /// `journal_2026_11_09`: the day on which the week began.
+    fn table(self) -> String {
+        let day = Timestamp::from_millis(self.begin()).to_string();
+        match day.get(..10).filter(|_| day.as_bytes()[4] == b'-') {
+            Some(day) => format!("journal_{}", day.replace('-', "_")),
+            // A time that no calendar has.
+            None => format!("journal_week_{}", self.0),
+        }
+    }
+
+    fn from_table(name: &str) -> Option<Self> {
+        let rest = name.strip_prefix("journal_")?;
+        let week = match rest.strip_prefix("week_") {
+            Some(number) => Self(number.parse().ok()?),
+            None => Self::at(format!("{}T00:00:00Z", rest.replace('_', "-")).parse::<Timestamp>().ok()?.millis()),
+        };
+        (week.table() == name).then_some(week)
+    }
+}
+
+/// A table that is or was a partition.
+struct Partition {
+    week: Week,
+    is_attached: bool,
+    is_leaving: bool,
+}
+
+impl PostgresStore {
+    /// Makes the partitions of some weeks, unless they are there.
+    pub(super) async fn make_partitions(&self, weeks: BTreeSet<Week>) -> Result<()> {
+        let connection = self.connections.get().await?;
+        connection.begin("begin").await?;
+        connection.define(LOCK_TIMEOUT).await?;
+        schema::lock(&connection).await?;
+        let known = partitions(&connection).await?;
+        for week in weeks {
+            match known.iter().find(|partition| partition.week == week) {
+                Some(partition) if partition.is_attached => {}
+                Some(_) => attach(&connection, week).await?,
+                None => {
+                    let table = week.table();
+                    connection.define(&format!("create table {table} (like journal including all)")).await?;
+                    attach(&connection, week).await?;
+                }
+            }
+        }
+        Ok(connection.commit().await?)
+    }
+
+    /// Makes the partitions of this week and of some to come.
+    pub(super) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<()> {
+        let this = Week::at(now.millis());
+        self.make_partitions((this.0..=this.0 + AHEAD).map(Week).collect()).await
+    }
+
+    /// Makes partitions ahead, drops those whose runs are all gone, and thins out those with few runs left.
+    pub(super) async fn maintain_partitions(&self, now: Timestamp) -> Result<()> {
+        self.make_partitions_ahead(now).await?;
+        // A run may start with an id that was made a while ago.
+        let old = Week::at(now.millis().saturating_sub(WEEK));
+        let known = partitions(&self.connections.get().await?).await?;
+        for partition in known.into_iter().filter(|partition| partition.week < old) {
+            match self.maintain_partition(&partition).await {
+                Ok(()) => {}
+                // Another node may be at it, or somebody reads for long. There is time.
+                Err(error) => tracing::info!(%error, table = partition.week.table(), "partition left for later"),
+            }
+        }
+        Ok(())
+    }
+
+    async fn maintain_partition(&self, partition: &Partition) -> Result<()> {
+        let week = partition.week;
+        if partition.is_leaving {
+            self.detach(week, "finalize").await?;
+        } else if partition.is_attached {
+            if self.is_in_use(week).await? {
+                return self.thin(week).await;
+            }
+            self.detach(week, "concurrently").await?;
+        }
+        // It is detached. A run that came meanwhile must find its journal again.
+        if self.is_in_use(week).await? {
+            return self.make_partitions(BTreeSet::from([week])).await;
+        }
+        let connection = self.connections.get().await?;
+        connection.begin("begin").await?;
+        connection.define(LOCK_TIMEOUT).await?;
+        connection.define(&format!("drop table if exists {}", week.table())).await?;
+        Ok(connection.commit().await?)
+    }
+
+    /// Detaches a partition. Nobody who writes to the journal waits for that.
+    async fn detach(&self, week: Week, how: &str) -> Result<()> {
+        let connection = self.connections.get_for(DETACH).await?;
+        let statement = format!("alter table journal detach partition {} {how}", week.table());
+        Ok(connection.define(&statement).await?)
+    }
+
+    async fn is_in_use(&self, week: Week) -> Result<bool> {
+        let (from, until) = week.ids();
+        let row =
+            self.connections.query_one(query!("maintain/2_in_use"), params! { "from": from, "until": until }).await?;
+        rows::get(&row, 0)
+    }
+
+    /// Deletes what gone runs have left in a partition that outlives most of its runs.
+    async fn thin(&self, week: Week) -> Result<()> {
+        let (from, until) = week.ids();
+        let table = week.table();
+        let params = params! { "partition": table, "from": from, "until": until };
+        let row = self.connections.query_one(query!("maintain/3_is_thin"), params).await?;
+        if !rows::get::<bool>(&row, 0)? {
+            return Ok(());
+        }
+        for _ in 0..THIN_ROUNDS {
+            let row = self
+                .connections
+                .query_one(query!("sweep/2_journal"), params! { "from": from, "until": until, "limit": THIN })
+                .await?;
+            if rows::get::<i64>(&row, 0)? < THIN {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>> {
+    let tables = connection.query(query!("maintain/1_partitions"), &[]).await?;
+    let partitions = tables.iter().map(|row| {
+        let Some(week) = Week::from_table(rows::get(row, 0)?) else { return Ok(None) };
+        Ok(Some(Partition { week, is_attached: rows::get(row, 1)?, is_leaving: rows::get(row, 2)? }))
+    });
+    partitions.filter_map(Result::transpose).collect()
+}
+
+/// Attaches a table, which has no rows that would have to be looked at.
+async fn attach(connection: &Connection<'_>, week: Week) -> Result<(), Failure> {
+    let (from, until) = week.ids();
+    let until = if until.is_max() { "maxvalue".to_owned() } else { format!("'{until}'") };
+    let table = week.table();
+    let statement = format!("alter table journal attach partition {table} for values from ('{from}') to ({until})");
+    connection.define(&statement).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(time: &str) -> RunId {
+        RunId::new(time.parse().unwrap(), u128::MAX)
+    }
+
+    #[test]
+    fn a_week_begins_on_monday() {
+        let week = Week::of(run("2026-11-09T00:00:00Z"));
+        assert_eq!(week.table(), "journal_2026_11_09");
+        assert_eq!(Week::of(run("2026-11-15T23:59:59.999Z")), week);
+        assert_eq!(Week::of(run("2026-11-16T00:00:00Z")), Week(week.0 + 1));
+    }
+
+    #[test]
+    fn the_ids_of_a_week_are_between_its_bounds() {
+        for time in ["1970-01-01T00:00:00Z", "1970-01-05T00:00:00Z", "2026-11-15T12:00:00Z", "9000-01-01T00:00:00Z"] {
+            let run = run(time);
+            let (from, until) = Week::of(run).ids();
+            assert!(from <= run.uuid() && run.uuid() < until, "{time}: {from} {until}");
+            assert_eq!(Week(Week::of(run).0 + 1).ids().0, until);
+        }
+    }
+
+    #[test]
+    fn every_id_has_a_week_with_a_name() {
+        for bits in [0, 1, 1 << 127, u128::MAX, u128::MAX >> 1, 0x0199_0000_0000_7000 << 64] {
+            let week = Week::of(RunId::from_uuid(Uuid::from_u128(bits)));
+            let (from, until) = week.ids();
+            assert!(from.as_u128() <= bits && (until.is_max() || bits < until.as_u128()), "{bits:x}");
+            assert_eq!(Week::from_table(&week.table()), Some(week), "{}", week.table());
+        }
+    }
+
+    #[test]
+    fn other_tables_are_not_weeks() {
+        for name in ["journal", "journal_", "journal_old", "journal_2026_11_10", "journal_week_", "journal_week_2900"] {
+            assert_eq!(Week::from_table(name), None, "{name}");
+        }
+    }
+}

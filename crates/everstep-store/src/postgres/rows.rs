@@ -1,0 +1,201 @@
+//! Rows of the database as the contract's types.
+
+use everstep_core::codec::Row as Encoded;
+use everstep_core::event::Kind;
+use everstep_core::failure::Failure;
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+use crate::item::{InboxId, Wait};
+use crate::pack;
+use crate::rows::{Arrival, Counts, KeyRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry, WorkflowRow};
+
+/// In the order of `nodes.sql`.
+pub(super) fn node(row: &Row) -> Result<NodeRow> {
+    Ok(NodeRow {
+        id: NodeId::from_uuid(get(row, 0)?),
+        lease_until: time(row, 1)?,
+        fenced: get(row, 2)?,
+        is_expired: get(row, 3)?,
+        address: get(row, 4)?,
+    })
+}
+
+/// In the order of `get_run.sql`.
+pub(super) fn run(row: &Row) -> Result<RunRow> {
+    let scope: Option<String> = get(row, 10)?;
+    let key: Option<String> = get(row, 11)?;
+    Ok(RunRow {
+        id: RunId::from_uuid(get(row, 0)?),
+        owner: get::<Option<Uuid>>(row, 1)?.map(NodeId::from_uuid),
+        wake_at: time(row, 2)?,
+        ended_at: optional_time(row, 3)?,
+        status: status(row, 4)?,
+        format: number(row, 5)?,
+        workspace: WorkspaceId::from_uuid(get(row, 6)?),
+        workflow: get(row, 7)?,
+        version: number(row, 8)?,
+        lane: get(row, 9)?,
+        key: scope.zip(key),
+        parent: get::<Option<Uuid>>(row, 12)?.map(RunId::from_uuid),
+        retention_days: days(row, 13)?,
+        is_test: get(row, 14)?,
+        created_at: time(row, 15)?,
+        tags: payload(get(row, 16)?)?,
+        error: failure(row, 17)?,
+        input: payload(get(row, 18)?)?,
+        output: get::<Option<&[u8]>>(row, 19)?.map(bytes_payload).transpose()?,
+        seq: seq(row, 20)?,
+    })
+}
+
+/// In the order of `list_runs/all.sql`.
+pub(super) fn summary(row: &Row) -> Result<RunSummary> {
+    Ok(RunSummary {
+        id: RunId::from_uuid(get(row, 0)?),
+        workflow: get(row, 1)?,
+        version: number(row, 2)?,
+        status: status(row, 3)?,
+        wake_at: time(row, 4)?,
+        error: failure(row, 5)?,
+        tags: payload(get(row, 6)?)?,
+        created_at: time(row, 7)?,
+        ended_at: optional_time(row, 8)?,
+    })
+}
+
+/// In the order of `journal.sql`.
+pub(super) fn entry(row: &Row) -> Result<StoredEntry> {
+    let number: i16 = get(row, 4)?;
+    let kind = u8::try_from(number).ok().and_then(Kind::from_number);
+    let kind = kind.ok_or_else(|| Error::Corrupt(format!("event kind {number} is unknown to this build")))?;
+    Ok(StoredEntry {
+        seq: seq(row, 0)?,
+        at: time(row, 1)?,
+        writer: NodeId::from_uuid(get(row, 2)?),
+        commit: get::<Option<Uuid>>(row, 3)?.map(CommitId::from_uuid),
+        row: Encoded {
+            kind,
+            step: get::<Option<&str>>(row, 5)?.map(StepKey::from),
+            attempt: self::number(row, 6)?,
+            payload: unpack(row, 7)?,
+        },
+    })
+}
+
+/// In the order of `load_run/2_snapshot.sql`.
+pub(super) fn snapshot(row: &Row) -> Result<Snapshot> {
+    Ok(Snapshot { seq: seq(row, 0)?, format: number(row, 1)?, state: unpack(row, 2)? })
+}
+
+/// In the order of `inbox.sql`.
+pub(super) fn arrival(row: &Row) -> Result<Arrival> {
+    Ok(Arrival { id: InboxId(get(row, 0)?), run: RunId::from_uuid(get(row, 1)?), input: get(row, 2)? })
+}
+
+/// In the order of `waits_for.sql`.
+pub(super) fn wait(row: &Row) -> Result<(RunId, Wait)> {
+    let wait = Wait {
+        step: StepKey::from(get::<&str>(row, 1)?),
+        event: get(row, 2)?,
+        deadline: optional_time(row, 3)?,
+        pattern: bytes_payload(get(row, 4)?)?,
+    };
+    Ok((RunId::from_uuid(get(row, 0)?), wait))
+}
+
+/// In the order of `workflow.sql`.
+pub(super) fn workflow(row: &Row) -> Result<WorkflowRow> {
+    Ok(WorkflowRow {
+        workspace: WorkspaceId::from_uuid(get(row, 0)?),
+        name: get(row, 1)?,
+        version: number(row, 2)?,
+        style: get(row, 3)?,
+        definition: bytes_payload(get(row, 4)?)?,
+        digest: get(row, 5)?,
+        retention_days: days(row, 6)?,
+        created_at: time(row, 7)?,
+    })
+}
+
+/// In the order of `find_key.sql`.
+pub(super) fn key(row: &Row) -> Result<KeyRow> {
+    let hash: &[u8] = get(row, 3)?;
+    let permissions: &str = get(row, 4)?;
+    Ok(KeyRow {
+        id: get(row, 0)?,
+        workspace: WorkspaceId::from_uuid(get(row, 1)?),
+        name: get(row, 2)?,
+        hash: hash.try_into().map_err(unreadable)?,
+        permissions: permissions.split_whitespace().map(str::to_owned).collect(),
+        created_at: time(row, 5)?,
+    })
+}
+
+/// In the order of `counts.sql`.
+pub(super) fn count(row: &Row) -> Result<Counts> {
+    Ok(Counts { workflow: get(row, 0)?, status: status(row, 1)?, n: get(row, 2)? })
+}
+
+/// A column. One that is not what it should be was not written by us.
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
+    row.try_get(column).map_err(|error| Error::Corrupt(super::errors::told(&error)))
+}
+
+/// An array, which is null when it is empty.
+pub(super) fn list<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<Vec<T>> {
+    Ok(get::<Option<Vec<T>>>(row, column)?.unwrap_or_default())
+}
+
+pub(super) fn seq(row: &Row, column: usize) -> Result<u64> {
+    u64::try_from(get::<i64>(row, column)?).map_err(unreadable)
+}
+
+pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp> {
+    get(row, column).map(Timestamp::from_micros)
+}
+
+fn optional_time(row: &Row, column: usize) -> Result<Option<Timestamp>> {
+    Ok(get::<Option<i64>>(row, column)?.map(Timestamp::from_micros))
+}
+
+pub(super) fn number(row: &Row, column: usize) -> Result<u32> {
+    u32::try_from(get::<i32>(row, column)?).map_err(unreadable)
+}
+
+fn days(row: &Row, column: usize) -> Result<u32> {
+    u32::try_from(get::<i64>(row, column)?).map_err(unreadable)
+}
+
+fn status(row: &Row, column: usize) -> Result<Status> {
+    get::<&str>(row, column)?.parse().map_err(|error: String| Error::Corrupt(error))
+}
+
+fn failure(row: &Row, column: usize) -> Result<Option<Failure>> {
+    let text: Option<&str> = get(row, column)?;
+    text.map(|text| serde_json::from_str(text).map_err(unreadable)).transpose()
+}
+
+fn payload(text: String) -> Result<Payload> {
+    Payload::from_json(text).map_err(unreadable)
+}
+
+fn bytes_payload(bytes: &[u8]) -> Result<Payload> {
+    payload(std::str::from_utf8(bytes).map_err(unreadable)?.to_owned())
+}
+
+/// The bytes of a column that stands behind the column of their codec.
+fn unpack(row: &Row, codec: usize) -> Result<Vec<u8>> {
+    let number: i16 = get(row, codec)?;
+    pack::unpack(u8::try_from(number).map_err(unreadable)?, get(row, codec + 1)?)
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Error {
+    Error::Corrupt(error.to_string())
+}

@@ -1,0 +1,104 @@
+//! The schema: migrations, done by one node at a time.
+
+use std::time::Duration;
+
+use refinery::Migration;
+use tokio_postgres::error::SqlState;
+
+use super::connections::{Connection, Connections};
+use super::errors::Failure;
+use super::queries::{params, query};
+use super::rows;
+use super::server::Server;
+use crate::error::{Error, Result};
+
+mod migrations {
+    refinery::embed_migrations!("migrations/postgres");
+}
+
+/// What those hold who change the schema.
+const LOCK: i64 = 0x6576_6572_7374_6570;
+/// A node that starts waits this long for another that migrates.
+const PATIENCE: Duration = Duration::from_secs(300);
+const HISTORY: &str = "create table refinery_schema_history (
+    version integer primary key,
+    name varchar(255),
+    applied_on varchar(255),
+    checksum varchar(255)
+)";
+
+/// Brings the database to the newest schema, all or nothing.
+pub(super) async fn migrate(connections: &Connections, server: &Server) -> Result<()> {
+    let told = |failure: Failure| refused(failure, server);
+    let connection = connections.get_for(PATIENCE).await?;
+    connection.begin("begin").await?;
+    connection.define("set local statement_timeout = 0").await?;
+    lock(&connection).await?;
+    let is_new = connection.query(query!("schema/2_is_new"), &[]).await?;
+    if rows::get(&is_new[0], 0)? {
+        connection.define(HISTORY).await.map_err(told)?;
+    }
+    let applied = connection.query(query!("schema/3_applied"), &[]).await.map_err(told)?;
+    let applied = applied.iter().map(Applied::read).collect::<Result<Vec<_>>>()?;
+    let mut migrations = migrations::migrations::runner().get_migrations().clone();
+    migrations.sort();
+    for migration in pending(&migrations, &applied)? {
+        connection.define(migration.sql().expect("it is embedded")).await.map_err(told)?;
+        let (version, name, checksum) = (migration.version(), migration.name(), migration.checksum().to_string());
+        let record = params! { "version": version, "name": name, "checksum": checksum };
+        connection.execute(query!("schema/4_record"), record).await.map_err(told)?;
+    }
+    Ok(connection.commit().await?)
+}
+
+/// Waits until nobody else changes the schema or the partitions, until the end of the transaction.
+pub(super) async fn lock(connection: &Connection<'_>) -> Result<(), Failure> {
+    connection.query(query!("schema/1_lock"), params! { "lock": LOCK }).await?;
+    Ok(())
+}
+
+/// A migration that was done.
+struct Applied {
+    version: i32,
+    name: String,
+    checksum: String,
+}
+
+impl Applied {
+    fn read(row: &tokio_postgres::Row) -> Result<Self> {
+        Ok(Self { version: rows::get(row, 0)?, name: rows::get(row, 1)?, checksum: rows::get(row, 2)? })
+    }
+}
+
+/// The migrations that are left to do.
+fn pending<'a>(migrations: &'a [Migration], applied: &[Applied]) -> Result<impl Iterator<Item = &'a Migration>> {
+    let newest = migrations.last().map_or(0, Migration::version);
+    for done in applied {
+        let known = migrations.iter().find(|migration| migration.version() == done.version);
+        let Some(known) = known else {
+            return Err(Error::Corrupt(format!(
+                "its schema is of a later release (V{}, and this one knows V{newest}); run that release",
+                done.version
+            )));
+        };
+        if known.checksum().to_string() != done.checksum {
+            return Err(Error::Corrupt(format!(
+                "its schema V{} ({}) is not the one of this release",
+                done.version, done.name
+            )));
+        }
+    }
+    let done: Vec<_> = applied.iter().map(|done| done.version).collect();
+    Ok(migrations.iter().filter(move |migration| !done.contains(&migration.version())))
+}
+
+fn refused(failure: Failure, server: &Server) -> Error {
+    if failure.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
+        let (user, schema) = (&server.user, &server.schema);
+        return Error::Unusable(format!(
+            "user \"{user}\" may not create tables in schema \"{schema}\" of the database, or does not own those \
+             that are there; as an administrator of it, run: grant create on schema \"{schema}\" to \"{user}\""
+        ));
+    }
+    failure.into()
+}

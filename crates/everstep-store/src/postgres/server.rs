@@ -1,0 +1,117 @@
+//! The server: whether it can be reached, and whether it will do.
+
+use everstep_core::time::Timestamp;
+use tokio_postgres::error::SqlState;
+
+use super::connections::Connections;
+use super::errors::{self, Failure};
+use super::queries::query;
+use super::rows;
+use super::url::Address;
+use crate::error::{Error, Result};
+
+/// The oldest major version that has all we use.
+const OLDEST: i32 = 14;
+
+/// What a server said about itself.
+pub(super) struct Server {
+    pub(super) user: String,
+    pub(super) schema: String,
+    pub(super) clock: Timestamp,
+}
+
+/// Asks a server who it is. What stands in the way is told with what to do about it.
+pub(super) async fn greet(connections: &Connections, address: &Address) -> Result<Server> {
+    let connection = connections.get().await.map_err(|failure| unreachable(&failure, address))?;
+    let rows = connection.query(query!("server"), &[]).await.map_err(|failure| unreachable(&failure, address))?;
+    let row = &rows[0];
+    check_version(rows::get(row, 0)?, rows::get(row, 1)?, address)?;
+    if rows::get(row, 2)? {
+        return Err(Error::Unusable(format!(
+            "PostgreSQL at {} is read-only: it is a standby, or default_transaction_read_only is on; \
+             name the primary in the database URL (several hosts: add target_session_attrs=read-write)",
+            address.name()
+        )));
+    }
+    let user: String = rows::get(row, 3)?;
+    let schema: Option<String> = rows::get(row, 4)?;
+    let schema = schema.ok_or_else(|| {
+        Error::Unusable(format!(
+            "user \"{user}\" has no schema for its tables in the database: none of its search_path exists; \
+             as an administrator of it, run: create schema \"{user}\" authorization \"{user}\""
+        ))
+    })?;
+    Ok(Server { user, schema, clock: rows::time(row, 5)? })
+}
+
+fn check_version(number: i32, name: &str, address: &Address) -> Result<()> {
+    if number / 10_000 >= OLDEST {
+        return Ok(());
+    }
+    Err(Error::Unusable(format!(
+        "PostgreSQL at {} is version {name}, which is too old; upgrade it to {OLDEST} or later",
+        address.name()
+    )))
+}
+
+fn unreachable(failure: &Failure, address: &Address) -> Error {
+    let (name, config) = (address.name(), &address.config);
+    let user = config.get_user().unwrap_or("(none)");
+    let Failure::Database(error) = failure else {
+        return Error::Unavailable(match failure {
+            Failure::Late(limit) => format!(
+                "PostgreSQL at {name} gave no answer within {limit:?}; is it reachable from here, and not overloaded?"
+            ),
+            Failure::Disconnected(reason) => reason.clone(),
+            Failure::Database(_) => unreachable!("it was told apart above"),
+        });
+    };
+    let Some(database) = error.as_db_error() else {
+        let reason = errors::told(error);
+        let hint = if reason.contains("TLS") || reason.contains("certificate") {
+            "see sslmode and sslrootcert in the database URL"
+        } else {
+            "is it running, and does the database URL name the right host and port?"
+        };
+        return Error::Unavailable(format!("PostgreSQL at {name} cannot be reached ({reason}); {hint}"));
+    };
+    let said = database.message();
+    let unusable = |hint: String| Error::Unusable(format!("PostgreSQL at {name} says: {said}; {hint}"));
+    match database.code() {
+        code if *code == SqlState::INVALID_PASSWORD => {
+            unusable(format!("check the password of user \"{user}\" in the database URL"))
+        }
+        code if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION => unusable(format!(
+            "user \"{user}\" may not log in from here: check the user, sslmode, and the server's pg_hba.conf"
+        )),
+        code if *code == SqlState::INVALID_CATALOG_NAME => {
+            let database = config.get_dbname().unwrap_or_default();
+            unusable(format!("create it: createdb --owner \"{user}\" \"{database}\""))
+        }
+        code if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+            let database = config.get_dbname().unwrap_or_default();
+            unusable(format!("as an administrator, run: grant connect on database \"{database}\" to \"{user}\""))
+        }
+        code if *code == SqlState::PROTOCOL_VIOLATION && said.contains("startup parameter") => {
+            unusable("a pooler stands in between: set EVERSTEP_DATABASE_POOLED=true".to_owned())
+        }
+        _ => Error::Unavailable(format!("PostgreSQL at {name} says: {said} ({})", database.code().code())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_server_is_refused_with_its_version() {
+        let address = Address::parse("postgres://host/db").unwrap();
+        assert!(check_version(140_000, "14.0", &address).is_ok());
+        assert!(check_version(180_004, "18.4", &address).is_ok());
+        let error = check_version(130_023, "13.23 (Debian 13.23-1)", &address).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "PostgreSQL at host:5432 is version 13.23 (Debian 13.23-1), which is too old; upgrade it to 14 or later"
+        );
+    }
+}

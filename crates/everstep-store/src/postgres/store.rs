@@ -1,0 +1,193 @@
+//! The `Store`: each verb on a connection of a pool.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+
+use super::connections::Connections;
+use super::url::Address;
+use super::{schema, server};
+use crate::error::Result;
+use crate::item::{InboxId, Item, Outcome, Wait};
+use crate::rows::{
+    Arrival, Counts, KeyRow, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, Tick,
+    Wants, WorkflowRow,
+};
+use crate::store::Store;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether a pooler (PgBouncer in transaction mode) stands in between: statements are then not prepared,
+    /// and nothing is set on a connection.
+    pub pooled: bool,
+    /// How many connections there may be at once; two at least.
+    pub connections: usize,
+    pub connect_timeout: Duration,
+    /// How long a call may take before its outcome is unknown.
+    pub call_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            pooled: false,
+            connections: 10,
+            connect_timeout: Duration::from_secs(5),
+            call_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A PostgreSQL database that other nodes may use too.
+pub struct PostgresStore {
+    pub(super) connections: Connections,
+}
+
+impl PostgresStore {
+    /// Connects to `postgres://user:password@host:port/name?sslmode=…` and brings the database to the newest schema.
+    /// Several nodes may do so at once.
+    pub async fn open(url: &str, options: &Options) -> Result<Self> {
+        let address = Address::parse(url)?;
+        let connections = Connections::new(&address, options)?;
+        let server = server::greet(&connections, &address).await?;
+        schema::migrate(&connections, &server).await?;
+        let store = Self { connections };
+        store.make_partitions_ahead(server.clock).await?;
+        Ok(store)
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp> {
+        self.add_node(node, lease, address).await
+    }
+
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
+        self.tick_node(node, lease, now, wants).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRow>> {
+        self.read_nodes().await
+    }
+
+    async fn fence(&self, node: NodeId, seen: Timestamp) -> Result<bool> {
+        self.fence_node(node, seen).await
+    }
+
+    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.remove_node(node, now).await
+    }
+
+    async fn release_runs(&self, now: Timestamp, limit: usize) -> Result<usize> {
+        self.release(now, limit).await
+    }
+
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+        self.commit_items(node, items).await
+    }
+
+    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+        self.claim(node, lane, now, limit).await
+    }
+
+    async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
+        self.read_owned_runs(node).await
+    }
+
+    async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>> {
+        self.read_next_wake(lane).await
+    }
+
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+        self.read_inbox(node, after, limit).await
+    }
+
+    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+        self.read_arrivals(run).await
+    }
+
+    async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)> {
+        self.save_workflow(&workflow, activate).await
+    }
+
+    async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
+        self.replace_snapshot(run, snapshot).await
+    }
+
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
+        self.count(workspace, &deltas).await
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
+        self.delete_expired(now, limit).await
+    }
+
+    async fn maintain(&self, now: Timestamp) -> Result<()> {
+        self.maintain_partitions(now).await
+    }
+
+    async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>> {
+        self.agree(name, default).await
+    }
+
+    async fn add_key(&self, key: &KeyRow) -> Result<()> {
+        self.insert_key(key).await
+    }
+
+    async fn add_first_key(&self, key: &KeyRow) -> Result<bool> {
+        self.insert_first_key(key).await
+    }
+
+    async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>> {
+        self.read_key(hash).await
+    }
+
+    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+        self.load(run).await
+    }
+
+    async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
+        self.read_run(workspace, run).await
+    }
+
+    async fn find_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunRow>> {
+        self.read_keyed_run(workspace, scope, key).await
+    }
+
+    async fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage> {
+        self.read_page(workspace, &filter, after, limit).await
+    }
+
+    async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
+        self.read_journal(run, after, limit).await
+    }
+
+    async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
+        self.read_workflow(workspace, name, version).await
+    }
+
+    async fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, Wait)>> {
+        self.read_waits(workspace, event, limit).await
+    }
+
+    async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
+        self.read_counts(workspace).await
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn calls(&self) -> u64 {
+        self.connections.calls()
+    }
+}

@@ -1,0 +1,199 @@
+//! A server: its folder, its settings, and its life.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::binaries::Binaries;
+use super::database::Database;
+use super::guard::Guard;
+
+/// Who administers a test's server. Nobody needs a password but `guarded`.
+const ADMIN: &str = "postgres";
+const SETTINGS: &str = "
+listen_addresses = '127.0.0.1'
+max_connections = 300
+shared_buffers = 128MB
+dynamic_shared_memory_type = mmap
+timezone = 'UTC'
+log_min_error_statement = panic
+";
+const RIGHTS: &str = "
+local all all trust
+host all guarded 127.0.0.1/32 scram-sha-256
+host all all 127.0.0.1/32 trust
+";
+
+/// What a server does for what it was told to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It waits for the disk, as in earnest.
+    Synced,
+    /// It does not. For tests of what is promised, not of what survives a power cut.
+    Fast,
+}
+
+/// A PostgreSQL server of this process. It ends with this value, or with the process.
+#[derive(Debug)]
+pub struct Cluster {
+    folder: PathBuf,
+    port: u16,
+    binaries: Binaries,
+    databases: AtomicU64,
+    _guard: Guard,
+}
+
+impl Cluster {
+    /// The one server that most tests of a process share. Nobody stops it.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(Durability::Fast))
+    }
+
+    /// Starts a server for one test.
+    pub fn start(durability: Durability) -> Self {
+        let binaries = Binaries::find();
+        let folder = tempfile::Builder::new().prefix("everstep-pg-").tempdir().unwrap().keep();
+        let guard = Guard::watch(&folder);
+        binaries.own(&folder);
+        let data = folder.join("data");
+        let mut initdb = binaries.command("initdb");
+        initdb.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username", ADMIN, "-D"]);
+        done(initdb.arg(&data).current_dir(&folder));
+        fs::write(data.join("pg_hba.conf"), RIGHTS).unwrap();
+        let mut cluster = Self { folder, port: 0, binaries, databases: AtomicU64::new(0), _guard: guard };
+        cluster.configure(SETTINGS);
+        cluster.configure(&format!("unix_socket_directories = '{}'", cluster.folder.display()));
+        if durability == Durability::Fast {
+            cluster.configure("fsync = off\nfull_page_writes = off");
+        }
+        // A free port may be taken before the server has it.
+        for _ in 0..10 {
+            cluster.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            cluster.configure(&format!("port = {}", cluster.port));
+            if cluster.try_start().status.success() {
+                return cluster;
+            }
+        }
+        panic!("PostgreSQL does not start:\n{}", cluster.log());
+    }
+
+    /// A fresh database, dropped with the value that is returned.
+    pub fn database(&self) -> Database<'_> {
+        let number = self.databases.fetch_add(1, Ordering::Relaxed) + 1;
+        Database::create(self, format!("test_{number}"))
+    }
+
+    /// How a program reaches a database of this server as its administrator.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://{ADMIN}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where it keeps its files, and its socket.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Does statements as the administrator. Returns the rows, with `|` between columns.
+    pub fn sql(&self, database: &str, statements: &str) -> Vec<String> {
+        let mut psql = self.binaries.command("psql");
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", ADMIN, "-d", database, "-c", statements]);
+        psql.arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());
+        let output = done(psql.current_dir(&self.folder));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// Adds settings, which hold from the next start.
+    pub fn configure(&self, settings: &str) {
+        let mut file = fs::OpenOptions::new().append(true).open(self.folder.join("data/postgresql.conf")).unwrap();
+        writeln!(file, "{settings}").unwrap();
+    }
+
+    /// Puts a file that only the server may read into its folder. Returns where it is.
+    pub fn keep(&self, name: &str, content: &[u8]) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+
+        let path = self.folder.join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        self.binaries.own(&path);
+        path
+    }
+
+    /// Starts it again after it was stopped.
+    pub fn start_again(&self) {
+        let output = self.try_start();
+        assert!(output.status.success(), "PostgreSQL does not start again:\n{}", self.log());
+    }
+
+    /// Stops it in order: what is going on is broken off, what was committed is written.
+    pub fn stop(&self) {
+        done(self.pg_ctl("stop").args(["-m", "fast"]));
+    }
+
+    /// Stops it as a crash would, and starts it again: it recovers.
+    pub fn restart_immediately(&self) {
+        done(self.pg_ctl("stop").args(["-m", "immediate"]));
+        self.start_again();
+    }
+
+    /// Kills it, all its processes, without a chance to say anything.
+    pub fn kill(&self) {
+        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
+        let pid = pid.lines().next().unwrap().to_owned();
+        let mut processes = children(&pid);
+        processes.push(pid);
+        let mut kill = Command::new("kill");
+        kill.arg("-KILL").args(&processes);
+        // One that has just ended by itself is gone as well.
+        let _ = kill.stderr(Stdio::null()).status().unwrap();
+        while processes.iter().any(|pid| is_running(pid)) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// The end of what it has logged.
+    pub fn log(&self) -> String {
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        lines[lines.len().saturating_sub(30)..].join("\n")
+    }
+
+    fn try_start(&self) -> Output {
+        let log = self.folder.join("log");
+        self.pg_ctl("start").arg("-l").arg(log).stdout(Stdio::null()).stderr(Stdio::null()).output().unwrap()
+    }
+
+    fn pg_ctl(&self, verb: &str) -> Command {
+        let mut command = self.binaries.command("pg_ctl");
+        command.args([verb, "-w", "-D"]).arg(self.folder.join("data")).current_dir(&self.folder).stdin(Stdio::null());
+        command
+    }
+}
+
+fn done(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// The processes that one has started.
+fn children(pid: &str) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    children.flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// Whether a process does anything: one that is dead and waits to be noticed does not.
+fn is_running(pid: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}

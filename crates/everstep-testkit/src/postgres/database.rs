@@ -1,0 +1,43 @@
+//! A database of one test.
+
+use super::cluster::Cluster;
+
+/// A fresh database. It is dropped with this value, also from under whoever still uses it.
+#[derive(Debug)]
+pub struct Database<'a> {
+    cluster: &'a Cluster,
+    name: String,
+}
+
+impl<'a> Database<'a> {
+    pub(super) fn create(cluster: &'a Cluster, name: String) -> Self {
+        cluster.sql("postgres", &format!("create database {name}"));
+        Self { cluster, name }
+    }
+
+    /// How a program reaches it, as its owner.
+    pub fn url(&self) -> String {
+        self.cluster.url(&self.name)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn cluster(&self) -> &'a Cluster {
+        self.cluster
+    }
+
+    /// Does statements in it as the administrator. Returns the rows, with `|` between columns.
+    pub fn sql(&self, statements: &str) -> Vec<String> {
+        self.cluster.sql(&self.name, statements)
+    }
+}
+
+impl Drop for Database<'_> {
+    fn drop(&mut self) {
+        // A test that fails may have stopped the server; it must fail for its own reason.
+        let drop = || self.cluster.sql("postgres", &format!("drop database if exists {} with (force)", self.name));
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(drop));
+    }
+}

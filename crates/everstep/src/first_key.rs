@@ -1,0 +1,61 @@
+//! The first key of a database. Without one nobody could use the server; it is made once, shown once, and kept in a
+//! file that its owner alone may read.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use everstep_api::auth::{Permission, Secret};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
+use everstep_store::Store;
+
+/// Where whoever starts the server finds a key.
+#[derive(Debug)]
+pub(crate) enum FirstKey {
+    /// It was made just now.
+    Made(Secret, PathBuf),
+    /// This file has held it since an earlier start.
+    Kept(PathBuf),
+    /// The database has keys, and this machine knows none of them.
+    Unknown,
+}
+
+/// Makes an admin's key if the database has no key at all.
+pub(crate) async fn ensure(store: &dyn Store, data: &Path, now: Timestamp) -> anyhow::Result<FirstKey> {
+    let path = data.join("admin.key");
+    if is_known(store, &path).await? {
+        return Ok(FirstKey::Kept(path));
+    }
+    let secret = Secret::generate();
+    // The file is there before the key counts: a crash in between loses nothing.
+    let draft = data.join(format!("admin.key.{}.new", std::process::id()));
+    write(data, &draft, &secret).with_context(|| format!("writing the first key to {}", draft.display()))?;
+    let row = secret.row(WorkspaceId::DEFAULT, "first admin", &[Permission::Admin], now);
+    let added = store.add_first_key(&row).await;
+    if !matches!(added, Ok(true)) {
+        let _ = fs::remove_file(&draft);
+    }
+    if added.context("making the first key")? {
+        fs::rename(&draft, &path).with_context(|| format!("writing the first key to {}", path.display()))?;
+        return Ok(FirstKey::Made(secret, path));
+    }
+    // Another node of this machine may have been quicker.
+    Ok(if is_known(store, &path).await? { FirstKey::Kept(path) } else { FirstKey::Unknown })
+}
+
+/// Whether a file holds a key that the database knows.
+async fn is_known(store: &dyn Store, path: &Path) -> anyhow::Result<bool> {
+    let Ok(text) = fs::read_to_string(path) else { return Ok(false) };
+    let Ok(secret) = text.trim().parse::<Secret>() else { return Ok(false) };
+    Ok(store.find_key(&secret.hash()).await.context("looking for the first key")?.is_some())
+}
+
+fn write(data: &Path, path: &Path, secret: &Secret) -> std::io::Result<()> {
+    fs::create_dir_all(data)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    writeln!(file, "{}", secret.reveal())?;
+    file.sync_all()
+}

@@ -1,0 +1,223 @@
+//! What can be set, in three ways: on the command line, in the environment, in the settings file.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+use crate::config::Span;
+
+/// `[log]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogSettings {
+    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as
+    /// everstep_engine=debug,info. RUST_LOG is read where this is not given [default: info for serve, off for sim, else warn].
+    #[arg(
+        long,
+        global = true,
+        env = "EVERSTEP_LOG",
+        hide_env_values = true,
+        value_name = "FILTER",
+        help_heading = "Global options"
+    )]
+    pub(crate) log: Option<String>,
+
+    /// How log lines are written [default: text].
+    #[arg(
+        long,
+        global = true,
+        env = "EVERSTEP_LOG_FORMAT",
+        hide_env_values = true,
+        value_name = "FORMAT",
+        help_heading = "Global options"
+    )]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// `[server]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServerSettings {
+    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7373].
+    #[arg(long, env = "EVERSTEP_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// The data folder, which is created if need be: the SQLite database, which belongs to one process at a time, and
+    /// the first key [default: ./data].
+    #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// How long to wait for tasks under way before stopping, such as 10s [default: 10s].
+    #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
+    pub(crate) shutdown_grace: Option<Span>,
+}
+
+/// Where the data is, for commands that only look into it.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct PlaceSettings {
+    /// The data folder with the SQLite database, unless there is a database URL [default: ./data].
+    #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) database: DatabaseSettings,
+}
+
+/// `[database]` in the settings file.
+#[derive(Clone, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DatabaseSettings {
+    /// A PostgreSQL database (14 or later) that several nodes may share: postgres://user:password@host:port/name.
+    /// Without it an SQLite database in the data folder holds everything.
+    #[arg(
+        long,
+        env = "EVERSTEP_DATABASE_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        help_heading = "Database options"
+    )]
+    pub(crate) database_url: Option<String>,
+
+    /// Whether a pooler such as PgBouncer in transaction mode stands before PostgreSQL [default: false].
+    #[arg(
+        long,
+        env = "EVERSTEP_DATABASE_POOLED",
+        hide_env_values = true,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = "Database options"
+    )]
+    pub(crate) database_pooled: Option<bool>,
+
+    /// Connections to PostgreSQL at once [default: 10].
+    #[arg(
+        long,
+        env = "EVERSTEP_DATABASE_CONNECTIONS",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Database options"
+    )]
+    pub(crate) database_connections: Option<usize>,
+}
+
+impl fmt::Debug for DatabaseSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DatabaseSettings(…)")
+    }
+}
+
+/// `[cluster]` in the settings file.
+#[derive(Clone, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClusterSettings {
+    /// How long a node that is silent is waited for before others take its runs; at least 500ms, and the same on all
+    /// nodes [default: 10s].
+    #[arg(
+        long,
+        env = "EVERSTEP_NODE_LEASE",
+        hide_env_values = true,
+        value_name = "DURATION",
+        help_heading = "Cluster options (with PostgreSQL)"
+    )]
+    pub(crate) node_lease: Option<Span>,
+
+    /// The address to listen on for other nodes [default: the host of --listen, with a free port].
+    #[arg(
+        long,
+        env = "EVERSTEP_CLUSTER_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        help_heading = "Cluster options (with PostgreSQL)"
+    )]
+    pub(crate) cluster_listen: Option<SocketAddr>,
+
+    /// Where other nodes reach this one, as http://HOST:PORT [default: --cluster-listen; the address that leads to the
+    /// database where that is 0.0.0.0].
+    #[arg(
+        long,
+        env = "EVERSTEP_ADVERTISE_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        help_heading = "Cluster options (with PostgreSQL)"
+    )]
+    pub(crate) advertise_url: Option<String>,
+
+    /// What nodes sign with when they speak to each other; at least 32 characters, the same on all nodes, and better
+    /// in the environment than here [default: one that the first node makes and the database keeps].
+    #[arg(
+        long,
+        env = "EVERSTEP_CLUSTER_KEY",
+        hide_env_values = true,
+        value_name = "KEY",
+        help_heading = "Cluster options (with PostgreSQL)"
+    )]
+    pub(crate) cluster_key: Option<String>,
+}
+
+impl fmt::Debug for ClusterSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClusterSettings(…)")
+    }
+}
+
+/// `[engine]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EngineSettings {
+    /// Loops that own runs [default: half the cores].
+    #[arg(long, env = "EVERSTEP_SHARDS", hide_env_values = true, value_name = "N", help_heading = "Engine options")]
+    pub(crate) shards: Option<usize>,
+
+    /// Runs held in memory at once; more wait in the database until there is room [default: 4096].
+    #[arg(
+        long,
+        env = "EVERSTEP_MAX_ACTIVE_RUNS",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_active_runs: Option<usize>,
+
+    /// Memory for the states of runs that wait, in MiB; beyond it they leave memory [default: 256].
+    #[arg(
+        long,
+        env = "EVERSTEP_MAX_STATE_MIB",
+        hide_env_values = true,
+        value_name = "MIB",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_state_mib: Option<usize>,
+
+    /// A run with nothing to do for this long leaves memory [default: 30s].
+    #[arg(
+        long,
+        env = "EVERSTEP_PARK_AFTER",
+        hide_env_values = true,
+        value_name = "DURATION",
+        help_heading = "Engine options"
+    )]
+    pub(crate) park_after: Option<Span>,
+
+    /// Threads for javascript nodes [default: one fewer than there are cores].
+    #[arg(
+        long,
+        env = "EVERSTEP_JAVASCRIPT_THREADS",
+        hide_env_values = true,
+        value_name = "N",
+        help_heading = "Engine options"
+    )]
+    pub(crate) javascript_threads: Option<usize>,
+}

@@ -1,0 +1,53 @@
+//! Which database holds everything, as it is set.
+
+use crate::support::{Folder, Told, call, everstep};
+
+#[test]
+fn another_kind_of_database_is_refused() {
+    for command in [&["serve"][..], &["nodes"], &["keys", "create", "--name", "x", "--permissions", "workflow:view"]] {
+        let told = call(&[command, &["--database-url", "mysql://me:secret@host/db"]].concat());
+        told.exits(2).says("mysql://").says("postgres://user:password@host:port/name");
+        assert!(!told.stderr.contains("secret"), "{}", told.stderr);
+    }
+    call(&["serve", "--database-url", "postgres://host"]).exits(2).says("names no database");
+    call(&["serve", "--database-url", "postgres://host/db?sslmod=x"]).exits(2).says("sslmod");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_without_its_password() {
+    let folder = Folder::new();
+    let url = "postgres://me:secret@127.0.0.1:1/db";
+    let mut command = everstep();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data", &folder.at("data")]);
+    let told = Told::from(command.env("EVERSTEP_DATABASE_URL", url).output().unwrap());
+    told.exits(3).says("PostgreSQL at 127.0.0.1:1 cannot be reached");
+    assert!(!told.stderr.contains("secret"), "{}", told.stderr);
+}
+
+#[test]
+fn settings_of_a_cluster_mean_nothing_on_sqlite() {
+    let folder = Folder::new();
+    let key = "k".repeat(32);
+    let settings = [
+        ("--node-lease", "2s"),
+        ("--cluster-listen", "127.0.0.1:0"),
+        ("--advertise-url", "http://10.0.0.7:7374"),
+        ("--cluster-key", &key),
+        ("--database-connections", "5"),
+        ("--database-pooled=true", ""),
+    ];
+    for (flag, value) in settings {
+        let mut args = vec!["serve", "--data", folder.path().to_str().unwrap(), flag];
+        args.extend(Some(value).filter(|value| !value.is_empty()));
+        let told = call(&args);
+        told.exits(2).says("means something only with PostgreSQL").says("EVERSTEP_DATABASE_URL");
+    }
+    let file = folder.write("settings.toml", "[cluster]\nnode_lease = \"2s\"");
+    call(&["serve", "--config", &file]).exits(2).says("EVERSTEP_NODE_LEASE");
+    let url = ["serve", "--database-url", "postgres://127.0.0.1:1/db"];
+    call(&[&url[..], &["--node-lease", "400ms"]].concat()).exits(2).says("at least 500 ms");
+    call(&[&url[..], &["--advertise-url", "https://host:1"]].concat()).exits(2).says("plain http");
+    call(&[&url[..], &["--cluster-key", "short"]].concat()).exits(2).says("at least 32 characters");
+    call(&[&url[..], &["--database-connections", "1"]].concat()).exits(2).says("at least 2");
+    call(&["load", &file, "--runs", "1"]).exits(2).says("--data");
+}
