@@ -102,7 +102,11 @@ impl Shard {
         };
         let tenure = match loaded.run.owner {
             Some(owner) if owner == self.node => Tenure::Owned,
-            None => Tenure::Visiting,
+            None => {
+                // Where an unknown outcome was that we parked it, nobody has been told when it is due.
+                let _ = self.claimer.send(ToClaimer::Parked(loaded.run.wake_at));
+                Tenure::Visiting
+            }
             Some(owner) => return self.give_up(run, loading, &Error::Elsewhere(owner)),
         };
         if tenure == Tenure::Visiting && loaded.run.format > FORMAT {

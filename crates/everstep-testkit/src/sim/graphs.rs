@@ -12,12 +12,14 @@ struct Maker<'a> {
     nodes: Vec<Value>,
     edges: Vec<Value>,
     budget: usize,
+    is_brief: bool,
 }
 
 /// A definition with up to about twenty nodes: tasks, pure nodes, delays, waits, branches, joins, loops and scopes.
-pub(super) fn make(random: &mut Seeded) -> Value {
-    let budget = random.between(3, 20) as usize;
-    let mut maker = Maker { random, nodes: Vec::new(), edges: Vec::new(), budget };
+/// A brief one is smaller, and nothing in it lasts longer than a few seconds.
+pub(super) fn make(random: &mut Seeded, is_brief: bool) -> Value {
+    let budget = random.between(3, if is_brief { 12 } else { 20 }) as usize;
+    let mut maker = Maker { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief };
     let start = maker.node("start", "start", json!({}));
     let mut exits = vec![(start, "output")];
     for _ in 0..maker.random.between(1, 4) {
@@ -87,6 +89,7 @@ impl Maker<'_> {
         // Short ones stay in memory, long ones park the run.
         let config = match self.random.below(3) {
             0 => json!({"delayMs": self.random.between(0, 900)}),
+            _ if self.is_brief => json!({"delaySeconds": self.random.between(1, 6)}),
             1 => json!({"delaySeconds": self.random.between(1, 25)}),
             _ => json!({"delayMinutes": self.random.between(1, 3)}),
         };
@@ -100,7 +103,7 @@ impl Maker<'_> {
         let id = self.node("wait", "wait", json!({"event": if is_letter { "letter" } else { "person" }}));
         let mut exits = vec![(id.clone(), "success")];
         if self.random.chance(if is_letter { 30 } else { 50 }) {
-            self.last()["timeoutSeconds"] = self.random.between(1, 90).into();
+            self.last()["timeoutSeconds"] = self.random.between(1, if self.is_brief { 6 } else { 90 }).into();
             exits.push((id.clone(), "timeout"));
         }
         (id, exits)
