@@ -148,6 +148,11 @@ impl Shard {
             let _ = reply.send(Err(Error::Stopping));
             return;
         }
+        // A child whose parent was read anew is called twice: the second call finds it there, a little later.
+        if self.runs.contains_key(&run) {
+            let _ = reply.send(Err(Error::Unavailable(format!("run {run} is being started"))));
+            return;
+        }
         let now = self.world.clock.now();
         let mut held = Held::new(workspace, workflow, run);
         let input = Input::Start { input, parent };
