@@ -15,7 +15,7 @@ pub(crate) async fn list(State(served): State<Served>, _: Caller, _: Query) -> R
     let mut nodes = Vec::new();
     for row in store.nodes().await? {
         let runs = store.owned_runs(row.id).await?.len();
-        nodes.push(Node::of(row, this, runs));
+        nodes.push(Node::of(row, this, runs, store.is_shared()));
     }
     Ok(Json(Nodes { nodes }))
 }

@@ -100,7 +100,7 @@ impl From<Error> for Problem {
             Error::Unavailable(message) => {
                 // Addresses and names of the database are for the operator alone.
                 tracing::warn!(%message, "a request found the database unavailable");
-                Self::unavailable("the database is unavailable; nothing was written")
+                Self::unavailable("the database is unavailable; try again")
             }
         }
     }

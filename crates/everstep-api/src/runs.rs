@@ -79,11 +79,13 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
         let status = row.status;
         return Ok(Run::of(row, status));
     }
-    let version = served.engine.library().find(row.workspace, &row.workflow, Some(row.version)).await?;
+    let version = served.engine.library().find(row.workspace, &row.workflow, Some(row.version)).await;
     let Some(loaded) = served.engine.world().store.load_run(row.id).await? else {
         return Err(everstep_engine::Error::RunNotFound(row.id).into());
     };
-    let status = fold(&loaded, &version.workflow).unwrap_or(loaded.run.status);
+    // What a later build has written is shown as that build has summed it up.
+    let folded = version.ok().and_then(|version| fold(&loaded, &version.workflow));
+    let status = folded.unwrap_or(loaded.run.status);
     Ok(Run::of(loaded.run, status))
 }
 

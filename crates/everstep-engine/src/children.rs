@@ -3,6 +3,7 @@
 //! A child's id stands in the entry that dispatched its step, so it may be started as often as anybody likes.
 //! **Invariant**: a run is not parked before all its children are known to be there; nobody else would start them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +22,12 @@ use crate::engine::check_input;
 use crate::error::Error;
 use crate::held::Slot;
 use crate::library::Library;
-use crate::message::{Mail, ShardSender, StartRequest, ToShard};
+use crate::message::{Mail, ShardSender, Shared, StartRequest, ToShard};
 use crate::ports::World;
 use crate::shard::{Shard, shard_of};
 
 const RETRY: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl Shard {
     /// Starts the children of a run that are not known to be there.
@@ -34,9 +36,10 @@ impl Shard {
         if !held.state.has_open_children() || held.state.has_ended() {
             return;
         }
+        let ended: BTreeSet<_> = held.mailbox.iter().filter_map(|mail| ended_child(&mail.input)).collect();
         for open in held.state.open() {
             let OpenWhat::Child(child) = open.what else { continue };
-            if !held.called.insert(child.run) {
+            if held.born.contains(&child.run) || ended.contains(&child.run) || !held.called.insert(child.run) {
                 continue;
             }
             let Some(parent) = held.state.parent_of(open.step, open.attempt) else { continue };
@@ -45,6 +48,7 @@ impl Shard {
                 library: Arc::clone(&self.library),
                 shards: self.shards.clone(),
                 me: self.me.clone(),
+                shared: Arc::clone(&self.shared),
                 workspace: held.workspace,
                 child: child.clone(),
                 parent,
@@ -54,12 +58,20 @@ impl Shard {
     }
 }
 
+fn ended_child(input: &Input) -> Option<RunId> {
+    match input {
+        Input::ChildEnded { child, .. } => Some(*child),
+        _ => None,
+    }
+}
+
 /// The start of one child.
 struct Call {
     world: World,
     library: Arc<Library>,
     shards: Vec<ShardSender>,
     me: ShardSender,
+    shared: Arc<Shared>,
     workspace: WorkspaceId,
     child: Child,
     parent: Parent,
@@ -68,19 +80,29 @@ struct Call {
 impl Call {
     /// Starts the child, or finds it, and tells its parent.
     async fn perform(self) {
+        let mut pause = RETRY;
         let input = loop {
+            let permit = self.shared.calls.acquire().await;
             match self.try_once().await {
                 Ok(input) => break input,
                 Err(Error::Stopping) => return,
                 Err(error) => tracing::warn!(child = %self.child.run, %error, "a child was not started; trying again"),
             }
-            if self.me.is_closed() {
+            drop(permit);
+            self.world.sleep(pause).await;
+            pause = (2 * pause).min(LONGEST_PAUSE);
+            if self.me.is_closed() || self.is_unwanted().await {
                 return;
             }
-            self.world.sleep(RETRY).await;
         };
         // A parent that is gone will look for its children when it is loaded.
         let _ = self.me.send(ToShard::Mail(self.parent.run, Mail::of(input)));
+    }
+
+    /// Whether the parent is over. If that cannot be told it is not.
+    async fn is_unwanted(&self) -> bool {
+        let parent = self.world.store.get_run(self.workspace, self.parent.run).await;
+        parent.is_ok_and(|parent| parent.is_none_or(|parent| parent.ended_at.is_some()))
     }
 
     async fn try_once(&self) -> Result<Input, Error> {
@@ -128,7 +150,7 @@ impl Call {
         };
         let shard = &self.shards[shard_of(child, self.shards.len())];
         shard.send(ToShard::Start(Box::new(request))).map_err(|_| Error::Stopping)?;
-        match answer.await.map_err(|_| Error::Stopping)? {
+        match answer.await.map_err(|_| Error::Unavailable("its start was not answered".to_owned()))? {
             Ok(_) => Ok(self.started()),
             Err(Error::Refused(message)) => Ok(self.ended(Err(Failure::fatal(code::STORE_REFUSED, message)))),
             Err(error) => Err(error),

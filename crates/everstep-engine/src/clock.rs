@@ -33,8 +33,9 @@ impl NodeClock {
     }
 
     pub fn now(&self) -> Timestamp {
-        let monotonic = self.machine.monotonic();
         let slew = self.slew.lock().expect("no holder of the lock panics");
+        // Read with the lock held: an anchor that is later than it would show a time before one that was shown.
+        let monotonic = self.machine.monotonic();
         Timestamp::from_micros(micros(monotonic) + slew.offset_at(monotonic))
     }
 
@@ -56,7 +57,7 @@ impl NodeClock {
         let middle = micros(sent + received.saturating_sub(sent) / 2);
         let wall = self.machine.wall().micros() - (micros(self.machine.monotonic()) - middle);
         let mut slew = self.slew.lock().expect("no holder of the lock panics");
-        slew.aim(received, database.micros() - middle);
+        slew.aim(self.machine.monotonic(), database.micros() - middle);
         slew.skew = Some(wall - database.micros());
     }
 

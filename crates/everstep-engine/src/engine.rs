@@ -9,6 +9,7 @@ use everstep_core::input::{Input, Reply};
 use everstep_core::limits;
 use everstep_core::payload::{self, Payload};
 use everstep_core::state::State;
+use everstep_core::time::Timestamp;
 use everstep_store::{NewRun, RunRow};
 use futures_util::future::{self, Either};
 use serde_json::json;
@@ -26,6 +27,8 @@ use crate::sweep;
 /// How often an input follows a run that moves from node to node.
 const MOVES: usize = 3;
 const REJOIN: Duration = Duration::from_millis(500);
+/// Microseconds by which the clocks of nodes may differ while all is well.
+const CLOCKS_DIFFER: i64 = 1_000_000;
 
 /// A running engine. Cheap to clone.
 #[derive(Clone)]
@@ -311,6 +314,10 @@ impl Engine {
             if self.0.is_stopping.load(Ordering::SeqCst) {
                 return Err(Error::Stopping);
             }
+            // The run has ended, or this node joins anew.
+            if self.is_fenced() {
+                self.0.world.sleep(REJOIN).await;
+            }
         }
     }
 
@@ -333,7 +340,9 @@ impl Engine {
         }
         self.0.stopped.notify_one();
         member.quit();
-        self.0.world.store.leave(member.node, self.0.world.clock.now()).await?;
+        // The clocks of two nodes differ a little; what is given back is due by each of them.
+        let now = Timestamp::from_micros(self.0.world.clock.now().micros() - CLOCKS_DIFFER);
+        self.0.world.store.leave(member.node, now).await?;
         for peer in member.shared.peers() {
             self.0.world.peers.hint(&peer, Hint::Work);
         }
@@ -346,7 +355,7 @@ impl Inner {
         Arc::clone(&self.member.read().expect("no holder of the lock panics"))
     }
 
-    /// An answer did not come: what was asked for may have been written.
+    /// An answer did not come: its item may have been on its way when this node stopped or was fenced.
     fn gone(&self) -> Error {
         Error::OutcomeUnknown(self.member().node)
     }
@@ -363,7 +372,14 @@ async fn stay(inner: Weak<Inner>) {
             let Some(inner) = inner.upgrade().filter(|inner| !inner.is_stopping.load(Ordering::SeqCst)) else { return };
             match Member::join(&world, &inner.options, &inner.library).await {
                 Ok(member) => {
-                    *inner.member.write().expect("no holder of the lock panics") = Arc::new(member);
+                    let member = Arc::new(member);
+                    *inner.member.write().expect("no holder of the lock panics") = Arc::clone(&member);
+                    if inner.is_stopping.load(Ordering::SeqCst) {
+                        member.quit();
+                        // Whoever is left fences it.
+                        let _ = world.store.leave(member.node, world.clock.now()).await;
+                        return;
+                    }
                     break;
                 }
                 Err(error) => tracing::warn!(%error, "joining anew failed; trying again"),

@@ -17,13 +17,16 @@ use everstep_core::state::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Loaded, StoredEntry};
+use everstep_store::{InboxId, Loaded, StoredEntry};
 use futures_util::future::AbortHandle;
 use tokio::sync::oneshot;
 
 use crate::engine::Started;
 use crate::error::Error;
 use crate::message::{Mail, Place};
+
+/// How many answered inbox rows a run remembers.
+const ROWS: usize = 64;
 
 /// Where a run stands in its shard.
 pub(crate) enum Slot {
@@ -118,6 +121,8 @@ pub(crate) struct Held {
     pub(crate) called: BTreeSet<RunId>,
     /// Children that are known to be there.
     pub(crate) born: BTreeSet<RunId>,
+    /// Inbox rows that were answered lately: whoever read the inbox before that may still bring them.
+    rows: VecDeque<InboxId>,
     /// The time under which the shard will look at this run again.
     pub(crate) timer: Option<Timestamp>,
     pub(crate) snapshot_seq: u64,
@@ -172,6 +177,7 @@ impl Held {
             waits: BTreeSet::new(),
             called: BTreeSet::new(),
             born: BTreeSet::new(),
+            rows: VecDeque::new(),
             timer: None,
             snapshot_seq: 0,
             conflict: None,
@@ -223,10 +229,6 @@ impl Held {
             match &mail.input {
                 Input::Result { step, attempt, .. } => self.performing.finish(step, *attempt),
                 Input::ChildStarted { child, .. } => _ = self.born.insert(*child),
-                Input::ChildEnded { child, .. } => {
-                    self.born.remove(child);
-                    self.called.remove(child);
-                }
                 _ => {}
             }
             // What was accepted before has changed the version itself.
@@ -240,6 +242,7 @@ impl Held {
             let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), key, now, evaluate);
             let Decision { entries, reply, has_more } = decision;
             self.has_more = has_more;
+            self.forget_child(&mail.input);
             decided.entries.extend(entries);
             decided.answered.push((mail, reply));
         }
@@ -300,6 +303,39 @@ impl Held {
             && !self.has_more
             && !self.state.has_open_tasks()
             && !self.has_unborn_children()
+    }
+
+    pub(crate) fn take_children_as_born(&mut self) {
+        if self.state.has_open_children() {
+            let child = |open: OpenStep<'_>| match open.what {
+                OpenWhat::Child(child) => Some(child.run),
+                _ => None,
+            };
+            self.born.extend(self.state.open().filter_map(child));
+        }
+    }
+
+    /// A child whose step is not open any more is nobody's concern.
+    fn forget_child(&mut self, input: &Input) {
+        if let Input::ChildStarted { step, attempt, child } | Input::ChildEnded { step, attempt, child, .. } = input
+            && self.state.parent_of(step, *attempt).is_none()
+        {
+            self.born.remove(child);
+            self.called.remove(child);
+        }
+    }
+
+    pub(crate) fn remember_rows(&mut self, answered: &[(Mail, Reply)]) {
+        self.rows.extend(answered.iter().filter_map(|(mail, _)| mail.inbox));
+        let excess = self.rows.len().saturating_sub(ROWS);
+        self.rows.drain(..excess);
+    }
+
+    /// Whether an inbox row waits here, is being answered, or was.
+    pub(crate) fn has_row(&self, mail: &Mail) -> bool {
+        let Some(row) = mail.inbox else { return false };
+        let answered = self.flight.iter().flat_map(|flight| &flight.answered).map(|(mail, _)| mail);
+        self.rows.contains(&row) || self.mailbox.iter().chain(answered).any(|mail| mail.inbox == Some(row))
     }
 
     /// Whether a child is not known to be there.

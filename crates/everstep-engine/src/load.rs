@@ -21,6 +21,11 @@ use crate::message::{Mail, Place, Read, ToClaimer, ToShard};
 use crate::ports::World;
 use crate::shard::Shard;
 
+/// How long the inbox rows of a run that cannot be read are left alone.
+const SHUNNED: Duration = Duration::from_secs(60);
+/// A run of ours that cannot be loaded is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
 impl Shard {
     pub(crate) fn claimed(&mut self, run: RunId) {
         let place = Place::adopt(&self.shared, &self.claimer);
@@ -66,7 +71,20 @@ impl Shard {
         }));
     }
 
+    /// Reads a run of ours again after a while; it must not be lost from sight.
+    fn load_later(&mut self, run: RunId, loading: Loading) {
+        self.runs.insert(run, Slot::Loading(Loading { must_reload: true, ..loading }));
+        let (world, me) = (self.world.clone(), self.me.clone());
+        self.world.spawn.spawn(Box::pin(async move {
+            world.sleep(RETRY).await;
+            let _ = me.send(ToShard::Loaded(run, Box::new(Err(Error::RunNotFound(run)))));
+        }));
+    }
+
     pub(crate) fn loaded(&mut self, run: RunId, loaded: Read) {
+        if !matches!(self.runs.get(&run), Some(Slot::Loading(_))) {
+            return;
+        }
         let Some(Slot::Loading(loading)) = self.runs.remove(&run) else { return };
         if loading.must_reload {
             self.load(run, Loading { must_reload: false, ..loading });
@@ -76,7 +94,10 @@ impl Shard {
             Ok(loaded) => loaded,
             Err(error) => {
                 tracing::error!(%run, %error, "a run cannot be loaded");
-                return self.give_up(loading, &error);
+                if loading.place.is_some() && !matches!(error, Error::RunNotFound(_)) {
+                    return self.load_later(run, loading);
+                }
+                return self.give_up(run, loading, &error);
             }
         };
         let tenure = match loaded.run.owner {
@@ -86,11 +107,11 @@ impl Shard {
                 let _ = self.claimer.send(ToClaimer::Parked(loaded.run.wake_at));
                 Tenure::Visiting
             }
-            Some(owner) => return self.give_up(loading, &Error::Elsewhere(owner)),
+            Some(owner) => return self.give_up(run, loading, &Error::Elsewhere(owner)),
         };
         if tenure == Tenure::Visiting && loaded.run.format > FORMAT {
             let newer = format!("run {run} was written by a newer release; ask a node of that release");
-            return self.give_up(loading, &Error::Unavailable(newer));
+            return self.give_up(run, loading, &Error::Unavailable(newer));
         }
         let held = match workflow.and_then(|workflow| Held::load(&loaded, &workflow, tenure)) {
             Ok(held) => held,
@@ -108,6 +129,9 @@ impl Shard {
         held.urgent = loading.urgent;
         if is_owned {
             held.mailbox.push_back(Mail::of(Input::Settle));
+        } else if loaded.run.wake_at == Timestamp::NEVER {
+            // It was parked, and so its children are there. (A run that was released is due.)
+            held.take_children_as_born();
         }
         // The inbox as it was read counts. A row that came by mail and is not there was answered, or came later.
         let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
@@ -133,7 +157,12 @@ impl Shard {
         self.advance(run);
     }
 
-    pub(crate) fn give_up(&mut self, loading: Loading, error: &Error) {
+    /// A run cannot be taken here. Its inbox rows are not looked at for a while.
+    pub(crate) fn give_up(&mut self, run: RunId, loading: Loading, error: &Error) {
+        if loading.mailbox.iter().any(|mail| mail.inbox.is_some()) && !matches!(error, Error::Elsewhere(_)) {
+            self.shunned.insert(run, self.world.clock.monotonic() + SHUNNED);
+        }
+        loading.performing.abort();
         for mail in loading.mailbox {
             mail.answer(Err(error.clone()));
         }
@@ -172,7 +201,7 @@ impl Shard {
             self.pausing.insert(loaded.run.id);
             self.submit(item, 512);
         }
-        self.give_up(loading, &error);
+        self.give_up(loaded.run.id, loading, &error);
     }
 }
 

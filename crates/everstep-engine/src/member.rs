@@ -65,6 +65,7 @@ impl Member {
                 followers: BTreeMap::new(),
                 most_watched: 1_024,
                 pausing: Default::default(),
+                shunned: BTreeMap::new(),
                 weight: 0,
                 drained: None,
             };

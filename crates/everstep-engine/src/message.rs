@@ -14,7 +14,7 @@ use everstep_core::state::State;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_store::{Arrival, Gate, InboxId, Item, Loaded, NewRun, NodeRow, Outcome};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::clock::NodeClock;
 use crate::engine::{News, Started};
@@ -147,8 +147,10 @@ pub(crate) enum ToClaimer {
     Stop,
 }
 
+/// Children that are looked for at once.
+const CALLS: usize = 32;
+
 /// What all loops of a node share.
-#[derive(Default)]
 pub(crate) struct Shared {
     /// Runs that this node owns.
     pub(crate) active: AtomicUsize,
@@ -170,11 +172,26 @@ pub(crate) struct Shared {
     pub(crate) performing: AtomicUsize,
     /// Says that this node was fenced.
     pub(crate) fenced: Notify,
+    /// Bounds the children that are looked for at once.
+    pub(crate) calls: Semaphore,
 }
 
 impl Shared {
     pub(crate) fn new(dispatch_until: Option<Duration>) -> Self {
-        Self { dispatch_until: dispatch_until.map(|until| AtomicU64::new(micros(until))), ..Self::default() }
+        Self {
+            active: AtomicUsize::new(0),
+            dispatch_until: dispatch_until.map(|until| AtomicU64::new(micros(until))),
+            peers: RwLock::default(),
+            queued: AtomicUsize::new(0),
+            crowd: Notify::new(),
+            conflicts: AtomicU64::new(0),
+            has_backlog: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+            is_fenced: AtomicBool::new(false),
+            performing: AtomicUsize::new(0),
+            fenced: Notify::new(),
+            calls: Semaphore::new(CALLS),
+        }
     }
 
     /// This node may not write any more.
@@ -183,11 +200,11 @@ impl Shared {
         self.fenced.notify_one();
     }
 
-    /// The lease was renewed. Returns whether it had lapsed and runs again, so that tasks may be waiting: an answer
-    /// that took too long renews nothing.
-    pub(crate) fn renewed(&self, until: Duration, now: Duration) -> bool {
-        let Some(dispatch_until) = &self.dispatch_until else { return false };
-        dispatch_until.swap(micros(until), Ordering::SeqCst) <= micros(now) && now < until
+    /// The lease was renewed.
+    pub(crate) fn renewed(&self, until: Duration) {
+        if let Some(dispatch_until) = &self.dispatch_until {
+            dispatch_until.store(micros(until), Ordering::SeqCst);
+        }
     }
 
     /// Whether tasks may be dispatched: a lease that is nearly over may be another's soon.
@@ -250,14 +267,34 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::{BoxFuture, Clock};
+
+    struct Machine(Duration);
+
+    impl Clock for Machine {
+        fn monotonic(&self) -> Duration {
+            self.0
+        }
+
+        fn wall(&self) -> Timestamp {
+            Timestamp::EPOCH
+        }
+
+        fn sleep(&self, _: Duration) -> BoxFuture {
+            Box::pin(std::future::pending())
+        }
+    }
 
     #[test]
-    fn a_heartbeat_that_is_answered_too_late_lets_nothing_go_on() {
-        let seconds = Duration::from_secs;
-        let shared = Shared::new(Some(seconds(7)));
-        assert!(!shared.renewed(seconds(8), seconds(2)), "it had not lapsed");
-        assert!(!shared.renewed(seconds(12), seconds(15)), "it has lapsed again by now");
-        assert!(shared.renewed(seconds(23), seconds(16)));
-        assert!(!shared.renewed(seconds(24), seconds(17)));
+    fn tasks_are_dispatched_only_while_the_lease_runs() {
+        let at = |seconds: u64| NodeClock::new(Arc::new(Machine(Duration::from_secs(seconds))));
+        let shared = Shared::new(Some(Duration::from_secs(7)));
+        assert!(shared.may_dispatch(&at(6)));
+        assert!(!shared.may_dispatch(&at(7)));
+        shared.renewed(Duration::from_secs(12));
+        assert!(shared.may_dispatch(&at(8)));
+        // A heartbeat that was answered so late that it is over by now renews nothing.
+        assert!(!shared.may_dispatch(&at(15)));
+        assert!(Shared::new(None).may_dispatch(&at(1_000)), "nobody else can claim our runs");
     }
 }

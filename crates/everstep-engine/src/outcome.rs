@@ -23,6 +23,11 @@ const SNAPSHOT_AFTER: u64 = 1_000;
 impl Shard {
     pub(crate) fn committed(&mut self, run: RunId, verdict: Verdict) {
         if self.pausing.remove(&run) {
+            // A pause that was not written is tried again: the run may be ours still.
+            if let Verdict::Stored(Outcome::Conflict | Outcome::Lost) | Verdict::Refused(_) | Verdict::Full(_) = verdict
+            {
+                self.load(run, Loading::default());
+            }
             return;
         }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
@@ -87,8 +92,13 @@ impl Shard {
             held.place = Some(Place::take(&self.shared, &self.claimer));
         }
         if let Some(reply) = flight.start {
+            // A message may have been sent to it just before it was there.
+            if held.state.parent.is_some() {
+                let _ = self.claimer.send(ToClaimer::Inbox);
+            }
             let _ = reply.send(Ok(Started { run, created: true }));
         }
+        held.remember_rows(&flight.answered);
         for (mail, reply) in flight.answered {
             mail.answer(Ok(reply));
         }
@@ -173,7 +183,9 @@ impl Shard {
     /// Another entry stands where ours should: read the journal and decide again.
     pub(crate) fn conflict(&mut self, run: RunId, flight: Flight) {
         let Some(Slot::Held(held)) = self.runs.get(&run) else { return };
-        let seq = flight.first_seq;
+        // An inbox row that another has answered says nothing about the journal.
+        let took_rows = flight.answered.iter().any(|(mail, _)| mail.inbox.is_some());
+        let seq = if took_rows { 0 } else { flight.first_seq };
         let urgent = (seq > 0 && held.conflict == Some(seq)).then(|| {
             let message = format!("entry {seq} was refused again after a reload");
             let reason = Failure::fatal(code::JOURNAL_CONFLICT, message);
@@ -223,6 +235,7 @@ impl Shard {
             mail.answer(Err(error.clone()));
         }
         let Some(held) = self.take_out(run) else { return };
+        held.performing.abort();
         for mail in held.mailbox {
             mail.answer(Err(error.clone()));
         }

@@ -64,9 +64,8 @@ impl Dispatcher {
             report(&job.reply, run, step, attempt, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
             return;
         };
-        let may_dispatch = self.shared.may_dispatch(&self.world.clock);
         let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-        if queue.running >= lane.limit || !may_dispatch {
+        if queue.running >= lane.limit || !self.may_dispatch() {
             queue.waiting.entry(job.task.workspace).or_default().push_back(job);
             return;
         }
@@ -76,12 +75,17 @@ impl Dispatcher {
         self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
     }
 
-    /// The lease was renewed after it had lapsed: takes up what has waited meanwhile.
+    /// Asked with a queue's lock held, so that [`Dispatcher::go_on`] misses nothing.
+    fn may_dispatch(&self) -> bool {
+        self.shared.may_dispatch(&self.world.clock) && !self.shared.is_stopping()
+    }
+
+    /// The lease was renewed: takes up what has waited for that.
     pub(crate) fn go_on(self: &Arc<Self>) {
         for lane in self.lanes.values() {
             loop {
                 let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-                if queue.running >= lane.limit {
+                if queue.running >= lane.limit || !self.may_dispatch() {
                     break;
                 }
                 let Some(job) = queue.take() else { break };
@@ -100,9 +104,8 @@ impl Dispatcher {
         while let Some(job) = next {
             self.shared.performing.fetch_add(1, Ordering::SeqCst);
             self.perform(lane, job).await;
-            let may_dispatch = self.shared.may_dispatch(&self.world.clock) && !self.shared.is_stopping();
             let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-            next = if !may_dispatch { None } else { queue.take() };
+            next = if !self.may_dispatch() { None } else { queue.take() };
             if next.is_none() {
                 queue.running -= 1;
             }

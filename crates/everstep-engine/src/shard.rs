@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::commit::CROWD;
 use crate::engine::News;
 use crate::error::Error;
-use crate::held::{Becomes, Decided, Flight, Held, Loading, Slot, Tenure};
+use crate::held::{Becomes, Decided, Held, Loading, Slot, Tenure};
 use crate::library::Library;
 use crate::message::{Mail, Proposal, ShardSender, Shared, StartRequest, ToClaimer, ToShard};
 use crate::options::Options;
@@ -61,6 +61,8 @@ pub(crate) struct Shard {
     pub(crate) most_watched: usize,
     /// Runs that cannot be read and whose pause is on its way.
     pub(crate) pausing: BTreeSet<RunId>,
+    /// Runs whose inbox rows are left alone, and until when.
+    pub(crate) shunned: BTreeMap<RunId, Duration>,
     pub(crate) weight: usize,
     pub(crate) drained: Option<oneshot::Sender<()>>,
 }
@@ -130,7 +132,9 @@ impl Shard {
                 let _ = reply.send(state);
             }
             ToShard::Watch(run, watcher) => {
-                self.watchers.entry(run).or_default().push(watcher);
+                let watchers = self.watchers.entry(run).or_default();
+                watchers.retain(|watcher| !watcher.is_closed());
+                watchers.push(watcher);
                 self.forget_watchers();
             }
             ToShard::Follow(run, by) => self.follow(run, by),
@@ -148,9 +152,9 @@ impl Shard {
             let _ = reply.send(Err(Error::Stopping));
             return;
         }
-        // A child whose parent was read anew is called twice: the second call finds it there, a little later.
+        // The id of a child is known before it starts: somebody may have asked for it, or be starting it.
         if self.runs.contains_key(&run) {
-            let _ = reply.send(Err(Error::Unavailable(format!("run {run} is being started"))));
+            let _ = reply.send(Err(Error::Unavailable(format!("run {run} is in use; try again"))));
             return;
         }
         let now = self.world.clock.now();
@@ -196,22 +200,33 @@ impl Shard {
         if self.pausing.contains(&run) {
             return mail.answer(Err(Error::Unavailable(format!("run {run} is being paused: it cannot be read"))));
         }
+        let is_shunned = mail.inbox.is_some() && self.is_shunned(run);
         match self.runs.get_mut(&run) {
             Some(Slot::Loading(loading)) => {
-                if !has_row(&loading.mailbox, None, &mail) {
+                if mail.inbox.is_none() || loading.mailbox.iter().all(|waiting| waiting.inbox != mail.inbox) {
                     loading.mailbox.push_back(mail);
                 }
             }
             Some(Slot::Held(held)) => {
-                if !has_row(&held.mailbox, held.flight.as_ref(), &mail) {
+                if !held.has_row(&mail) {
                     held.mailbox.push_back(mail);
                     self.advance(run);
                 }
             }
             // A result of a run that has left memory is late: nobody waits for it. Its children it finds anew.
             None if mail.inbox.is_none() && is_own_result(&mail.input) => {}
+            None if is_shunned => {}
             None => self.load(run, Loading { mailbox: VecDeque::from([mail]), ..Loading::default() }),
         }
+    }
+
+    fn is_shunned(&mut self, run: RunId) -> bool {
+        if self.shunned.is_empty() {
+            return false;
+        }
+        let now = self.world.clock.monotonic();
+        self.shunned.retain(|_, until| *until > now);
+        self.shunned.contains_key(&run)
     }
 
     /// Takes all waiting inputs of one run through the core and hands one item to the committer.
@@ -238,8 +253,11 @@ impl Shard {
         let leaves = held.tenure == Tenure::Owned && becomes != Becomes::Owned;
         let has_rows = decided.answered.iter().any(|(mail, _)| mail.inbox.is_some());
         if decided.entries.is_empty() && !has_rows && !leaves {
+            // No gate was asked: only while nobody else can own the run is its state here sure to be the newest.
+            let is_sure = held.tenure == Tenure::Visiting || self.shared.may_dispatch(&self.world.clock);
             for (mail, reply) in decided.answered {
-                mail.answer(Ok(reply));
+                let unsure = || Error::Unavailable("this node has lost touch with its database; try again".to_owned());
+                mail.answer(if is_sure { Ok(reply) } else { Err(unsure()) });
             }
             self.rest(run);
             return;
@@ -307,11 +325,4 @@ impl Shard {
 /// Whether an input is the answer to something that a run in memory has asked for.
 fn is_own_result(input: &Input) -> bool {
     matches!(input, Input::Result { .. } | Input::ChildStarted { .. } | Input::ChildEnded { .. })
-}
-
-/// Whether an inbox row waits in a mailbox, or is being answered.
-fn has_row(mailbox: &VecDeque<Mail>, flight: Option<&Flight>, mail: &Mail) -> bool {
-    let Some(row) = mail.inbox else { return false };
-    mailbox.iter().any(|waiting| waiting.inbox == Some(row))
-        || flight.is_some_and(|flight| flight.answered.iter().any(|(answered, _)| answered.inbox == Some(row)))
 }

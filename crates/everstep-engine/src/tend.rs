@@ -100,6 +100,12 @@ impl Shard {
     pub(crate) fn follow(&mut self, run: RunId, by: NodeId) {
         let until = self.world.clock.monotonic() + FOLLOWED;
         self.followers.entry(run).or_default().insert(by, until);
+        if let Some(Slot::Held(held)) = self.runs.get(&run)
+            && held.flight.is_none()
+            && let Some(peer) = self.shared.peer(by)
+        {
+            self.world.peers.hint(&peer, Hint::Written { run, seq: held.state.seq });
+        }
     }
 
     /// Whoever follows a run that is not here looks for himself, once per tick.

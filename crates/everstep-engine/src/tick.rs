@@ -77,7 +77,7 @@ impl Ticker {
                 done = self.claimer.read_inbox(None).await;
             }
             if todo.claim && done.is_ok() {
-                done = self.claim().await;
+                done = self.claim(next).await;
             }
             match done {
                 Ok(()) => {}
@@ -99,9 +99,8 @@ impl Ticker {
         let tick = world.store.tick(*node, lease(world, options), world.clock.now(), &wants).await?;
         let received = world.clock.monotonic();
         world.clock.follow(tick.clock, sent, received);
-        if shared.renewed(sent + options.dispatch_for(), received) {
-            self.dispatcher.go_on();
-        }
+        shared.renewed(sent + options.dispatch_for());
+        self.dispatcher.go_on();
         shared.see_peers(*node, &tick.nodes);
         for shard in &self.claimer.shards {
             let _ = shard.send(ToShard::Ticked);
@@ -131,8 +130,9 @@ impl Ticker {
         Ok(has_fenced || tick.released > 0 || has_more)
     }
 
-    /// Room has freed, or somebody says that there is work: claims until there is none, or no room.
-    async fn claim(&mut self) -> Result<()> {
+    /// Room has freed, or somebody says that there is work: claims until there is none, or no room, or it is time for
+    /// the next tick.
+    async fn claim(&mut self, next: Duration) -> Result<()> {
         if self.must_recover {
             self.claimer.recover().await?;
             self.must_recover = false;
@@ -148,7 +148,7 @@ impl Ticker {
             let count = runs.len();
             self.claimer.hand_out(runs);
             shared.has_backlog.store(count == room, Ordering::SeqCst);
-            if count < room {
+            if count < room || world.clock.monotonic() >= next {
                 return Ok(());
             }
         }

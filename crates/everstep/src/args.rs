@@ -63,7 +63,8 @@ pub(crate) enum Command {
 /// lines that javascript nodes log) is on standard error.
 ///
 /// Without --data the run lives in a temporary folder that is removed afterwards. With --data it is kept there; with
-/// --key as well, running the same command again continues that run, or prints the output it had.
+/// --key as well, running the same command again continues that run, or prints the output it had. Whatever database the
+/// settings name for servers, a run of this command is in a folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

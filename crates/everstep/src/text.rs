@@ -1,5 +1,6 @@
 //! Text for people: safe to show, easy to read.
 
+use std::path::Path;
 use std::time::Duration;
 
 /// Text that came from a workflow, without characters that could command a terminal.
@@ -13,6 +14,13 @@ pub(crate) fn safe(text: &str) -> String {
         }
     }
     safe
+}
+
+/// A path as a shell takes it for one word.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// A duration in the unit that suits it.
@@ -38,6 +46,13 @@ mod tests {
     #[test]
     fn text_of_workflows_cannot_command_a_terminal() {
         assert_eq!(safe("a\u{1b}[2Jb\r\nc\td\u{9b}é"), "a\\u{1b}[2Jb\\r\\nc\td\\u{9b}é");
+    }
+
+    #[test]
+    fn a_path_is_one_word_for_a_shell() {
+        let quoted = |path: &str| quoted(Path::new(path));
+        assert_eq!(quoted("/var/lib/everstep/admin.key"), "/var/lib/everstep/admin.key");
+        assert_eq!(quoted("/my data/it's"), r"'/my data/it'\''s'");
     }
 
     #[test]

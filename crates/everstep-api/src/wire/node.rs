@@ -17,7 +17,8 @@ pub(crate) struct Node {
     id: NodeId,
     /// Where other nodes reach it.
     address: Option<String>,
-    lease_until: Time,
+    /// None where nobody else may use the database: such a node needs no lease.
+    lease_until: Option<Time>,
     /// Whether its lease is over by the database's clock.
     is_expired: bool,
     /// Whether it was shut out: it writes nothing any more, and others go on with its runs.
@@ -29,13 +30,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn of(row: NodeRow, this: NodeId, runs: usize) -> Self {
+    pub(crate) fn of(row: NodeRow, this: NodeId, runs: usize, is_shared: bool) -> Self {
         Self {
             is_self: row.id == this,
             id: row.id,
             address: row.address,
-            lease_until: Time::of(row.lease_until),
-            is_expired: row.is_expired,
+            lease_until: is_shared.then(|| Time::of(row.lease_until)),
+            is_expired: is_shared && row.is_expired,
             is_fenced: row.fenced,
             runs,
         }

@@ -220,6 +220,8 @@ async fn nodes_are_listed_for_admins() {
     let [node] = &listed["nodes"].as_array().unwrap()[..] else { panic!("one node: {listed}") };
     assert_eq!(node["id"], server.get(&run).await.is(200)["owner"]);
     assert_eq!((&node["isSelf"], &node["isFenced"], &node["runs"]), (&json!(true), &json!(false), &json!(1)));
+    // Nobody else may use the database, so there is no lease that could end.
+    assert_eq!((&node["leaseUntil"], &node["isExpired"]), (&Value::Null, &json!(false)));
     let key = server.key_with(&[Permission::View]).await;
     server.ask(Method::GET, "/v1/nodes", &[("x-api-key", &key)], "").await.refuses(403, "PERMISSION_DENIED");
 }

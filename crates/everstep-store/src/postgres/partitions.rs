@@ -7,7 +7,7 @@ use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::connections::Connection;
+use super::connection::Connection;
 use super::errors::Failure;
 use super::queries::{params, query};
 use super::rows;

@@ -1,9 +1,13 @@
 //! What can be asked of a benchmark.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::ArgPredicate;
+use everstep_testkit::postgres::{Cluster, Durability};
 
 use super::cases::Case;
 
@@ -13,15 +17,21 @@ const QUICK_IN_FLIGHT: &[usize] = &[1, 256];
 /// Measures the store and the engine on this machine.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The database to measure.
-    #[arg(long, value_enum, default_value = "sqlite")]
+    /// The database to measure. PostgreSQL is started for it, from the binaries that are installed, if no server is
+    /// named.
+    #[arg(long, value_enum, default_value = "sqlite", default_value_if("server", ArgPredicate::IsPresent, "postgres"))]
     pub(super) store: Database,
 
-    /// Where the temporary data folder is made; its disk is what is measured.
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    /// Where temporary data folders are made; their disk is what is measured.
+    #[arg(long, value_name = "DIR", default_value = ".", conflicts_with = "server")]
     pub(super) data: PathBuf,
 
-    /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, shapes, or one shape.
+    /// Measure this PostgreSQL server; its role must be allowed to create databases, which are dropped again.
+    #[arg(long, value_name = "URL")]
+    pub(super) server: Option<String>,
+
+    /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, shapes, one shape, or
+    /// two-nodes (PostgreSQL).
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     pub(super) only: Vec<String>,
 
@@ -53,12 +63,31 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Database {
     Sqlite,
+    Postgres,
 }
 
-impl Database {
-    pub(super) fn name(self) -> &'static str {
+/// Where samples are taken.
+#[derive(Clone, Debug)]
+pub(super) enum Site {
+    /// A folder in which data folders are made.
+    Sqlite(PathBuf),
+    /// A server on which databases are made.
+    Postgres(String),
+}
+
+impl Site {
+    pub(super) fn name(&self) -> &'static str {
         match self {
-            Self::Sqlite => "sqlite",
+            Self::Sqlite(_) => "sqlite",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+
+    /// The arguments that name this site.
+    pub(super) fn arguments(&self) -> [&OsStr; 2] {
+        match self {
+            Self::Sqlite(folder) => ["--data".as_ref(), folder.as_os_str()],
+            Self::Postgres(url) => ["--server".as_ref(), url.as_ref()],
         }
     }
 }
@@ -67,8 +96,9 @@ impl Database {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
-    pub(super) store: Database,
-    pub(super) data: PathBuf,
+    pub(super) site: Site,
+    /// A server that was started for this measurement, and ends with it.
+    pub(super) _own_server: Option<Arc<Cluster>>,
     pub(super) length: Duration,
     pub(super) in_flight: Vec<usize>,
 }
@@ -82,10 +112,17 @@ impl Plan {
             args.in_flight.iter().map(|n| usize::from(*n)).collect()
         };
         let seconds = args.seconds.unwrap_or(if args.quick { 1 } else { 5 });
+        let (mut own_server, mut server) = (None, args.server.clone());
+        if server.is_none() && args.store == Database::Postgres {
+            let cluster = Cluster::start(Durability::Synced);
+            server = Some(cluster.url("postgres"));
+            own_server = Some(Arc::new(cluster));
+        }
+        let site = server.map_or_else(|| Site::Sqlite(args.data.clone()), Site::Postgres);
         Ok(Self {
-            cases: Case::find_all(&args.only)?,
-            store: args.store,
-            data: args.data.clone(),
+            cases: Case::find_all(&args.only, &site)?,
+            site,
+            _own_server: own_server,
             length: Duration::from_secs(u64::from(seconds)),
             in_flight,
         })

@@ -18,6 +18,8 @@ pub(super) struct Budgets(BTreeMap<String, Budget>);
 struct Budget {
     case: String,
     metric: String,
+    /// The only database that the promise is made for; all of them when none is named.
+    store: Option<String>,
     comparison: Comparison,
     limit: f64,
     /// What the promise means, for whoever reads that it is broken.
@@ -51,6 +53,9 @@ impl Budgets {
     pub(super) fn check(&self, figures: &[Figure]) -> anyhow::Result<Vec<Verdict>> {
         let mut verdicts = Vec::new();
         for (name, budget) in &self.0 {
+            if !figures.iter().any(|figure| budget.is_for(&figure.store)) {
+                continue;
+            }
             let measured: Vec<_> = figures.iter().filter(|figure| budget.is_about(figure)).collect();
             anyhow::ensure!(
                 !measured.is_empty(),
@@ -65,8 +70,12 @@ impl Budgets {
 }
 
 impl Budget {
+    fn is_for(&self, store: &str) -> bool {
+        self.store.as_deref().is_none_or(|only| only == store)
+    }
+
     fn is_about(&self, figure: &Figure) -> bool {
-        figure.case == self.case && figure.metric == self.metric
+        figure.case == self.case && figure.metric == self.metric && self.is_for(&figure.store)
     }
 
     fn judge(&self, name: &str, figure: &Figure) -> Verdict {
@@ -108,6 +117,13 @@ mod tests {
         };
         assert!(check(59.9));
         assert!(!check(60.0));
+    }
+
+    #[test]
+    fn a_budget_of_another_database_is_none() {
+        let figures = Figures::of("idle", "sqlite", 0).with("cpu", 0.1, "%").list();
+        let other = format!("{BUDGETS}\n        store = \"postgres\"");
+        assert_eq!(budgets(&other).check(&figures).unwrap(), []);
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! Where samples are taken: a fresh data folder, a runtime of its own, and an engine on it.
+//! Where samples are taken: a fresh database, a runtime of its own, and an engine on it.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +10,12 @@ use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
+use everstep_store::postgres::{self, PostgresStore};
 use everstep_store::sqlite::SqliteStore;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use super::args::Site;
 
 /// How long a sample's runtime may take to end what a sample left running.
 const SHUTDOWN: Duration = Duration::from_secs(5);
@@ -22,32 +24,80 @@ const SHUTDOWN: Duration = Duration::from_secs(5);
 ///
 /// It has a runtime of its own: the loops of an engine end with it, and so does its store.
 pub(super) async fn sample<T, F>(
-    data: &Path,
+    site: &Site,
     measure: impl FnOnce(Arc<dyn Store>) -> F + Send + 'static,
 ) -> anyhow::Result<T>
 where
     T: Send + 'static,
     F: Future<Output = anyhow::Result<T>> + Send + 'static,
 {
-    let folder = folder(data)?;
+    let scratch = Scratch::new(site).await?;
+    let place = scratch.place();
     let sampling = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Runtime::new().context("starting a runtime")?;
-        let store = open(folder.path())?;
         // Spawned, so that a sample is woken as the engine's own loops are.
-        let measured = runtime.block_on(async { tokio::spawn(measure(store)).await });
+        let measured = runtime.block_on(async {
+            let store = open(&place).await?;
+            tokio::spawn(measure(store)).await.context("taking a sample")?
+        });
         runtime.shutdown_timeout(SHUTDOWN);
-        measured.context("taking a sample")?
+        measured
     });
-    sampling.await.context("taking a sample")?
+    let measured = sampling.await.context("taking a sample")?;
+    scratch.remove().await?;
+    measured
 }
 
-fn folder(data: &Path) -> anyhow::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("everstep-bench-").tempdir_in(data);
-    folder.with_context(|| format!("making a temporary data folder in {}", data.display()))
+/// A database for one sample.
+pub(super) enum Scratch {
+    Sqlite(TempDir),
+    Postgres { server: String, name: String, url: String },
 }
 
-fn open(folder: &Path) -> anyhow::Result<Arc<dyn Store>> {
-    Ok(Arc::new(SqliteStore::open(folder, &Default::default()).context("opening the store")?))
+impl Scratch {
+    pub(super) async fn new(site: &Site) -> anyhow::Result<Self> {
+        match site {
+            Site::Sqlite(data) => {
+                let folder = tempfile::Builder::new().prefix("everstep-bench-").tempdir_in(data);
+                let making = || format!("making a temporary data folder in {}", data.display());
+                Ok(Self::Sqlite(folder.with_context(making)?))
+            }
+            Site::Postgres(server) => {
+                let name = format!("everstep_bench_{}", uuid::Uuid::new_v4().simple());
+                let url = postgres::create_database(server, &name).await.context("making a database")?;
+                Ok(Self::Postgres { server: server.clone(), name, url })
+            }
+        }
+    }
+
+    /// Where a store can be opened, also by another process.
+    pub(super) fn place(&self) -> Site {
+        match self {
+            Self::Sqlite(folder) => Site::Sqlite(folder.path().to_owned()),
+            Self::Postgres { url, .. } => Site::Postgres(url.clone()),
+        }
+    }
+
+    pub(super) async fn remove(self) -> anyhow::Result<()> {
+        match self {
+            Self::Sqlite(folder) => folder.close().context("removing the data folder"),
+            Self::Postgres { server, name, .. } => {
+                postgres::drop_database(&server, &name).await.context("dropping the database")
+            }
+        }
+    }
+}
+
+/// Opens the very database that a place names.
+pub(super) async fn open(place: &Site) -> anyhow::Result<Arc<dyn Store>> {
+    match place {
+        Site::Sqlite(folder) => {
+            Ok(Arc::new(SqliteStore::open(folder, &Default::default()).context("opening the store")?))
+        }
+        Site::Postgres(url) => {
+            Ok(Arc::new(PostgresStore::open(url, &Default::default()).await.context("opening the store")?))
+        }
+    }
 }
 
 /// An engine as a server has it, with one workflow. The engine's default settings are what is measured.

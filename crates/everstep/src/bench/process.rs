@@ -16,8 +16,8 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub(super) async fn measure_in_child(case: &str, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let program = std::env::current_exe().context("finding this program's file")?;
     let mut command = Command::new(program);
-    command.args(["bench", "--child", case, "--store", plan.store.name()]);
-    command.args(["--seconds", &plan.length.as_secs().to_string(), "--data"]).arg(&plan.data);
+    command.args(["bench", "--child", case, "--seconds", &plan.length.as_secs().to_string()]);
+    command.args(plan.site.arguments());
     let child = tokio::task::spawn_blocking(move || command.stderr(Stdio::inherit()).output());
     let output = child.await?.context("starting a process")?;
     anyhow::ensure!(output.status.success(), "case {case} failed in its own process ({})", output.status);

@@ -17,7 +17,7 @@ use crate::database::Database;
 use crate::first_key::{self, FirstKey};
 use crate::signals::Stop;
 use crate::wire::Node;
-use crate::{exit, wire};
+use crate::{exit, text, wire};
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let server = &config.server;
@@ -73,8 +73,9 @@ fn greet(url: &str, node: &Node, config: &Config, key: &FirstKey) {
     if let Some((address, _)) = &node.cluster {
         eprintln!("  others  reach it at {address}");
     }
-    let try_it =
-        |path: &Path| format!("  try     curl -H \"x-api-key: $(cat {})\" {url}/v1/runs", absolute(path).display());
+    let try_it = |path: &Path| {
+        format!("  try     curl -H \"x-api-key: $(cat {})\" {url}/v1/runs", text::quoted(&absolute(path)))
+    };
     match key {
         FirstKey::Made(secret, path) => {
             eprintln!("  key     {} (admin; shown only now, and kept in {})", secret.reveal(), path.display());

@@ -40,7 +40,7 @@ fn the_first_start_makes_an_admin_s_key_and_shows_it_once() {
 #[test]
 fn the_command_to_try_works_as_it_is_printed() {
     let folder = Folder::new();
-    let server = Server::start(&folder.at("data"));
+    let server = Server::start(&folder.at("my data"));
     let said = server.said();
     let command = said.lines().find_map(|line| line.strip_prefix("  try ")).unwrap();
     // Shows what curl is given, so that the test needs none.

@@ -184,7 +184,7 @@ fn an_interrupted_run_goes_on_where_it_was() {
         connection.query_row(sql, [], |row| row.get(0)).ok()
     };
     let before = wait_for("the first step", output);
-    crate::support::send(&child, "INT");
+    crate::support::server::send(&child, "INT");
     let told = Told::from(child.wait_with_output().unwrap());
     told.exits(130).says("is kept and goes on with: everstep run").says("--key k");
     assert_eq!(told.stdout, "");

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Server, Told, call, chain, everstep, send};
+use crate::support::server::send;
+use crate::support::{Folder, Server, Told, call, chain, everstep};
 
 #[test]
 fn a_server_tells_how_it_is_and_stops_in_order() {

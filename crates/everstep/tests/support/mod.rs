@@ -1,7 +1,8 @@
 //! Starts the binary and looks at what it says. Each suite uses a part of this.
 
+pub(crate) mod cluster;
 pub(crate) mod http;
-mod server;
+pub(crate) mod server;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 pub(crate) use self::http::Client;
-pub(crate) use self::server::{Server, send};
+pub(crate) use self::server::Server;
 
 /// The binary, untouched by the settings of whoever runs the tests.
 pub(crate) fn everstep() -> Command {

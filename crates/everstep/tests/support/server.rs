@@ -29,8 +29,8 @@ impl Server {
     /// A server with flags and settings of its own. Its key is that of its data folder, if there is one.
     pub(crate) fn with(args: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut command = everstep();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]).args(args).stderr(Stdio::piped());
-        command.envs(settings.iter().copied());
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).stderr(Stdio::piped());
+        command.env("EVERSTEP_LOG", "warn").envs(settings.iter().copied());
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let said = Arc::new(Mutex::new(String::new()));

@@ -1,7 +1,7 @@
 //! The cases by name.
 
-use super::{growth, idle, latency, shape, sleeping, starts, throughput};
-use crate::bench::args::Plan;
+use super::{growth, idle, latency, shape, sleeping, starts, throughput, two_nodes};
+use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
 use crate::bench::process;
 use crate::bench::shapes::{self, Shape};
@@ -17,11 +17,17 @@ pub(in crate::bench) enum Case {
     Growth,
     Sleeping,
     Idle,
+    /// On a database that nodes can share.
+    TwoNodes,
+    /// One of the nodes of [`Self::TwoNodes`], in its own process: alone, or one of two.
+    OneNode,
+    HalfNode,
     Shape(Shape),
 }
 
 impl Case {
-    const NAMED: [Self; 6] = [Self::Throughput, Self::Latency, Self::Starts, Self::Growth, Self::Sleeping, Self::Idle];
+    const NAMED: [Self; 7] =
+        [Self::Throughput, Self::Latency, Self::Starts, Self::Growth, Self::Sleeping, Self::Idle, Self::TwoNodes];
 
     fn all() -> impl Iterator<Item = Self> {
         Self::NAMED.into_iter().chain(Self::shapes())
@@ -39,21 +45,26 @@ impl Case {
             Self::Growth => "growth",
             Self::Sleeping => "sleeping",
             Self::Idle => "idle",
+            Self::TwoNodes => "two-nodes",
+            Self::OneNode => two_nodes::ONE,
+            Self::HalfNode => two_nodes::HALF,
             Self::Shape(shape) => shape.name,
         }
     }
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
         let names = || Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
-        let found = Self::all().find(|case| case.name() == name);
+        let found = Self::all().chain([Self::OneNode, Self::HalfNode]).find(|case| case.name() == name);
         found.ok_or_else(|| anyhow::anyhow!("there is no case {name:?}; there are shapes, {}", names()))
     }
 
     /// The cases that were named, or all of them. `shapes` is every shape.
-    pub(in crate::bench) fn find_all(names: &[String]) -> anyhow::Result<Vec<Self>> {
+    pub(in crate::bench) fn find_all(names: &[String], site: &Site) -> anyhow::Result<Vec<Self>> {
+        let is_shared = matches!(site, Site::Postgres(_));
         if names.is_empty() {
-            return Ok(Self::all().collect());
+            return Ok(Self::all().filter(|case| is_shared || !matches!(case, Self::TwoNodes)).collect());
         }
+        anyhow::ensure!(is_shared || !names.iter().any(|name| name == "two-nodes"), "two-nodes needs --server");
         let mut cases = Vec::new();
         for name in names {
             match name.as_str() {
@@ -80,6 +91,8 @@ impl Case {
             Self::Growth => growth::measure(plan).await,
             Self::Sleeping => sleeping::measure(plan).await,
             Self::Idle => idle::measure(plan).await,
+            Self::TwoNodes => two_nodes::measure(plan).await,
+            Self::OneNode | Self::HalfNode => two_nodes::measure_node(self.name(), plan).await,
             Self::Shape(shape) => shape::measure(shape, plan).await,
         }
     }

@@ -13,8 +13,8 @@ const REST: Duration = Duration::from_secs(1);
 
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     report::tell("idle");
-    let (length, store_name) = (plan.length, plan.store.name());
-    ground::sample(&plan.data, move |store| async move {
+    let (length, store_name) = (plan.length, plan.site.name());
+    ground::sample(&plan.site, move |store| async move {
         let engine = ground::start_engine(store, "sleep", &shapes::sleep()).await?;
         sleeping::start_sleepers(&engine, SLEEPERS).await?;
         tokio::time::sleep(REST).await;

@@ -1,11 +1,10 @@
 //! How long one acting node takes with one run in flight, against one durable commit.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::case::SAMPLES;
 use super::limit;
-use crate::bench::args::Plan;
+use crate::bench::args::{Plan, Site};
 use crate::bench::drive::{self, Load};
 use crate::bench::figure::{Figure, Figures, median, millis, quantile};
 use crate::bench::journals::Journals;
@@ -17,25 +16,25 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let (mut commits, mut nodes) = (Vec::new(), Vec::new());
     for sample in 1..=SAMPLES {
         report::tell(&format!("latency: sample {sample} of {SAMPLES}"));
-        commits.push(measure_commit(&plan.data, plan.length).await?);
-        nodes.push(measure_node(&plan.data, plan.length).await?);
+        commits.push(measure_commit(&plan.site, plan.length).await?);
+        nodes.push(measure_node(&plan.site, plan.length).await?);
     }
     let (commit, node) = (median(commits), median(nodes));
-    let figures = Figures::of("latency", plan.store.name(), 1)
+    let figures = Figures::of("latency", plan.site.name(), 1)
         .with("commitP50", commit, "ms")
         .with("nodeP50", node, "ms")
         .with("nodeOfCommit", node / commit, "ratio");
     Ok(figures.list())
 }
 
-async fn measure_commit(data: &Path, length: Duration) -> anyhow::Result<f64> {
-    let mut limit = ground::sample(data, move |store| limit::measure(store, 1, length)).await?;
+async fn measure_commit(site: &Site, length: Duration) -> anyhow::Result<f64> {
+    let mut limit = ground::sample(site, move |store| limit::measure(store, 1, length)).await?;
     Ok(millis(quantile(&mut limit.commits, 0.5)))
 }
 
-async fn measure_node(data: &Path, length: Duration) -> anyhow::Result<f64> {
+async fn measure_node(site: &Site, length: Duration) -> anyhow::Result<f64> {
     let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: 1, length };
-    ground::sample(data, move |store| async move {
+    ground::sample(site, move |store| async move {
         let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
         let driven = drive::drive(&engine, &load).await?;
         let journals = Journals::read(&*engine.world().store, driven.ended.iter().map(|(run, _)| *run)).await?;

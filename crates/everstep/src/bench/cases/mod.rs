@@ -10,5 +10,6 @@ mod sleeping;
 mod starts;
 mod steps;
 mod throughput;
+mod two_nodes;
 
 pub(super) use case::Case;

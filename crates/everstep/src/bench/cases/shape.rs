@@ -16,8 +16,8 @@ pub(super) async fn measure(shape: Shape, plan: &Plan) -> anyhow::Result<Vec<Fig
     for in_flight in &plan.in_flight {
         report::tell(&format!("{}: {in_flight} in flight", shape.name));
         let load = Load { workflow: shape.name, input: shapes::input(), in_flight: *in_flight, length: plan.length };
-        let store = plan.store.name();
-        figures.extend(ground::sample(&plan.data, move |ground| measure_one(ground, shape, load, store)).await?);
+        let store = plan.site.name();
+        figures.extend(ground::sample(&plan.site, move |ground| measure_one(ground, shape, load, store)).await?);
     }
     Ok(figures)
 }

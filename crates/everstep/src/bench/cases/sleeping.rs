@@ -20,7 +20,7 @@ const REST: Duration = Duration::from_secs(2);
 /// Measured in the process that started them, which is the worse case: a restarted one would not load them.
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     report::tell(&format!("sleeping: {RUNS} runs"));
-    let memory = ground::sample(&plan.data, |store| async {
+    let memory = ground::sample(&plan.site, |store| async {
         let engine = ground::start_engine(store, WORKFLOW, &shapes::sleep()).await?;
         start_sleepers(&engine, RUNS).await?;
         tokio::time::sleep(REST).await;
@@ -28,7 +28,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         process::resident_memory()
     })
     .await?;
-    Ok(Figures::of("sleeping", plan.store.name(), RUNS).with("rss", memory, "MB").list())
+    Ok(Figures::of("sleeping", plan.site.name(), RUNS).with("rss", memory, "MB").list())
 }
 
 /// Starts runs of [`shapes::sleep`], published as `sleep`.

@@ -1,10 +1,9 @@
 //! How many runs are started per second, each answered after its commit.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::case::SAMPLES;
-use crate::bench::args::Plan;
+use crate::bench::args::{Plan, Site};
 use crate::bench::drive::{self, Load};
 use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::{ground, report, shapes};
@@ -16,15 +15,15 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let mut rates = Vec::new();
     for sample in 1..=SAMPLES {
         report::tell(&format!("starts: sample {sample} of {SAMPLES}"));
-        rates.push(measure_rate(&plan.data, plan.length).await?);
+        rates.push(measure_rate(&plan.site, plan.length).await?);
     }
-    let figures = Figures::of("starts", plan.store.name(), IN_FLIGHT).with("startsPerSecond", median(rates), "1/s");
+    let figures = Figures::of("starts", plan.site.name(), IN_FLIGHT).with("startsPerSecond", median(rates), "1/s");
     Ok(figures.list())
 }
 
 /// The runs end in the item that starts them, so nothing but starts is done.
-async fn measure_rate(data: &Path, length: Duration) -> anyhow::Result<f64> {
-    ground::sample(data, move |store| async move {
+async fn measure_rate(site: &Site, length: Duration) -> anyhow::Result<f64> {
+    ground::sample(site, move |store| async move {
         let engine = ground::start_engine(store, WORKFLOW, &shapes::nothing()).await?;
         let load = Load { workflow: WORKFLOW, input: shapes::input(), in_flight: IN_FLIGHT, length };
         Ok(drive::start_only(&engine, &load).await?.per_second)

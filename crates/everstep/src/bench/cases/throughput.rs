@@ -1,11 +1,10 @@
 //! How many entries the engine writes, of those that the store could.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::case::SAMPLES;
 use super::limit;
-use crate::bench::args::Plan;
+use crate::bench::args::{Plan, Site};
 use crate::bench::drive::{self, Load, Pace};
 use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::shapes::{self, CHAIN};
@@ -18,13 +17,13 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let (mut stores, mut engines) = (Vec::new(), Vec::new());
     for sample in 1..=SAMPLES {
         report::tell(&format!("throughput: sample {sample} of {SAMPLES}"));
-        stores.push(measure_store(&plan.data, plan.length).await?);
-        engines.push(measure_engine(&plan.data, plan.length).await?);
+        stores.push(measure_store(&plan.site, plan.length).await?);
+        engines.push(measure_engine(&plan.site, plan.length).await?);
     }
     let rate = |paces: &[Pace]| median(paces.iter().map(|pace| pace.per_second).collect());
     let work = |paces: &[Pace]| median(paces.iter().map(|pace| pace.work).collect());
     let (store, engine) = (rate(&stores), rate(&engines));
-    let figures = Figures::of("throughput", plan.store.name(), IN_FLIGHT)
+    let figures = Figures::of("throughput", plan.site.name(), IN_FLIGHT)
         .with("storeEntriesPerSecond", store, "1/s")
         .with("engineEntriesPerSecond", engine, "1/s")
         .with("engineOfStore", engine / store, "ratio")
@@ -33,14 +32,14 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     Ok(figures.list())
 }
 
-async fn measure_store(data: &Path, length: Duration) -> anyhow::Result<Pace> {
-    let limit = ground::sample(data, move |store| limit::measure(store, IN_FLIGHT, length)).await?;
+async fn measure_store(site: &Site, length: Duration) -> anyhow::Result<Pace> {
+    let limit = ground::sample(site, move |store| limit::measure(store, IN_FLIGHT, length)).await?;
     Ok(limit.entries)
 }
 
-async fn measure_engine(data: &Path, length: Duration) -> anyhow::Result<Pace> {
+async fn measure_engine(site: &Site, length: Duration) -> anyhow::Result<Pace> {
     let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: IN_FLIGHT, length };
-    ground::sample(data, move |store| async move {
+    ground::sample(site, move |store| async move {
         let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
         Ok(drive::drive(&engine, &load).await?.entries)
     })

@@ -1,0 +1,138 @@
+//! Every node answers every request, whoever owns the run.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use everstep_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::support::cluster::Site;
+use crate::support::{chain, wait_for};
+
+/// Waits for `go` within a time, so that its node keeps it in memory; without one it is parked at once.
+fn waits(timeout: Option<u64>) -> Value {
+    let mut config = json!({"event": "go"});
+    if let Some(seconds) = timeout {
+        config["timeoutSeconds"] = json!(seconds);
+    }
+    chain(&[json!({"id": "wait", "type": "wait", "config": config, "outputVariable": "answer"})])
+}
+
+#[test]
+fn a_run_that_one_node_starts_is_waited_for_at_another() {
+    let site = Site::new();
+    let ((_one, a), (_two, b)) = site.start_two();
+    let slow = json!({"id": "slow", "type": "noop", "config": {"delayMs": 1_000}});
+    a.publish("slow", &chain(&[slow]));
+    // News of the end comes at once, not with the next look; a busy machine may be late now and then.
+    let late = (0..3).map(|_| {
+        let run = a.start("slow", &json!({}));
+        assert_eq!(b.get(&run).is(200)["status"], "running");
+        let ended = b.wait(&run);
+        let heard_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        assert_eq!(ended["status"], "completed");
+        assert_eq!(a.journal(&run), b.journal(&run));
+        let ended_at: Timestamp = ended["endedAt"].as_str().unwrap().parse().unwrap();
+        Timestamp::EPOCH.plus(heard_at).since(ended_at)
+    });
+    let late: Vec<_> = late.collect();
+    assert!(late.iter().min().unwrap() < &Duration::from_millis(250), "{late:?}");
+    let listed = b.get("/v1/runs?workflow=slow").is(200);
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn whoever_waits_for_a_parked_run_hears_of_its_end() {
+    let site = Site::new();
+    let ((_one, a), (_two, b)) = site.start_two();
+    a.publish("parked", &waits(None));
+    let run = a.start("parked", &json!({}));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| b.wait(&run));
+        wait_for("the run to be parked", || a.get(&run).is(200)["owner"].is_null().then_some(()));
+        a.post(&format!("{run}/signals/go"), &json!({})).is(200);
+        let signalled = Instant::now();
+        assert_eq!(waiting.join().unwrap()["status"], "completed");
+        assert!(signalled.elapsed() < Duration::from_secs(3), "{:?}", signalled.elapsed());
+    });
+}
+
+#[test]
+fn an_input_for_another_node_s_run_is_answered_and_acted_on_within_a_second() {
+    let site = Site::new();
+    let ((one, a), (two, b)) = site.start_two();
+    a.publish("held", &waits(Some(20)));
+    for (owner, here, other) in [(&one, &a, &b), (&two, &b, &a)] {
+        let run = here.start("held", &json!({}));
+        let shown = here.wait_for(&run, "waiting");
+        assert_eq!(shown["owner"], json!(owner.node()), "the run is held by its starter");
+        let began = Instant::now();
+        let key = [("idempotency-key", "once")];
+        let signal = format!("{run}/signals/go");
+        assert_eq!(other.post_with(&signal, &key, &json!({"n": 7})).is(200)["outcome"], "accepted");
+        assert_eq!(other.wait(&run)["status"], "completed");
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        assert_eq!(here.post_with(&signal, &key, &json!({"n": 7})).is(200)["outcome"], "repeated");
+        let journal = here.journal(&run);
+        assert!(journal.iter().all(|entry| entry["writer"] == json!(owner.node())), "the owner decided");
+        assert!(journal.iter().any(|entry| entry["data"]["output"] == json!({"n": 7})));
+    }
+}
+
+#[test]
+fn controls_reach_a_run_from_every_node() {
+    let site = Site::new();
+    let ((_one, a), (_two, b)) = site.start_two();
+    a.publish("held", &waits(Some(20)));
+    let run = a.start("held", &json!({}));
+    a.wait_for(&run, "waiting");
+    b.post(&format!("{run}/resume"), &Value::Null).refuses(409, "INVALID_TRANSITION");
+    assert_eq!(b.post(&format!("{run}/pause"), &Value::Null).is(200)["outcome"], "accepted");
+    assert_eq!(a.get(&run).is(200)["status"], "paused");
+    assert_eq!(b.post(&format!("{run}/resume"), &Value::Null).is(200)["outcome"], "accepted");
+    let version = a.get(&run).is(200)["version"].as_u64().unwrap();
+    let cancel = format!("{run}/cancel");
+    b.post(&cancel, &json!({"expectedVersion": version - 1})).refuses(409, "CONCURRENCY_ERROR");
+    b.post(&cancel, &json!({"expectedVersion": version, "reason": "enough"})).is(200);
+    assert_eq!(a.get(&run).is(200)["status"], "cancelled");
+    let missing = "/v1/runs/019a0000-0000-7000-8000-000000000000";
+    b.post(&format!("{missing}/cancel"), &Value::Null).refuses(404, "NOT_FOUND");
+}
+
+#[test]
+fn a_signal_for_a_parked_run_is_acted_on_within_a_second_at_either_node() {
+    let site = Site::new();
+    let ((_one, a), (_two, b)) = site.start_two();
+    a.publish("parked", &waits(None));
+    for client in [&a, &b] {
+        let run = a.start("parked", &json!({}));
+        wait_for("the run to be parked", || {
+            let shown = a.get(&run).is(200);
+            (shown["status"] == "waiting" && shown["owner"].is_null()).then_some(())
+        });
+        let began = Instant::now();
+        assert_eq!(client.post(&format!("{run}/signals/go"), &json!({})).is(200)["outcome"], "accepted");
+        assert_eq!(b.wait(&run)["status"], "completed");
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn fifty_starts_with_one_key_over_two_nodes_are_one_run() {
+    let site = Site::new();
+    let ((_one, a), (_two, b)) = site.start_two();
+    a.publish("once", &waits(None));
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let starts: Vec<_> = (0..50)
+            .map(|n| {
+                let client = if n % 2 == 0 { &a } else { &b };
+                let body = json!({"definitionId": "once", "idempotencyKey": "k"});
+                scope.spawn(move || client.post("/v1/workflow-runs", &body))
+            })
+            .collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 49);
+    let first = &answers[0].body["run"]["id"];
+    assert!(answers.iter().all(|answer| answer.body["run"]["id"] == *first));
+}

@@ -1,0 +1,51 @@
+//! The first key of a shared database, and the keys that operators make.
+
+use crate::support::cluster::Site;
+use crate::support::{Client, Folder, Server, call};
+
+#[test]
+fn the_first_node_makes_a_key_and_the_next_does_not() {
+    let site = Site::new();
+    let one = site.start();
+    assert!(one.said().contains("  key     es_"), "{}", one.said());
+    let url = site.database.url();
+    let elsewhere = Folder::new();
+    let two = Server::with(&["--data", &elsewhere.at("data")], &[("EVERSTEP_DATABASE_URL", &url)]);
+    assert!(!two.said().contains("es_") && two.said().contains("everstep keys create"), "{}", two.said());
+    // A node that shares the folder of the first finds its key there.
+    let three = site.start();
+    assert!(!three.said().contains("es_") && three.said().contains("admin.key"), "{}", three.said());
+
+    let told = call(&["keys", "create", "--name", "ops", "--permissions", "workflow:view", "--database-url", &url]);
+    let key = told.exits(0).stdout.trim().to_owned();
+    for server in [&one, &two, &three] {
+        Client::new(server.address(), Some(&key)).get("/v1/runs").is(200);
+        Client::new(server.address(), Some(&key)).get("/v1/nodes").refuses(403, "PERMISSION_DENIED");
+    }
+}
+
+#[test]
+fn a_revoked_key_stops_working_within_seconds() {
+    let site = Site::new();
+    let server = site.start();
+    let client = server.client();
+    client.get("/v1/runs").is(200);
+    site.database.sql("update api_keys set revoked_at = 1");
+    let began = std::time::Instant::now();
+    crate::support::wait_for("the key to be refused", || (client.get("/v1/runs").status == 401).then_some(()));
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn the_password_of_the_database_is_never_said() {
+    let site = Site::new();
+    // The server trusts everybody here, so that any password will do.
+    let url = site.database.url();
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let url = format!("{scheme}://postgres:hushhush@{place}");
+    let server = site.start_at(&url, &["--log", "trace"]);
+    server.client().get("/v1/runs").is(200);
+    let said = server.stop();
+    assert!(said.contains("(PostgreSQL)") && !said.contains("hushhush"), "{said}");
+}

@@ -1,0 +1,10 @@
+//! Real servers that share one PostgreSQL: they find each other, pass inputs on and take each other's runs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod inputs;
+mod keys;
+mod nodes;
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "each suite uses a part of it")]
+mod support;

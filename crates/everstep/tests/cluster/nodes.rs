@@ -1,0 +1,119 @@
+//! Nodes come, are listed, and go.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::cluster::Site;
+use crate::support::{call, chain, wait_for};
+
+#[test]
+fn nodes_are_listed_on_every_node_and_on_the_command_line() {
+    let site = Site::new();
+    let ((one, a), (two, b)) = site.start_two();
+    let nodes = |listed: &Value| -> Vec<String> {
+        let mut ids: Vec<_> =
+            listed["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids
+    };
+    let mut expected = vec![one.node(), two.node()];
+    expected.sort();
+    for client in [&a, &b] {
+        assert_eq!(nodes(&client.get("/v1/nodes").is(200)), expected);
+    }
+    let url = site.database.url();
+    let told = call(&["nodes", "--json", "--database-url", &url]).json();
+    assert_eq!(nodes(&told), expected);
+    for node in told["nodes"].as_array().unwrap() {
+        assert!(node["address"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{node}");
+        assert_eq!((&node["isExpired"], &node["isFenced"]), (&json!(false), &json!(false)));
+    }
+    let told = call(&["nodes", "--database-url", &url]);
+    assert!(told.exits(0).stdout.contains("s left"), "{}", told.stdout);
+    let said = one.said();
+    assert!(said.contains("  others  reach it at http://127.0.0.1:") && said.contains("(PostgreSQL)"), "{said}");
+    let ready = one.stranger().get("/readyz").is(200);
+    assert_eq!((&ready["store"]["kind"], &ready["status"]), (&json!("postgresql"), &json!("ok")));
+    assert!(ready.get("clockSkewSeconds").is_none(), "{ready}");
+}
+
+#[test]
+fn a_node_that_stops_hands_its_runs_to_another_within_a_tick() {
+    let site = Site::new();
+    let ((one, a), (two, b)) = site.start_two();
+    // Held in memory: a delay that is due before a run is parked.
+    let pause = json!({"id": "pause", "type": "delay", "config": {"delaySeconds": 20}});
+    a.publish("pause", &chain(&[pause]));
+    let runs: Vec<_> = (0..20).map(|_| a.start("pause", &json!({}))).collect();
+    for run in &runs {
+        assert_eq!(b.get(run).is(200)["owner"], json!(one.node()));
+    }
+    // Whoever has passed an input on to another node knows it, also before the next tick.
+    let theirs = b.start("pause", &json!({}));
+    a.post(&format!("{theirs}/cancel"), &Value::Null).is(200);
+    one.stop();
+    let began = Instant::now();
+    let heir = json!(two.node());
+    let listed = wait_for("the runs to be taken", || {
+        let listed = b.get("/v1/nodes").is(200);
+        let holds = |node: &Value| node["id"] == heir && node["runs"] == runs.len();
+        listed["nodes"].as_array().unwrap().iter().any(holds).then_some(listed)
+    });
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    for run in &runs {
+        assert_eq!(b.get(run).is(200)["owner"], heir);
+    }
+    let left: Vec<_> = listed["nodes"].as_array().unwrap().iter().filter(|node| node["id"] != heir).collect();
+    assert_eq!((left.len(), &left[0]["isFenced"], &left[0]["runs"]), (1, &json!(true), &json!(0)));
+    b.post(&format!("{}/cancel", runs[0]), &Value::Null).is(200);
+}
+
+#[test]
+fn a_node_that_is_gone_is_told_as_such_and_nothing_is_written() {
+    let site = Site::new().set("EVERSTEP_NODE_LEASE", "30s");
+    let ((one, a), (_two, b)) = site.start_two();
+    let wait = json!({"id": "wait", "type": "wait", "config": {"event": "go", "timeoutSeconds": 25}});
+    a.publish("held", &chain(&[wait]));
+    let run = a.start("held", &json!({}));
+    let version = a.wait_for(&run, "waiting")["version"].clone();
+    one.kill();
+    // Its lease is not over, so nobody may take its runs.
+    let answer = b.post(&format!("{run}/signals/go"), &json!({}));
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    answer.refuses(503, "UNAVAILABLE");
+    assert_eq!(b.get(&run).is(200)["version"], version);
+}
+
+#[test]
+fn a_node_whose_cluster_key_is_another_is_not_listened_to() {
+    let site = Site::new();
+    let one = site.start();
+    let two = site.start_with(&["--cluster-key", "another key of thirty-two or more characters"]);
+    let wait = json!({"id": "wait", "type": "wait", "config": {"event": "go", "timeoutSeconds": 25}});
+    one.client().publish("held", &chain(&[wait]));
+    let run = one.client().start("held", &json!({}));
+    let answer = two.client().post(&format!("{run}/signals/go"), &json!({}));
+    answer.refuses(503, "UNAVAILABLE");
+    assert_eq!(one.client().get(&run).is(200)["status"], "waiting");
+    assert!(one.said().contains("EVERSTEP_CLUSTER_KEY"), "{}", one.said());
+}
+
+#[test]
+fn a_load_beside_a_server_brings_all_its_runs_to_their_ends() {
+    let site = Site::new();
+    let server = site.start();
+    let file = site.folder.write("quick.json", chain(&[json!({"id": "a", "type": "noop"})]).to_string());
+    let url = site.database.url();
+    let load = || call(&["load", &file, "--runs", "40", "--database-url", &url]).json();
+    let summary = load();
+    assert_eq!((&summary["started"], &summary["completed"]), (&json!(40), &json!(40)));
+    let summary = load();
+    assert_eq!((&summary["existing"], &summary["completed"]), (&json!(40), &json!(40)));
+    let listed = server.client().get("/v1/runs?workflow=quick&status=completed&limit=100").is(200);
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 40);
+    // Whoever loaded has left in order.
+    let nodes = server.client().get("/v1/nodes").is(200);
+    let fenced = nodes["nodes"].as_array().unwrap().iter().filter(|node| node["isFenced"] == true).count();
+    assert_eq!(fenced, 2, "{nodes}");
+}
