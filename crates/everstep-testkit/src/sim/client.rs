@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_engine::{Delivery, Error, NewStart};
 use everstep_store::RunRow;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::executor::{Executor, OUTSIDE};
 use super::judge::Judge;
@@ -35,22 +35,24 @@ impl Client {
     }
 
     /// Starts one run and insists until it is answered, more than once if it likes.
-    pub(super) async fn start(self, name: String, definition: serde_json::Value, n: u64) {
+    pub(super) async fn start(self, name: String, definitions: Arc<[(String, Value)]>, n: u64) {
         let key = format!("{name}-{n}");
         let items: Vec<u64> = (0..self.executor.with_random(|random| random.between(0, 5))).collect();
         let mut answers = 0;
         let wanted = self.executor.with_random(|random| random.between(1, 3));
         while answers < wanted {
             self.sleep(0, 4_000).await;
-            let (workflow, document) = (name.clone(), definition.clone());
+            let definitions = Arc::clone(&definitions);
             let start = NewStart {
                 key: Some((name.clone(), key.clone())),
                 ..NewStart::new(name.clone(), json!({"n": n, "items": items}))
             };
             let answer = self.server().ask(|engine| async move {
-                let published = engine.library().publish(WorkspaceId::DEFAULT, &workflow, &document).await?;
-                if let Err(problems) = published {
-                    return Ok(Err(format!("a made graph is invalid: {problems:?}\n{document}")));
+                for (name, definition) in &*definitions {
+                    let published = engine.library().publish(WorkspaceId::DEFAULT, name, definition).await?;
+                    if let Err(problems) = published {
+                        return Ok(Err(format!("a made graph is invalid: {problems:?}\n{definition}")));
+                    }
                 }
                 engine.start_run(start).await.map(Ok)
             });
@@ -76,7 +78,7 @@ impl Client {
             self.sleep(50, slowest).await;
             let (runs, is_calm, result) = {
                 let ledger = self.judge.store.ledger();
-                let runs: Vec<RunId> = ledger.started.values().copied().collect();
+                let runs = ledger.runs();
                 let result = (!ledger.results.is_empty()).then(|| {
                     ledger.results[self.executor.with_random(|random| random.below(ledger.results.len()))].clone()
                 });
@@ -96,17 +98,41 @@ impl Client {
         }
     }
 
-    /// In the calm nobody touches a run that does not wait for a person: it must go on by itself.
+    /// Meddles with runs in the moment they go on.
+    pub(super) async fn meddle(self) {
+        let bother = Arc::clone(&self.judge.store.ledger().bother);
+        loop {
+            bother.notified().await;
+            let (runs, is_calm) = {
+                let mut ledger = self.judge.store.ledger();
+                (std::mem::take(&mut ledger.bothered), ledger.is_calm)
+            };
+            for run in runs.into_iter().filter(|_| !is_calm) {
+                let client = self.clone();
+                self.executor.spawn(OUTSIDE, async move {
+                    client.sleep(0, 150).await;
+                    match client.executor.with_random(|random| random.below(3)) {
+                        0 => client.send(run, Input::Cancel { reason: None }),
+                        1 => client.send(run, Input::Pause { reason: None }),
+                        _ => client.signal(run).await,
+                    }
+                });
+            }
+        }
+    }
+
+    /// In the calm nobody touches a run that does not wait for a person: it must go on by itself. A child that its
+    /// parent has left must be cancelled.
     fn is_wanted(&self, row: &RunRow) -> bool {
-        let waits = self.judge.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, "person", 1_000));
-        row.status == Status::Paused || waits.is_ok_and(|waits| waits.iter().any(|(run, _)| *run == row.id))
+        (row.status == Status::Paused || !self.waits(row.id).is_empty()) && !self.judge.is_left(row).unwrap_or(false)
     }
 
     fn act_on(&self, row: &RunRow, is_calm: bool) {
         let luck = self.executor.with_random(|random| random.below(100));
         let input = match (row.status, luck) {
             (Status::Completed | Status::Cancelled, _) => return,
-            (Status::Failed, 0..20) if !is_calm => Input::Retry,
+            // A failed child has told its parent.
+            (Status::Failed, 0..20) if !is_calm && row.parent.is_none() => Input::Retry,
             (Status::Failed, _) => return,
             (Status::Paused, 0..40) => Input::Resume,
             (Status::Paused, _) if is_calm => Input::Resume,
@@ -147,6 +173,12 @@ impl Client {
         });
     }
 
+    /// The steps of a run that wait for a person.
+    fn waits(&self, run: RunId) -> Vec<StepKey> {
+        let waits = self.judge.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, "person", 1_000));
+        waits.unwrap_or_default().into_iter().filter(|(of, _)| *of == run).map(|(_, wait)| wait.step).collect()
+    }
+
     /// Sends a signal under a key, again while its outcome is not known.
     async fn signal(self, run: RunId) {
         let number = self.executor.with_random(|random| random.number() >> 12);
@@ -171,17 +203,25 @@ impl Client {
         }
     }
 
-    /// Has any server deliver an input.
+    /// Has any server deliver an input. Who is told that nobody waits is told the truth.
     async fn deliver(&self, run: RunId, input: Input, key: Option<String>) -> Fate {
         let server = self.server();
+        let is_signal = matches!(input, Input::Signal { .. });
+        let waited = if is_signal { self.waits(run) } else { Vec::new() };
         let delivery = Delivery { workspace: WorkspaceId::DEFAULT, run, input, expected: None, key };
         self.executor.note(|| format!("{run} {:?} by server {}", delivery.input, server.index));
         let reply = server.ask(|engine| async move { engine.deliver(delivery).await }).await;
         self.executor.note(|| format!("{run} {reply:?} by server {}", server.index));
         match reply {
-            Some(Ok(reply)) if reply.is_accepted() => Fate::Accepted,
             Some(Ok(Reply::Accepted | Reply::Repeated)) => Fate::Accepted,
-            Some(Ok(Reply::Ignored(_) | Reply::Refused { .. })) => Fate::Nothing,
+            Some(Ok(Reply::Ignored(_) | Reply::Refused { .. })) => {
+                let still = self.waits(run);
+                if let Some(step) = waited.iter().find(|step| still.contains(step)) {
+                    let text = format!("{run}: a signal was turned away although {step} waits for it");
+                    self.judge.store.ledger().violation(text);
+                }
+                Fate::Nothing
+            }
             Some(Err(Error::RunNotFound(_))) => {
                 self.judge.store.ledger().violation(format!("{run} was started and is not found"));
                 Fate::Nothing

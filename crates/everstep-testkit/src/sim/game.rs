@@ -100,15 +100,19 @@ impl Game {
         let is_shared = self.store.ledger().is_shared;
         let (most_workflows, most_runs) = if is_shared { (2, 4) } else { (3, 6) };
         let workflows = self.executor.with_random(|random| random.between(1, most_workflows));
+        let child = self.executor.with_random(|random| graphs::make_child(random, is_shared));
         for index in 0..workflows {
             let definition = self.executor.with_random(|random| graphs::make(random, is_shared));
+            let name = format!("w{index}");
+            let definitions: Arc<[_]> = [(graphs::CHILD.to_owned(), child.clone()), (name.clone(), definition)].into();
             let runs = self.executor.with_random(|random| random.between(1, most_runs));
             for n in 0..runs {
                 self.planned += 1;
-                let (client, definition) = (client.clone(), definition.clone());
-                self.executor.spawn(OUTSIDE, client.start(format!("w{index}"), definition, n));
+                let start = client.clone().start(name.clone(), Arc::clone(&definitions), n);
+                self.executor.spawn(OUTSIDE, start);
             }
         }
+        self.executor.spawn(OUTSIDE, client.clone().meddle());
         self.executor.spawn(OUTSIDE, client.act());
         let post = Post { executor: self.executor.clone(), servers: self.servers.clone(), store: self.store.clone() };
         self.executor.spawn(OUTSIDE, post.deliver());
@@ -154,19 +158,25 @@ impl Game {
     }
 
     fn is_over(&self) -> bool {
-        let started = self.store.ledger().started.clone();
-        started.len() == self.planned
-            && started.values().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
+        let (started, runs) = {
+            let ledger = self.store.ledger();
+            (ledger.started.len(), ledger.runs())
+        };
+        started == self.planned && runs.iter().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
     }
 
     fn open_runs(&self) -> String {
-        let started = self.store.ledger().started.clone();
-        let mut lines = vec![format!("{} of {} were started", started.len(), self.planned)];
-        for (key, run) in started {
+        let (started, runs) = {
+            let ledger = self.store.ledger();
+            (ledger.started.len(), ledger.runs())
+        };
+        let mut lines = vec![format!("{started} of {} were started", self.planned)];
+        for run in runs {
             let Ok(row) = self.judge.row(run) else { continue };
             if row.ended_at.is_none() {
                 let owner = row.owner.map_or("nobody".to_owned(), |owner| owner.to_string());
-                lines.push(format!("{key} {run} is {}, owned by {owner}, wakes {}", row.status, row.wake_at));
+                let parent = row.parent.map(|parent| format!(", started by {parent}")).unwrap_or_default();
+                lines.push(format!("{run} is {}, owned by {owner}, wakes {}{parent}", row.status, row.wake_at));
                 lines.push(show(&self.judge.journal(run).unwrap_or_default()));
             }
         }

@@ -10,7 +10,9 @@ use everstep_core::failure::code;
 use everstep_core::graph;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::law;
-use everstep_core::state::State;
+use everstep_core::payload::Payload;
+use everstep_core::state::{OpenStep, OpenWhat, State};
+use everstep_core::status::Status;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_engine::World;
 use everstep_store::RunRow;
@@ -81,19 +83,74 @@ impl Judge {
         if folded == *held { Ok(()) } else { Err(format!("{}: the state is not the fold of its journal", held.run)) }
     }
 
+    /// Whether a run was started by one that waited for it and does so no longer.
+    pub(super) fn is_left(&self, row: &RunRow) -> Result<bool, String> {
+        let Some(parent) = row.parent else { return Ok(false) };
+        let is_waited_for = |entry: &Entry| match &entry.event {
+            Event::RunStarted { parent, .. } => parent.as_ref().is_some_and(|parent| parent.waits),
+            _ => false,
+        };
+        if !self.journal(row.id)?.iter().any(is_waited_for) {
+            return Ok(false);
+        }
+        let state = self.fold(&self.row(parent)?, &self.journal(parent)?)?;
+        let is_child = |open: OpenStep<'_>| matches!(open.what, OpenWhat::Child(child) if child.run == row.id);
+        Ok(state.has_ended() || !state.open().any(is_child))
+    }
+
+    /// A step has what its child came to.
+    fn check_children(&self, run: RunId, journal: &[Entry]) -> Result<(), String> {
+        let mut children = BTreeMap::new();
+        for entry in journal {
+            match &entry.event {
+                Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child) } => {
+                    children.insert((step, *attempt), child);
+                }
+                Event::StepCompleted { step, attempt, outcome } => {
+                    let Some(child) = children.get(&(step, *attempt)) else { continue };
+                    let row = self.row(child.run)?;
+                    let output = row.output.as_ref().filter(|_| row.status == Status::Completed);
+                    if child.waits && output.map(Payload::json) != Some(outcome.output.json()) {
+                        return Err(format!("{run}: {step} has another output than its child {}", child.run));
+                    }
+                }
+                Event::StepFailed { step, attempt, failure, .. } => {
+                    let Some(child) = children.get(&(step, *attempt)) else { continue };
+                    let has_failed = || {
+                        let status = self.row(child.run).map(|row| row.status);
+                        matches!(status, Ok(Status::Failed | Status::Cancelled))
+                    };
+                    if failure.code != code::STEP_TIMEOUT && !has_failed() {
+                        return Err(format!("{run}: {step} failed and its child {} did not: {failure}", child.run));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Judges all runs.
     pub(super) fn verdict(&self) -> Result<Judged, String> {
         let mut hasher = DefaultHasher::new();
         let mut entries = 0;
         let started = self.store.ledger().started.clone();
         for (key, run) in &started {
-            let written = self.written(*run)?;
+            let row = self.row(*run)?;
+            if row.key.as_ref().map(|(_, key)| key) != Some(key) {
+                return Err(format!("{run} was answered for key {key} and has {:?}", row.key));
+            }
+        }
+        let runs = self.store.ledger().runs();
+        for run in runs {
+            let written = self.written(run)?;
             let journal: Vec<Entry> = written.iter().map(|(_, entry)| entry.clone()).collect();
-            self.judge_run(key, *run, &journal)?;
+            self.judge_run(run, &journal)?;
+            self.check_children(run, &journal)?;
             let ledger = self.store.ledger();
-            check_writers(&ledger, *run, &written)?;
-            check_attempts(&ledger, *run, &written)?;
-            check_signals(&ledger, *run, &journal)?;
+            check_writers(&ledger, run, &written)?;
+            check_attempts(&ledger, run, &written)?;
+            check_signals(&ledger, run, &journal)?;
             entries += journal.len();
             format!("{journal:?}").hash(&mut hasher);
         }
@@ -104,12 +161,9 @@ impl Judge {
         Ok(Judged { entries, digest: hasher.finish() })
     }
 
-    /// A run has ended by the laws, under the key that it was started with.
-    fn judge_run(&self, key: &str, run: RunId, journal: &[Entry]) -> Result<(), String> {
+    /// A run has ended by the laws.
+    fn judge_run(&self, run: RunId, journal: &[Entry]) -> Result<(), String> {
         let row = self.row(run)?;
-        if row.key.as_ref().map(|(_, key)| key.as_str()) != Some(key) {
-            return Err(format!("{run} was answered for key {key} and has {:?}", row.key));
-        }
         let workflow = self.workflow(&row)?;
         let state = law::check(run, &workflow, journal, &*self.world.evaluate, false)
             .map_err(|fault| format!("{run}: {fault}\n{}", show(journal)))?;
@@ -147,7 +201,8 @@ fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> R
             Event::RunRetried => open.clear(),
             Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } => {
                 let before = open.insert(step, *writer);
-                if before == Some(*writer) {
+                let was_stopped = ledger.members.get(writer).is_some_and(|member| member.was_stopped);
+                if before == Some(*writer) && !was_stopped {
                     return Err(format!("{run}: {writer} lost {step} #{} without a reason", attempt - 1));
                 }
             }

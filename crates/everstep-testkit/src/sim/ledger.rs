@@ -19,6 +19,8 @@ pub(super) struct Ledger {
     pub(super) fault_rate: usize,
     /// Runs by the key that they were started with.
     pub(super) started: BTreeMap<String, RunId>,
+    /// Runs that runs have started.
+    pub(super) children: BTreeSet<RunId>,
     pub(super) performed: BTreeSet<(RunId, StepKey, u32)>,
     /// Attempts that handlers have failed.
     pub(super) failed: BTreeSet<(RunId, StepKey, u32)>,
@@ -35,6 +37,9 @@ pub(super) struct Ledger {
     /// Letter waits that were just opened: somebody writes at once.
     pub(super) urgent: Vec<(RunId, StepKey, String)>,
     pub(super) mailbox: Arc<Notify>,
+    /// Runs that have just gone on: somebody meddles with them at once.
+    pub(super) bothered: Vec<RunId>,
+    pub(super) bother: Arc<Notify>,
     pub(super) machines: Vec<Machine>,
     /// Every id that a process has learnt to be its own.
     pub(super) members: BTreeMap<NodeId, Member>,
@@ -79,6 +84,8 @@ pub(super) struct Member {
     pub(super) process: Process,
     pub(super) joined_at: Timestamp,
     pub(super) died_at: Option<Timestamp>,
+    /// Whether it was asked to stop: then it performs nothing new.
+    pub(super) was_stopped: bool,
 }
 
 /// A signal that a person sent, perhaps more than once.
@@ -103,6 +110,7 @@ impl Ledger {
             lease,
             fault_rate,
             started: BTreeMap::new(),
+            children: BTreeSet::new(),
             performed: BTreeSet::new(),
             failed: BTreeSet::new(),
             results: Vec::new(),
@@ -112,6 +120,8 @@ impl Ledger {
             full_until: None,
             urgent: Vec::new(),
             mailbox: Arc::default(),
+            bothered: Vec::new(),
+            bother: Arc::default(),
             machines: (0..machines).map(|_| Machine::new()).collect(),
             members: BTreeMap::new(),
             fenced: BTreeMap::new(),
@@ -124,6 +134,11 @@ impl Ledger {
             faults: 0,
             is_calm: false,
         }
+    }
+
+    /// All runs that are known to be there.
+    pub(super) fn runs(&self) -> Vec<RunId> {
+        self.started.values().chain(&self.children).copied().collect()
     }
 
     pub(super) fn violation(&mut self, text: String) {
@@ -155,6 +170,15 @@ impl Ledger {
         let process = dead.process;
         for member in self.members.values_mut().filter(|member| member.process == process) {
             member.died_at.get_or_insert(now);
+        }
+    }
+
+    /// The process on a machine is asked to stop.
+    pub(super) fn stopped(&mut self, machine: usize) {
+        self.machines[machine].is_stopping = true;
+        let process = self.machines[machine].process;
+        for member in self.members.values_mut().filter(|member| member.process == process) {
+            member.was_stopped = true;
         }
     }
 

@@ -201,10 +201,8 @@ impl Server {
     /// Stops the process in order, and starts another.
     pub(super) fn restart(&self) {
         let Some(engine) = self.engine.lock().expect("one thread").take() else { return };
-        let process = self.machine(|machine| {
-            machine.is_stopping = true;
-            machine.process
-        });
+        self.ledger().stopped(self.index);
+        let process = self.machine(|machine| machine.process);
         let (server, (stopped, has_stopped)) = (self.clone(), oneshot::channel());
         self.executor.note(|| format!("server {} is stopped", self.index));
         self.executor.spawn(process, async move {

@@ -31,6 +31,20 @@ impl SimStore {
         ledger.full_until.is_some_and(|until| now < until)
     }
 
+    /// Somebody cancels, pauses or signals a run in the moment it goes on; rather if it has just called another.
+    fn see_progress(&self, items: &[Item], outcomes: &[Outcome]) {
+        let applied = items.iter().zip(outcomes).filter(|(_, outcome)| matches!(outcome, Outcome::Applied(_)));
+        for (item, _) in applied {
+            let mut steps = item.entries.iter().filter_map(|entry| entry.row.step.as_ref());
+            let percent = if steps.any(|step| step.as_str().contains("call")) { 15 } else { 2 };
+            if self.executor.chance(percent) {
+                let mut ledger = self.ledger();
+                ledger.bothered.push(item.run);
+                ledger.bother.notify_one();
+            }
+        }
+    }
+
     /// Somebody answers a wait before the engine has heard that it is open.
     fn see_letters(&self, items: &[Item]) {
         for item in items {
@@ -70,7 +84,7 @@ impl Store for SimStore {
         let (machine, now) = (self.machine, self.executor.now());
         let mut ledger = self.ledger();
         let process = ledger.machines[machine].process;
-        ledger.members.insert(node, Member { machine, process, joined_at: now, died_at: None });
+        ledger.members.insert(node, Member { machine, process, joined_at: now, died_at: None, was_stopped: false });
         ledger.machines[machine].heartbeat = Some(sent);
         self.executor.note(|| format!("server {machine} is node {node}"));
         Ok(clock)
@@ -134,6 +148,7 @@ impl Store for SimStore {
                 let outcomes = db.commit(node, &items)?;
                 store.watch_commit(node, &items, &outcomes);
                 store.see_letters(&items);
+                store.see_progress(&items, &outcomes);
                 Ok(outcomes)
             })
             .await;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
-use everstep_core::state::OpenWhat;
+use everstep_core::state::{OpenStep, OpenWhat};
 use everstep_core::time::Timestamp;
-use everstep_store::{Item, Outcome, RunRow};
+use everstep_store::{Gate, Item, Outcome, RunRow};
 
 use super::executor::BEGIN;
 use super::judge::Judge;
@@ -29,6 +29,11 @@ impl SimStore {
             if let Some(at) = ledger.fenced.get(&node) {
                 let text = format!("{} was written by {node}, which was fenced at {at}", item.run);
                 ledger.violation(text);
+            }
+            if let Gate::Start(new) = &item.gate
+                && new.parent.is_some()
+            {
+                ledger.children.insert(item.run);
             }
             for entry in &item.entries {
                 ledger.writers.insert((item.run, entry.seq), node);
@@ -88,12 +93,12 @@ impl Watch {
 
     pub(super) fn look(&mut self) -> Result<(), String> {
         let now = self.judge.store.executor.now();
-        let (runs, lease): (Vec<RunId>, _) = {
+        let (runs, lease) = {
             let ledger = self.judge.store.ledger();
             if now < self.next || !ledger.is_shared {
                 return Ok(());
             }
-            (ledger.started.values().copied().collect(), ledger.lease)
+            (ledger.runs(), ledger.lease)
         };
         self.next = now.plus(lease / 4);
         for run in runs {
@@ -156,8 +161,13 @@ impl Watch {
         self.claimable.remove(&row.id);
         let journal = self.judge.journal(row.id)?;
         let state = self.judge.fold(row, &journal)?;
-        let waits = state.open().any(|open| matches!(open.what, OpenWhat::Wait { due: None, .. }));
-        if state.is_paused() || waits {
+        let waits = |open: OpenStep<'_>| match open.what {
+            OpenWhat::Wait { due, .. } => due.is_none(),
+            // Nobody but its parent would start it.
+            OpenWhat::Child(child) => self.judge.row(child.run).is_ok(),
+            OpenWhat::Task | OpenWhat::Other => false,
+        };
+        if state.is_paused() || state.open().any(waits) {
             return Ok(());
         }
         Err(format!("{} is owned by nobody, will never wake, and waits for nothing", row.id))
