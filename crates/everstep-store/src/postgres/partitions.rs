@@ -98,12 +98,10 @@ impl Partition {
 
 impl PostgresStore {
     /// Makes the partitions of some weeks, unless they are there.
+    ///
+    /// Whoever needs one that another has just made waits for his lock all the same: a new partition is
+    /// in the catalogue a moment before every connection is told to look there.
     pub(super) async fn make_partitions(&self, weeks: BTreeSet<Week>) -> Result<()> {
-        let known = partitions(&self.connections.get().await?).await?;
-        let is_attached = |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable());
-        if weeks.iter().all(is_attached) {
-            return Ok(());
-        }
         let mut tries = 0;
         loop {
             match self.try_to_make_partitions(&weeks).await {
@@ -142,7 +140,10 @@ impl PostgresStore {
     /// Makes the partitions of this week and of some to come.
     pub(super) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<()> {
         let this = Week::at(now.millis());
-        self.make_partitions((this.0..=this.0 + AHEAD).map(Week).collect()).await
+        let weeks: BTreeSet<_> = (this.0..=this.0 + AHEAD).map(Week).collect();
+        let known = partitions(&self.connections.get().await?).await?;
+        let is_there = |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable());
+        if weeks.iter().all(is_there) { Ok(()) } else { self.make_partitions(weeks).await }
     }
 
     /// Makes partitions ahead, drops those whose runs are all gone, and thins out those with few runs left.
