@@ -170,6 +170,20 @@ fn a_week_that_outlives_most_of_its_runs_is_thinned_out() {
     });
 }
 
+/// Begins to detach a partition, while somebody reads for so long that it is broken off.
+async fn detach_by_half(database: &Database<'_>, week: &str) {
+    let reader = session(database).await;
+    reader.batch_execute("begin; select count(*) from journal").await.unwrap();
+    let detacher = session(database).await;
+    detacher.batch_execute("set statement_timeout = '300ms'").await.unwrap();
+    let detach = format!("alter table journal detach partition {week} concurrently");
+    detacher.batch_execute(&detach).await.unwrap_err();
+    assert_eq!(database.sql(PENDING), ["1"]);
+    reader.batch_execute("rollback").await.unwrap();
+}
+
+const PENDING: &str = "select count(*) from pg_inherits where inhdetachpending";
+
 #[test]
 fn a_week_that_was_left_half_detached_is_finished() {
     run(async {
@@ -179,21 +193,74 @@ fn a_week_that_was_left_half_detached_is_finished() {
         short_run(&store, long_ago, 1).await;
         let week = partition(&database, long_ago);
         assert_eq!(store.sweep(at(0), 10).await.unwrap(), 1);
-
-        // Somebody reads for so long that the detaching is broken off.
-        let reader = session(&database).await;
-        reader.batch_execute("begin; select count(*) from journal").await.unwrap();
-        let detacher = session(&database).await;
-        detacher.batch_execute("set statement_timeout = '300ms'").await.unwrap();
-        let detach = format!("alter table journal detach partition {week} concurrently");
-        detacher.batch_execute(&detach).await.unwrap_err();
-        let pending = "select count(*) from pg_inherits where inhdetachpending";
-        assert_eq!(database.sql(pending), ["1"]);
-        reader.batch_execute("rollback").await.unwrap();
-
+        detach_by_half(&database, &week).await;
+        // Somebody else's work is left to him.
         store.maintain(at(0)).await.unwrap();
-        assert_eq!(database.sql(pending), ["0"]);
+        assert_eq!(database.sql(PENDING), ["1"]);
+        let note = "everstep: its runs are gone, and it is about to be dropped";
+        database.sql(&format!("comment on table {week} is '{note}'"));
+        store.maintain(at(0)).await.unwrap();
+        assert_eq!(database.sql(PENDING), ["0"]);
         assert_eq!(database.sql(&format!("select to_regclass('{week}') is null")), ["t"]);
+    });
+}
+
+#[test]
+fn a_half_detached_week_is_attached_again_by_whoever_needs_it() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        let long_ago = at(-100 * DAY);
+        let before = short_run(&store, long_ago, 1).await;
+        let week = partition(&database, long_ago);
+        detach_by_half(&database, &week).await;
+        short_run(&store, long_ago, 2).await;
+        assert_eq!(database.sql(PENDING), ["0"]);
+        assert_eq!(seqs(&store, before).await, [1, 2]);
+    });
+}
+
+#[test]
+fn a_week_that_somebody_keeps_for_himself_is_left_alone() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        let long_ago = at(-100 * DAY);
+        short_run(&store, long_ago, 1).await;
+        assert_eq!(store.sweep(at(0), 10).await.unwrap(), 1);
+        let week = partition(&database, long_ago);
+        database.sql(&format!("alter table journal detach partition {week}"));
+        store.maintain(at(0)).await.unwrap();
+        assert_eq!(database.sql(&format!("select count(*) from {week}")), ["2"]);
+    });
+}
+
+#[test]
+fn a_week_that_was_detached_to_be_dropped_is_dropped_later() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        let long_ago = at(-100 * DAY);
+        short_run(&store, long_ago, 1).await;
+        assert_eq!(store.sweep(at(0), 10).await.unwrap(), 1);
+        let week = partition(&database, long_ago);
+        let keeper = session(&database).await;
+        // Somebody reads it at that moment.
+        keeper.batch_execute(&format!("begin; select count(*) from {week}")).await.unwrap();
+        let maintaining = {
+            let store = std::sync::Arc::new(store);
+            let maintaining = store.clone();
+            let task = tokio::spawn(async move { maintaining.maintain(at(0)).await });
+            (store, task)
+        };
+        super::wait_for_a_waiter(&session(&database).await).await;
+        maintaining.1.abort();
+        let _ = maintaining.1.await;
+        keeper.batch_execute("rollback").await.unwrap();
+        // What the aborted one has begun may still be going on in the server.
+        while database.sql(&format!("select to_regclass('{week}') is null")) == ["f"] {
+            maintaining.0.maintain(at(0)).await.unwrap();
+        }
     });
 }
 
