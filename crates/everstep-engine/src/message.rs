@@ -37,6 +37,8 @@ pub(crate) enum ToShard {
     Owned(Vec<RunId>),
     /// A run's state, unless an item of it is in flight. For tests.
     Inspect(RunId, oneshot::Sender<Option<State>>),
+    /// Whether a run is in memory.
+    Has(RunId, oneshot::Sender<bool>),
     Watch(RunId, mpsc::UnboundedSender<News>),
     /// Somebody at another node follows a run.
     Follow(RunId, NodeId),

@@ -137,6 +137,7 @@ impl Shard {
                 watchers.push(watcher);
                 self.forget_watchers();
             }
+            ToShard::Has(run, reply) => _ = reply.send(self.runs.contains_key(&run)),
             ToShard::Follow(run, by) => self.follow(run, by),
             ToShard::Told(run, news) => self.told(run, news),
             ToShard::Ticked => self.ticked(),

@@ -454,7 +454,7 @@ fn a_run_with_an_event_of_a_later_build_is_paused() {
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let first = runtime();
     let run = first.block_on(async {
-        let engine = engine(folder.path()).await;
+        let engine = engine_with(open_sqlite(folder.path()), options()).await;
         publish(&engine, "w", &chain(&[noop(json!({"delayMs": 60_000}))])).await;
         start(&engine, "w", json!({})).await
     });
@@ -469,7 +469,7 @@ fn a_run_with_an_event_of_a_later_build_is_paused() {
     };
     assert_eq!(changed, 1);
     runtime().block_on(async {
-        let engine = engine(folder.path()).await;
+        let engine = engine_with(open_sqlite(folder.path()), options()).await;
         reach(&engine, run, Status::Paused).await;
         let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
         assert_eq!(row.error.unwrap().code, "JOURNAL_UNREADABLE");
