@@ -39,8 +39,10 @@ deny: ## Check the licences and sources of all dependencies.
 
 lint: check
 
+# The engine's own suites run on SQLite, and once more on PostgreSQL.
 unit:
 	$(CARGO) test $(WORKSPACE)
+	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children
 
 # The simulator must find every bug of the list: each is planted in turn.
 planted:

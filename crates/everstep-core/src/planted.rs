@@ -33,6 +33,16 @@ bugs! {
     TimerLostOnReload = "timer-lost-on-reload",
     /// A result that comes after the cancellation is journaled.
     LateResultAfterCancel = "late-result-after-cancel",
+    /// The commit of a fenced node is taken.
+    FenceNotChecked = "fence-not-checked",
+    /// Only some of a fenced node's runs are released.
+    ReleaseStopsHalfWay = "release-stops-half-way",
+    /// A restarted node joins under the id that it had, as if it still held its runs.
+    RestartKeepsId = "restart-keeps-id",
+    /// A lease ends by the clock of the node that holds it.
+    LeaseOnNodeClock = "lease-on-node-clock",
+    /// The inbox is read by owners alone: an input for a run that is just parked is overlooked.
+    ParkRacesSignal = "park-races-signal",
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -12,7 +12,7 @@ const SLEW: i64 = 50_000;
 
 /// Stamps entries, timers and ids. Leases alone are measured by the database.
 ///
-/// **Invariant**: it never goes back, whatever the database's clock and the machine's do.
+/// **Invariant**: the clock of a node never goes back, whatever the database's clock and the machine's do.
 pub struct NodeClock {
     machine: Arc<dyn Clock>,
     slew: Mutex<Slew>,

@@ -203,7 +203,11 @@ impl Engine {
 
     /// Gives a run an input, wherever it is, and answers after the commit.
     pub async fn deliver(&self, delivery: Delivery) -> Result<Reply, Error> {
-        let mut answer = self.receive(delivery.clone()).await;
+        // To learn that a run is another node's it need not be loaded.
+        let mut answer = match self.owner_elsewhere(&delivery).await? {
+            Some(owner) => Err(Error::Elsewhere(owner)),
+            None => self.receive(delivery.clone()).await,
+        };
         // A run may move while an input follows it.
         for _ in 0..MOVES {
             let Err(Error::Elsewhere(owner)) = answer else { return answer };
@@ -214,6 +218,22 @@ impl Engine {
             }
         }
         answer
+    }
+
+    /// The other node that owns a run, by its row; none when it is in memory here.
+    async fn owner_elsewhere(&self, delivery: &Delivery) -> Result<Option<NodeId>, Error> {
+        if !self.0.world.store.is_shared() {
+            return Ok(None);
+        }
+        let member = self.0.member();
+        let (reply, answer) = oneshot::channel();
+        member.tell(delivery.run, ToShard::Has(delivery.run, reply))?;
+        if answer.await.unwrap_or(false) {
+            return Ok(None);
+        }
+        let row = self.0.world.store.get_run(delivery.workspace, delivery.run).await?;
+        let row = row.ok_or(Error::RunNotFound(delivery.run))?;
+        Ok(row.owner.filter(|owner| *owner != member.node))
     }
 
     /// Gives a run that is this node's, or nobody's, an input that another node has passed on.

@@ -102,7 +102,11 @@ impl Shard {
         };
         let tenure = match loaded.run.owner {
             Some(owner) if owner == self.node => Tenure::Owned,
-            None => Tenure::Visiting,
+            None => {
+                // Where an unknown outcome was that we parked it, nobody has been told when it is due.
+                let _ = self.claimer.send(ToClaimer::Parked(loaded.run.wake_at));
+                Tenure::Visiting
+            }
             Some(owner) => return self.give_up(run, loading, &Error::Elsewhere(owner)),
         };
         if tenure == Tenure::Visiting && loaded.run.format > FORMAT {
@@ -125,8 +129,9 @@ impl Shard {
         held.urgent = loading.urgent;
         if is_owned {
             held.mailbox.push_back(Mail::of(Input::Settle));
-        } else if loaded.run.wake_at == Timestamp::NEVER {
-            // It was parked, and so its children are there. (A run that was released is due.)
+        } else if loaded.run.wake_at == Timestamp::NEVER && !held.state.is_paused() {
+            // It was parked, and so its children are there. (A run that was released is due; a paused one is parked
+            // with children that nobody has started yet.)
             held.take_children_as_born();
         }
         // The inbox as it was read counts. A row that came by mail and is not there was answered, or came later.

@@ -37,6 +37,8 @@ pub(crate) enum ToShard {
     Owned(Vec<RunId>),
     /// A run's state, unless an item of it is in flight. For tests.
     Inspect(RunId, oneshot::Sender<Option<State>>),
+    /// Whether a run is in memory.
+    Has(RunId, oneshot::Sender<bool>),
     Watch(RunId, mpsc::UnboundedSender<News>),
     /// Somebody at another node follows a run.
     Follow(RunId, NodeId),
@@ -261,5 +263,40 @@ impl Drop for Place {
         if self.shared.has_backlog.load(Ordering::SeqCst) {
             let _ = self.claimer.send(ToClaimer::Room);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::{BoxFuture, Clock};
+
+    struct Machine(Duration);
+
+    impl Clock for Machine {
+        fn monotonic(&self) -> Duration {
+            self.0
+        }
+
+        fn wall(&self) -> Timestamp {
+            Timestamp::EPOCH
+        }
+
+        fn sleep(&self, _: Duration) -> BoxFuture {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn tasks_are_dispatched_only_while_the_lease_runs() {
+        let at = |seconds: u64| NodeClock::new(Arc::new(Machine(Duration::from_secs(seconds))));
+        let shared = Shared::new(Some(Duration::from_secs(7)));
+        assert!(shared.may_dispatch(&at(6)));
+        assert!(!shared.may_dispatch(&at(7)));
+        shared.renewed(Duration::from_secs(12));
+        assert!(shared.may_dispatch(&at(8)));
+        // A heartbeat that was answered so late that it is over by now renews nothing.
+        assert!(!shared.may_dispatch(&at(15)));
+        assert!(Shared::new(None).may_dispatch(&at(1_000)), "nobody else can claim our runs");
     }
 }

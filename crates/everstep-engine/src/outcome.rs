@@ -161,6 +161,18 @@ impl Shard {
     /// After an item: decide what arrived meanwhile, or rest.
     pub(crate) fn go_on(&mut self, run: RunId) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if held.tenure == Tenure::Visiting {
+            // While the answer was on its way others may have gone on with the run: what waits is decided on what
+            // stands there now. Of what we did ourselves nobody wants to know any more.
+            held.mailbox.retain(|mail| mail.reply.is_some() || mail.inbox.is_some());
+            if !held.mailbox.is_empty()
+                && let Some(held) = self.take_out(run)
+            {
+                let (mailbox, place) = (held.mailbox, held.claim);
+                return self.load(run, Loading { mailbox, place, ..Loading::default() });
+            }
+            return self.rest(run);
+        }
         if held.mailbox.is_empty() && !held.has_more {
             self.rest(run);
         } else {

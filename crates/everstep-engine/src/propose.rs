@@ -110,6 +110,11 @@ fn shown_status(held: &Held, becomes: Becomes, now: Timestamp) -> Status {
     if status == Status::Waiting && becomes == Becomes::Owned && is_brief { Status::Running } else { status }
 }
 
+/// Whether an entry dispatches a task.
+pub(crate) fn is_task(entry: &Entry) -> bool {
+    dispatched_task(entry).is_some()
+}
+
 fn dispatched_task(entry: &Entry) -> Option<(everstep_core::ids::StepKey, u32)> {
     match &entry.event {
         Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } => Some((step.clone(), *attempt)),

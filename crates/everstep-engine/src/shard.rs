@@ -137,6 +137,7 @@ impl Shard {
                 watchers.push(watcher);
                 self.forget_watchers();
             }
+            ToShard::Has(run, reply) => _ = reply.send(self.runs.contains_key(&run)),
             ToShard::Follow(run, by) => self.follow(run, by),
             ToShard::Told(run, news) => self.told(run, news),
             ToShard::Ticked => self.ticked(),
@@ -245,7 +246,11 @@ impl Shard {
         let writer = self.writer(now);
         let park_after = self.options.park_after;
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
-        let becomes = becomes.unwrap_or_else(|| held.becomes(now, park_after));
+        let becomes = becomes.unwrap_or_else(|| match held.becomes(now, park_after) {
+            // Paused in the item that dispatches: what it dispatches is performed all the same, and reports here.
+            Becomes::Parked(_) if decided.entries.iter().any(propose::is_task) => Becomes::Owned,
+            becomes => becomes,
+        });
         let leaves = held.tenure == Tenure::Owned && becomes != Becomes::Owned;
         let has_rows = decided.answered.iter().any(|(mail, _)| mail.inbox.is_some());
         if decided.entries.is_empty() && !has_rows && !leaves {

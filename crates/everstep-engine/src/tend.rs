@@ -6,6 +6,7 @@ use std::time::Duration;
 use everstep_core::ids::{NodeId, RunId};
 
 use crate::engine::News;
+use crate::error::Error;
 use crate::held::{Becomes, Decided, Slot, Tenure};
 use crate::peers::Hint;
 use crate::shard::Shard;
@@ -121,12 +122,17 @@ impl Shard {
         self.followers.retain(|_, followers| followers.values().any(|until| *until > now));
     }
 
-    /// This node is none any more: its tasks are for others to do again.
+    /// This node is none any more: its tasks are for others to do again. Of what waits here nothing was written; what
+    /// became of what is on its way nobody knows.
     pub(crate) fn abort_tasks(self) {
         for slot in self.runs.into_values() {
-            match slot {
-                Slot::Held(held) => held.performing.abort(),
-                Slot::Loading(loading) => loading.performing.abort(),
+            let (performing, mailbox) = match slot {
+                Slot::Held(held) => (held.performing, held.mailbox),
+                Slot::Loading(loading) => (loading.performing, loading.mailbox),
+            };
+            performing.abort();
+            for mail in mailbox {
+                mail.answer(Err(Error::Stopping));
             }
         }
     }

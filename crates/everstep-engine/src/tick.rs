@@ -7,12 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use everstep_core::planted::{self, Bug};
+use everstep_core::time::Timestamp;
 use everstep_store::{Error, Result, Wants};
 use futures_util::future::{self, Either};
 
 use crate::claim::{BATCH, Claimer};
 use crate::message::{ToClaimer, ToShard};
+use crate::options::Options;
 use crate::perform::Dispatcher;
+use crate::ports::World;
 use crate::sightings::Sightings;
 
 /// Runs of fenced owners that are released at once.
@@ -92,7 +96,7 @@ impl Ticker {
         let room = self.claimer.room();
         let wants = Wants { lanes: vec![(String::new(), room)], release: RELEASE, inbox: BATCH };
         let sent = world.clock.monotonic();
-        let tick = world.store.tick(*node, options.node_lease, world.clock.now(), &wants).await?;
+        let tick = world.store.tick(*node, lease(world, options), world.clock.now(), &wants).await?;
         let received = world.clock.monotonic();
         world.clock.follow(tick.clock, sent, received);
         shared.renewed(sent + options.dispatch_for());
@@ -183,4 +187,13 @@ impl Ticker {
         }
         self.has_warned = is_much;
     }
+}
+
+/// How long the node's lease is to run, from the moment that the database's clock shows.
+fn lease(world: &World, options: &Options) -> Duration {
+    if !planted::is_planted(Bug::LeaseOnNodeClock) {
+        return options.node_lease;
+    }
+    let ahead = Timestamp::from_micros(world.clock.skew().unwrap_or(0));
+    ahead.plus(options.node_lease).since(Timestamp::EPOCH)
 }

@@ -1,4 +1,4 @@
-//! The engine on a real SQLite file, with real handlers and the machine's clock.
+//! The engine on a real database, with real handlers and the machine's clock.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
@@ -15,9 +15,9 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{Engine, Error, NewStart, Options};
-use everstep_store::{Gate, Item, NewEntry, Projection, Store};
+use everstep_store::{Gate, Item, NewEntry, Projection};
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine, engine_with, finish, open, publish, start};
+use support::{WORKSPACE, chain, engine, engine_with, finish, open, open_sqlite, options, publish, start};
 
 fn noop(config: Value) -> (&'static str, &'static str, Value) {
     ("work", "noop", Value::from_iter([("config".to_owned(), config)]))
@@ -174,13 +174,13 @@ fn a_crash_loses_nothing_and_costs_no_attempt() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_engine_hands_its_runs_over() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    let first = engine_with(Arc::clone(&store), Options::default()).await;
+    let store = open(folder.path()).await;
+    let first = engine_with(Arc::clone(&store), options()).await;
     publish(&first, "w", &chain(&[("pause", "delay", json!({"config": {"delaySeconds": 1}}))])).await;
     let run = start(&first, "w", json!({})).await;
     first.stop(Duration::from_secs(5)).await.unwrap();
     assert_eq!(first.start_run(NewStart::new("w", json!({}))).await, Err(Error::Stopping));
-    let second = engine_with(store, Options::default()).await;
+    let second = engine_with(store, options()).await;
     assert_eq!(finish(&second, run).await.status, Status::Completed);
 }
 
@@ -253,8 +253,8 @@ async fn a_failed_run_is_retried_from_its_failed_step() {
 #[tokio::test(flavor = "multi_thread")]
 async fn more_runs_than_there_is_room_for_wait_in_the_database() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { max_active_runs: 5, ..Options::default() };
-    let engine = engine_with(open(folder.path()), options).await;
+    let options = Options { max_active_runs: 5, ..options() };
+    let engine = engine_with(open(folder.path()).await, options).await;
     publish(&engine, "w", &chain(&[noop(json!({"delayMs": 20}))])).await;
     let mut runs = Vec::new();
     for _ in 0..60 {
@@ -269,8 +269,8 @@ async fn more_runs_than_there_is_room_for_wait_in_the_database() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_new_work_and_loses_none() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    let engine = engine_with(Arc::clone(&store), Options::default()).await;
+    let store = open_sqlite(folder.path());
+    let engine = engine_with(store.clone(), options()).await;
     let text = "x".repeat(60_000);
     publish(&engine, "w", &chain(&[wait_for("go"), noop(json!({"output": "{{ctx.input.text}}"}))])).await;
     let run = start(&engine, "w", json!({"text": text})).await;
@@ -344,8 +344,8 @@ async fn a_step_that_takes_too_long_times_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    let first = engine_with(Arc::clone(&store), Options::default()).await;
+    let store = open(folder.path()).await;
+    let first = engine_with(Arc::clone(&store), options()).await;
     publish(&first, "w", &chain(&[wait_for("go")])).await;
     let run = start(&first, "w", json!({})).await;
     reach(&first, run, Status::Waiting).await;
@@ -376,7 +376,7 @@ async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
     assert_eq!(kinds(&first, run).await.len(), 4);
     store.commit(first.node(), &[item]).await.unwrap();
     first.stop(Duration::from_secs(5)).await.unwrap();
-    let second = engine_with(store, Options::default()).await;
+    let second = engine_with(store, options()).await;
     let paused = async {
         loop {
             let row = second.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
@@ -422,8 +422,8 @@ async fn one_of_two_changes_of_the_same_version_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_engine_lets_go_of_its_folder_and_of_whoever_waits() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { shards: 4, ..Options::default() };
-    let engine = engine_with(open(folder.path()), options).await;
+    let options = Options { shards: 4, ..options() };
+    let engine = engine_with(open(folder.path()).await, options).await;
     let script = json!({"config": {"code": "for (let i = 0; i < 3e6; i++); return 1"}});
     publish(&engine, "busy", &chain(&[("work", "javascript", script)])).await;
     publish(&engine, "w", &chain(&[("pause", "delay", json!({"config": {"delaySeconds": 20}}))])).await;
@@ -454,7 +454,7 @@ fn a_run_with_an_event_of_a_later_build_is_paused() {
     let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let first = runtime();
     let run = first.block_on(async {
-        let engine = engine(folder.path()).await;
+        let engine = engine_with(open_sqlite(folder.path()), options()).await;
         publish(&engine, "w", &chain(&[noop(json!({"delayMs": 60_000}))])).await;
         start(&engine, "w", json!({})).await
     });
@@ -469,7 +469,7 @@ fn a_run_with_an_event_of_a_later_build_is_paused() {
     };
     assert_eq!(changed, 1);
     runtime().block_on(async {
-        let engine = engine(folder.path()).await;
+        let engine = engine_with(open_sqlite(folder.path()), options()).await;
         reach(&engine, run, Status::Paused).await;
         let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
         assert_eq!(row.error.unwrap().code, "JOURNAL_UNREADABLE");

@@ -1,12 +1,14 @@
-//! The shapes that a graph may have, one by one and many at once, on a real SQLite file.
+//! The shapes that a graph may have, one by one and many at once, on a real database.
 //!
 //! The definitions stand in `examples/shapes`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[expect(dead_code, reason = "each suite uses a part of it")]
+mod support;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everstep_core::codec;
@@ -15,12 +17,10 @@ use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::input::Input;
 use everstep_core::law;
 use everstep_core::status::Status;
-use everstep_engine::{Alone, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
-use everstep_expressions::Expressions;
+use everstep_engine::{Engine, NewStart, Options};
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
 use everstep_store::RunRow;
-use everstep_store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -60,16 +60,7 @@ struct Fixture {
 impl Fixture {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(folder.path(), &Default::default()).unwrap();
-        let world = World {
-            store: Arc::new(store),
-            clock: Arc::new(NodeClock::system()),
-            spawn: Arc::new(TokioSpawn::current()),
-            random: Arc::new(SystemRandom::default()),
-            evaluate: Arc::new(Expressions::default()),
-            handlers: Arc::new(Registry::standard(Sandbox::new(2))),
-            peers: Arc::new(Alone),
-        };
+        let world = support::world(support::open(folder.path()).await, Registry::standard(Sandbox::new(2)));
         Self { engine: Engine::start(world, Options::default()).await.unwrap(), _folder: folder }
     }
 

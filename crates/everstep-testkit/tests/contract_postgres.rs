@@ -8,6 +8,8 @@ use everstep_store::postgres::{Options, PostgresStore};
 use everstep_testkit::contract::Fresh;
 use everstep_testkit::postgres::Cluster;
 
+mod postgres;
+
 everstep_testkit::contract_tests!(crate::fresh);
 
 async fn fresh() -> Fresh {

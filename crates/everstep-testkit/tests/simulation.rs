@@ -2,14 +2,23 @@
 
 use everstep_testkit::sim::{self, Options};
 
-/// Seeds played by every test run. `everstep sim --seeds N` plays more.
+/// Seeds played by every test run, of one server alone and of several. `everstep sim --seeds N` plays more.
 const SEEDS: u64 = 500;
 
-fn play(seeds: std::ops::Range<u64>) {
+fn alone(_: u64) -> Options {
+    Options { nodes: Some(1), ..Options::default() }
+}
+
+/// Two to four servers on one database.
+fn several(seed: u64) -> Options {
+    Options { nodes: Some(2 + seed as usize % 3), ..Options::default() }
+}
+
+fn play(seeds: std::ops::Range<u64>, options: fn(u64) -> Options) {
     for seed in seeds {
-        if let Err(failure) = sim::play(seed, &Options::default()) {
+        if let Err(failure) = sim::play(seed, &options(seed)) {
             // Played again with its trace: a seed replays exactly.
-            let again = sim::play(seed, &Options { has_trace: true, ..Options::default() });
+            let again = sim::play(seed, &Options { has_trace: true, ..options(seed) });
             panic!("{}", again.err().unwrap_or(failure));
         }
     }
@@ -17,19 +26,31 @@ fn play(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn five_hundred_seeds_lose_and_double_nothing_first_half() {
-    play(0..SEEDS / 2);
+    play(0..SEEDS / 2, alone);
 }
 
 #[test]
 fn five_hundred_seeds_lose_and_double_nothing_second_half() {
-    play(SEEDS / 2..SEEDS);
+    play(SEEDS / 2..SEEDS, alone);
+}
+
+#[test]
+fn five_hundred_seeds_of_several_nodes_lose_and_double_nothing_first_half() {
+    play(0..SEEDS / 2, several);
+}
+
+#[test]
+fn five_hundred_seeds_of_several_nodes_lose_and_double_nothing_second_half() {
+    play(SEEDS / 2..SEEDS, several);
 }
 
 #[test]
 fn a_seed_replays_exactly() {
     for seed in [1, 42, 8113] {
-        let first = sim::play(seed, &Options::default()).unwrap();
-        assert_eq!(first, sim::play(seed, &Options::default()).unwrap());
+        for options in [alone(seed), several(seed)] {
+            let first = sim::play(seed, &options).unwrap();
+            assert_eq!(first, sim::play(seed, &options).unwrap());
+        }
     }
 }
 
@@ -40,39 +61,65 @@ mod planted {
     use super::*;
 
     /// A simulator that finds nothing proves nothing: each bug must be caught.
-    fn caught(bug: Bug) {
-        let options = Options { bug: Some(bug), ..Options::default() };
-        let found = (0..SEEDS).find(|seed| sim::play(*seed, &options).is_err());
-        assert!(found.is_some(), "{} was not caught within {SEEDS} seeds", bug.name());
+    fn caught(bug: Bug, options: fn(u64) -> Options) {
+        let options = |seed| Options { bug: Some(bug), ..options(seed) };
+        let found = (0..SEEDS).find_map(|seed| sim::play(seed, &options(seed)).err());
+        let Some(failure) = found else { panic!("{} was not caught within {SEEDS} seeds", bug.name()) };
+        eprintln!("{} was caught by seed {}: {}", bug.name(), failure.seed, failure.message);
     }
 
     #[test]
     fn dispatch_before_commit_is_caught() {
-        caught(Bug::DispatchBeforeCommit);
+        caught(Bug::DispatchBeforeCommit, alone);
     }
 
     #[test]
     fn an_item_without_head_gate_is_caught() {
-        caught(Bug::ItemWithoutHeadGate);
+        caught(Bug::ItemWithoutHeadGate, alone);
     }
 
     #[test]
     fn a_reused_attempt_is_caught() {
-        caught(Bug::AttemptReused);
+        caught(Bug::AttemptReused, alone);
     }
 
     #[test]
     fn a_park_that_ignores_the_inbox_is_caught() {
-        caught(Bug::ParkIgnoresInbox);
+        caught(Bug::ParkIgnoresInbox, alone);
     }
 
     #[test]
     fn a_timer_lost_on_reload_is_caught() {
-        caught(Bug::TimerLostOnReload);
+        caught(Bug::TimerLostOnReload, alone);
     }
 
     #[test]
     fn a_late_result_after_cancel_is_caught() {
-        caught(Bug::LateResultAfterCancel);
+        caught(Bug::LateResultAfterCancel, alone);
+    }
+
+    #[test]
+    fn a_fence_that_is_not_checked_is_caught() {
+        caught(Bug::FenceNotChecked, several);
+    }
+
+    #[test]
+    fn a_release_that_stops_half_way_is_caught() {
+        caught(Bug::ReleaseStopsHalfWay, several);
+    }
+
+    #[test]
+    fn a_restarted_node_that_keeps_its_id_is_caught() {
+        caught(Bug::RestartKeepsId, several);
+    }
+
+    #[test]
+    fn a_lease_on_a_node_s_clock_is_caught() {
+        caught(Bug::LeaseOnNodeClock, several);
+    }
+
+    #[test]
+    fn a_park_that_races_a_signal_is_caught() {
+        caught(Bug::ParkRacesSignal, several);
     }
 }

@@ -234,10 +234,13 @@ pub(crate) struct NodesArgs {
 
 /// Play the engine on a virtual clock with crashes, lost and doubled replies, delays and clock jumps.
 ///
-/// A seed decides everything, so a failure is reported as a seed and shown again with --seed. Prints a summary on
-/// standard output as one JSON document, and exits with 1 when a seed failed.
+/// One server alone dies and starts again. Several on one database also stall, lose the way to it or to each other,
+/// and disagree about the time.
+///
+/// A seed decides everything, so a failure is reported as a seed and shown again with --seed and --nodes. Prints a
+/// summary on standard output as one JSON document, and exits with 1 when a seed failed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  everstep sim --seeds 20000\n  everstep sim --seed 8113")]
+#[command(after_help = "Examples:\n  everstep sim --seeds 20000\n  everstep sim --nodes 3 --seed 8113")]
 pub(crate) struct SimArgs {
     /// Play this seed alone.
     #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "from"])]
@@ -250,4 +253,8 @@ pub(crate) struct SimArgs {
     /// The first seed.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from: u64,
+
+    /// How many servers share the database; 1 is one alone [default: the seed decides, up to 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) nodes: Option<u8>,
 }

@@ -1,26 +1,59 @@
-//! An engine on a real SQLite file, with real handlers and the machine's clock.
+//! An engine on a real database, with real handlers and the machine's clock.
+//!
+//! The database is a SQLite file, or with `TEST_STORE=postgres` a database of a PostgreSQL server of this process.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_engine::{Alone, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
-use everstep_store::RunRow;
+use everstep_store::postgres::PostgresStore;
 use everstep_store::sqlite::SqliteStore;
+use everstep_store::{RunRow, Store};
+use everstep_testkit::postgres::{Cluster, Database};
 use serde_json::{Value, json};
 
 pub(crate) const WORKSPACE: WorkspaceId = WorkspaceId::DEFAULT;
 
-pub(crate) fn open(folder: &Path) -> Arc<SqliteStore> {
+/// Opens the SQLite file of a folder, whatever else is tested.
+pub(crate) fn open_sqlite(folder: &Path) -> Arc<SqliteStore> {
     Arc::new(SqliteStore::open(folder, &Default::default()).unwrap())
 }
 
-pub(crate) fn world(store: Arc<SqliteStore>, handlers: Registry) -> World {
+/// Opens the database that belongs to a folder.
+pub(crate) async fn open(folder: &Path) -> Arc<dyn Store> {
+    if !is_on_postgres() {
+        return open_sqlite(folder);
+    }
+    let url = {
+        static DATABASES: Mutex<BTreeMap<PathBuf, Database<'static>>> = Mutex::new(BTreeMap::new());
+        let mut databases = DATABASES.lock().unwrap();
+        databases.entry(folder.to_owned()).or_insert_with(|| Cluster::shared().database()).url()
+    };
+    Arc::new(PostgresStore::open(&url, &Default::default()).await.unwrap())
+}
+
+fn is_on_postgres() -> bool {
+    match std::env::var("TEST_STORE").as_deref() {
+        Ok("postgres") => true,
+        Ok("sqlite") | Err(_) => false,
+        Ok(other) => panic!("TEST_STORE is sqlite or postgres, not {other}"),
+    }
+}
+
+/// As the defaults, but others wait for a silent node no longer than a test may.
+pub(crate) fn options() -> Options {
+    Options { node_lease: Duration::from_secs(1), ..Options::default() }
+}
+
+pub(crate) fn world(store: Arc<dyn Store>, handlers: Registry) -> World {
     World {
         store,
         clock: Arc::new(NodeClock::system()),
@@ -32,13 +65,13 @@ pub(crate) fn world(store: Arc<SqliteStore>, handlers: Registry) -> World {
     }
 }
 
-pub(crate) async fn engine_with(store: Arc<SqliteStore>, options: Options) -> Engine {
+pub(crate) async fn engine_with(store: Arc<dyn Store>, options: Options) -> Engine {
     let handlers = Registry::standard(Sandbox::new(1));
     Engine::start(world(store, handlers), options).await.unwrap()
 }
 
 pub(crate) async fn engine(folder: &Path) -> Engine {
-    engine_with(open(folder), Options::default()).await
+    engine_with(open(folder).await, options()).await
 }
 
 /// A chain of nodes between a start and an end; each is `(id, type, fields)`.
@@ -69,5 +102,5 @@ pub(crate) async fn start(engine: &Engine, name: &str, input: Value) -> RunId {
 
 pub(crate) async fn finish(engine: &Engine, run: RunId) -> RunRow {
     let wait = engine.wait(WORKSPACE, run);
-    tokio::time::timeout(std::time::Duration::from_secs(30), wait).await.expect("the run ends").unwrap()
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the run ends").unwrap()
 }

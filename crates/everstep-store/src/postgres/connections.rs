@@ -1,13 +1,14 @@
-//! Connections: a pool of them, each lent for one call and closed when the call does not end well.
+//! Connections: a pool of them, and what is set on each.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{ManagerConfig, Object, Pool, RecyclingMethod};
+use deadpool_postgres::{ManagerConfig, Pool, RecyclingMethod};
 use tokio::time::{Instant, timeout_at};
-use tokio_postgres::Row;
+use tokio_postgres::{Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::connection::Connection;
 use super::errors::Failure;
 use super::queries::{Param, Query};
 use super::store::Options;
@@ -18,39 +19,30 @@ use crate::error::{Error, Result};
 const TRIES: usize = 20;
 /// Every statement is written for one plan: nested loops over indexes. What the planner guesses about arrays and
 /// about tables that were empty when it was asked must not lead it elsewhere, and planning costs as much as writing.
-/// The last one tells us whether anybody between us and the server leaves such settings out.
-const SESSION: &str = "-c jit=off -c plan_cache_mode=force_generic_plan \
-    -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c everstep.is_direct=on";
+const PLANS: [(&str, &str); 5] = [
+    ("jit", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+];
+/// Set on every connection to no effect: it tells whether anybody in between leaves such settings out.
+const DIRECT: &str = "-c everstep.is_direct=on";
+/// The driver's own, when a URL says nothing else.
+const IDLE_FOR_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
 
 pub(super) struct Connections {
     pool: Pool,
-    tls: MakeRustlsConnect,
-    is_pooled: bool,
-    call_timeout: Duration,
-    calls: AtomicU64,
+    pub(super) tls: MakeRustlsConnect,
+    /// Behind a pooler: what a transaction begins with, so that nothing stays set on a connection that others use.
+    pub(super) local: Option<String>,
+    pub(super) call_timeout: Duration,
+    pub(super) calls: AtomicU64,
 }
 
 impl Connections {
     pub(super) fn new(address: &Address, options: &Options) -> Result<Self> {
-        let mut config = address.config.clone();
-        config.connect_timeout(options.connect_timeout);
-        config
-            .keepalives_idle(Duration::from_secs(15))
-            .keepalives_interval(Duration::from_secs(5))
-            .keepalives_retries(3);
-        config.tcp_user_timeout(options.call_timeout.max(Duration::from_secs(5)));
-        if config.get_application_name().is_none() {
-            config.application_name("everstep");
-        }
-        // A pooler shares connections between clients: nothing may be set that another would find.
-        if !options.pooled {
-            let limit = options.call_timeout.as_millis();
-            let theirs = config.get_options().unwrap_or_default();
-            let options = format!(
-                "{SESSION} -c statement_timeout={limit} -c idle_in_transaction_session_timeout={limit} {theirs}"
-            );
-            config.options(options.trim_end());
-        }
+        let config = configure(address.config.clone(), options);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = deadpool_postgres::Manager::from_config(config, address.tls.clone(), recycling);
         let pool = Pool::builder(manager)
@@ -60,7 +52,7 @@ impl Connections {
         Ok(Self {
             pool,
             tls: address.tls.clone(),
-            is_pooled: options.pooled,
+            local: options.pooled.then(|| set_locally(options)),
             call_timeout: options.call_timeout,
             calls: AtomicU64::new(0),
         })
@@ -68,7 +60,7 @@ impl Connections {
 
     /// Whether nothing is set on a connection, because a pooler shares it with others.
     pub(super) fn is_pooled(&self) -> bool {
-        self.is_pooled
+        self.local.is_some()
     }
 
     pub(super) fn calls(&self) -> u64 {
@@ -84,14 +76,7 @@ impl Connections {
     pub(super) async fn get_for(&self, limit: Duration) -> Result<Connection<'_>, Failure> {
         let deadline = Instant::now() + limit;
         let object = timeout_at(deadline, self.pool.get()).await.map_err(|_| Failure::Late(limit))??;
-        Ok(Connection {
-            object: Some(object),
-            home: self,
-            deadline,
-            limit,
-            unanswered: AtomicUsize::new(0),
-            is_spoilt: AtomicBool::new(false),
-        })
+        Ok(Connection::new(object, self, deadline, limit))
     }
 
     /// Does one statement, on any connection. Returns its rows.
@@ -127,106 +112,42 @@ impl Connections {
     }
 }
 
-/// A connection that is lent for one call.
-///
-/// It goes back to the pool only when every statement was answered and no transaction is open; otherwise
-/// (an error of the wire, no answer in time, a caller that has gone) it is closed.
-pub(super) struct Connection<'a> {
-    object: Option<Object>,
-    home: &'a Connections,
-    deadline: Instant,
-    limit: Duration,
-    unanswered: AtomicUsize,
-    is_spoilt: AtomicBool,
+/// What a URL leaves open.
+fn configure(mut config: Config, options: &Options) -> Config {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(options.connect_timeout);
+    }
+    if config.get_keepalives_idle() == IDLE_FOR_HOURS {
+        config.keepalives_idle(Duration::from_secs(15));
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(Duration::from_secs(5));
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(3);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(options.call_timeout.max(Duration::from_secs(5)));
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("everstep");
+    }
+    if !options.pooled {
+        let ours = settings(options).into_iter().map(|(name, value)| format!("-c {name}={value}"));
+        let theirs = config.get_options().map(str::to_owned);
+        config.options(ours.chain([DIRECT.to_owned()]).chain(theirs).collect::<Vec<_>>().join(" "));
+    }
+    config
 }
 
-impl Connection<'_> {
-    pub(super) async fn query(&self, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
-        let params = query.bind(params);
-        let client = self.client();
-        self.within_time(async {
-            if self.home.is_pooled {
-                return client.query_typed(&query.sql, &params).await;
-            }
-            let (values, types): (Vec<_>, Vec<_>) = params.into_iter().unzip();
-            let statement = client.prepare_typed_cached(&query.sql, &types).await?;
-            client.query(&statement, &values).await
-        })
-        .await
-    }
-
-    pub(super) async fn execute(&self, query: &Query, params: &[Param<'_>]) -> Result<u64, Failure> {
-        let params = query.bind(params);
-        let client = self.client();
-        self.within_time(async {
-            if self.home.is_pooled {
-                return client.execute_typed(&query.sql, &params).await;
-            }
-            let (values, types): (Vec<_>, Vec<_>) = params.into_iter().unzip();
-            let statement = client.prepare_typed_cached(&query.sql, &types).await?;
-            client.execute(&statement, &values).await
-        })
-        .await
-    }
-
-    /// Does statements that have no parameters and no rows: definitions of tables.
-    pub(super) async fn define(&self, sql: &str) -> Result<(), Failure> {
-        self.within_time(self.client().batch_execute(sql)).await
-    }
-
-    /// Begins a transaction. Unless it is committed, the connection is closed, and nothing was done.
-    pub(super) async fn begin(&self, how: &str) -> Result<(), Failure> {
-        self.is_spoilt.store(true, Ordering::Relaxed);
-        self.define(how).await
-    }
-
-    pub(super) async fn commit(&self) -> Result<(), Failure> {
-        self.define("commit").await?;
-        self.is_spoilt.store(false, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn client(&self) -> &Object {
-        self.object.as_ref().expect("it is lent until it is dropped")
-    }
-
-    async fn within_time<T>(
-        &self,
-        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, Failure> {
-        self.home.calls.fetch_add(1, Ordering::Relaxed);
-        self.unanswered.fetch_add(1, Ordering::Relaxed);
-        let result = match timeout_at(self.deadline, answer).await {
-            Ok(result) => result.map_err(Failure::from),
-            Err(_) => Err(Failure::Late(self.limit)),
-        };
-        match &result {
-            Err(Failure::Late(_)) => self.cancel(),
-            Err(failure) if failure.spoils_connection() => self.is_spoilt.store(true, Ordering::Relaxed),
-            _ => {}
-        }
-        if !matches!(result, Err(Failure::Late(_))) {
-            self.unanswered.fetch_sub(1, Ordering::Relaxed);
-        }
-        result
-    }
-
-    /// Asks the server to stop what this connection waits for. What we hold locked is then free again.
-    fn cancel(&self) {
-        let (token, tls, limit) = (self.client().cancel_token(), self.home.tls.clone(), self.home.call_timeout);
-        tokio::spawn(async move {
-            if let Ok(Err(error)) = tokio::time::timeout(limit, token.cancel_query(tls)).await {
-                tracing::debug!(%error, "a late statement could not be cancelled");
-            }
-        });
-    }
+fn set_locally(options: &Options) -> String {
+    let settings = settings(options).into_iter().map(|(name, value)| format!("; set local {name} = '{value}'"));
+    settings.collect()
 }
 
-impl Drop for Connection<'_> {
-    fn drop(&mut self) {
-        let is_clean = *self.unanswered.get_mut() == 0 && !*self.is_spoilt.get_mut();
-        if let Some(object) = self.object.take().filter(|_| !is_clean) {
-            drop(Object::take(object));
-        }
-    }
+fn settings(options: &Options) -> Vec<(&'static str, String)> {
+    let limit = options.call_timeout.as_millis();
+    let plans = PLANS.into_iter().map(|(name, value)| (name, value.to_owned()));
+    let limits = ["statement_timeout", "idle_in_transaction_session_timeout"].map(|name| (name, limit.to_string()));
+    plans.chain(limits).collect()
 }

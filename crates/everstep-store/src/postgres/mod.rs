@@ -4,13 +4,14 @@
 //! `tick` always are. The statements stand in `queries/postgres`, the schema in `migrations/postgres`.
 //!
 //! * `url`, `tls`: how to reach the server.
-//! * `connections`: the pool; time limits; prepared statements, or unnamed ones behind a pooler.
+//! * `connections`, `connection`: the pool; time limits; prepared statements, or unnamed ones behind a pooler.
 //! * `server`, `schema`, `partitions`: what is checked and made before anything else, and kept up later.
 //! * `arrays`, `batch`, `commit`: a batch of items as one statement.
 
 mod arrays;
 mod batch;
 mod commit;
+mod connection;
 mod connections;
 mod errors;
 mod keys;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::connections::Connection;
+use super::connection::Connection;
 use super::errors::Failure;
 use super::queries::{params, query};
 use super::rows;
@@ -26,6 +27,10 @@ const LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
 /// How many runs are thinned out at once, and how often in one go.
 const THIN: i64 = 500;
 const THIN_ROUNDS: usize = 20;
+/// What is noted on a partition that we detach to drop it. Others' tables are left alone.
+const DOOMED: &str = "everstep: its runs are gone, and it is about to be dropped";
+/// How often the making of partitions is tried, a second each time.
+const TRIES: usize = 10;
 /// How long a partition may take to be detached. If it takes longer, it is detached later.
 const DETACH: Duration = Duration::from_secs(10);
 
@@ -82,34 +87,63 @@ struct Partition {
     week: Week,
     is_attached: bool,
     is_leaving: bool,
+    is_doomed: bool,
+}
+
+impl Partition {
+    fn is_usable(&self) -> bool {
+        self.is_attached && !self.is_leaving
+    }
 }
 
 impl PostgresStore {
     /// Makes the partitions of some weeks, unless they are there.
+    ///
+    /// Whoever needs one that another has just made waits for his lock all the same: a new partition is
+    /// in the catalogue a moment before every connection is told to look there.
     pub(super) async fn make_partitions(&self, weeks: BTreeSet<Week>) -> Result<()> {
+        let mut tries = 0;
+        loop {
+            match self.try_to_make_partitions(&weeks).await {
+                Err(failure) if failure.is_to_be_resent() && tries < TRIES => tries += 1,
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    async fn try_to_make_partitions(&self, weeks: &BTreeSet<Week>) -> Result<(), Failure> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
-        connection.define(LOCK_TIMEOUT).await?;
+        // Others who make partitions are waited for, as long as it takes them.
         schema::lock(&connection).await?;
+        connection.define(LOCK_TIMEOUT).await?;
         let known = partitions(&connection).await?;
         for week in weeks {
-            match known.iter().find(|partition| partition.week == week) {
-                Some(partition) if partition.is_attached => {}
-                Some(_) => attach(&connection, week).await?,
+            match known.iter().find(|partition| partition.week == *week) {
+                Some(partition) if partition.is_usable() => {}
+                Some(partition) => {
+                    if partition.is_leaving {
+                        connection.define(&detach(*week, "finalize")).await?;
+                    }
+                    attach(&connection, *week).await?;
+                }
                 None => {
                     let table = week.table();
                     connection.define(&format!("create table {table} (like journal including all)")).await?;
-                    attach(&connection, week).await?;
+                    attach(&connection, *week).await?;
                 }
             }
         }
-        Ok(connection.commit().await?)
+        connection.commit().await
     }
 
     /// Makes the partitions of this week and of some to come.
     pub(super) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<()> {
         let this = Week::at(now.millis());
-        self.make_partitions((this.0..=this.0 + AHEAD).map(Week).collect()).await
+        let weeks: BTreeSet<_> = (this.0..=this.0 + AHEAD).map(Week).collect();
+        let known = partitions(&self.connections.get().await?).await?;
+        let is_there = |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable());
+        if weeks.iter().all(is_there) { Ok(()) } else { self.make_partitions(weeks).await }
     }
 
     /// Makes partitions ahead, drops those whose runs are all gone, and thins out those with few runs left.
@@ -130,30 +164,42 @@ impl PostgresStore {
 
     async fn maintain_partition(&self, partition: &Partition) -> Result<()> {
         let week = partition.week;
-        if partition.is_leaving {
+        // Somebody else may have detached it, to keep it.
+        let is_ours = partition.is_usable() || partition.is_doomed;
+        if partition.is_leaving && is_ours {
             self.detach(week, "finalize").await?;
-        } else if partition.is_attached {
+        } else if partition.is_usable() {
             if self.is_in_use(week).await? {
                 return self.thin(week).await;
             }
+            let note = format!("comment on table {} is '{DOOMED}'", week.table());
+            self.connections.get().await?.define(&note).await?;
             self.detach(week, "concurrently").await?;
         }
         // It is detached. A run that came meanwhile must find its journal again.
         if self.is_in_use(week).await? {
             return self.make_partitions(BTreeSet::from([week])).await;
         }
+        if is_ours { self.drop_partition(week).await } else { Ok(()) }
+    }
+
+    /// Drops a detached partition, unless somebody has needed it meanwhile and attached it again.
+    async fn drop_partition(&self, week: Week) -> Result<()> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
+        schema::lock(&connection).await?;
         connection.define(LOCK_TIMEOUT).await?;
-        connection.define(&format!("drop table if exists {}", week.table())).await?;
+        let known = partitions(&connection).await?;
+        if known.iter().any(|known| known.week == week && !known.is_attached && known.is_doomed) {
+            connection.define(&format!("drop table {}", week.table())).await?;
+        }
         Ok(connection.commit().await?)
     }
 
     /// Detaches a partition. Nobody who writes to the journal waits for that.
     async fn detach(&self, week: Week, how: &str) -> Result<()> {
         let connection = self.connections.get_for(DETACH).await?;
-        let statement = format!("alter table journal detach partition {} {how}", week.table());
-        Ok(connection.define(&statement).await?)
+        Ok(connection.define(&detach(week, how)).await?)
     }
 
     async fn is_in_use(&self, week: Week) -> Result<bool> {
@@ -185,13 +231,21 @@ impl PostgresStore {
     }
 }
 
-async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>> {
+async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>, Failure> {
     let tables = connection.query(query!("maintain/1_partitions"), &[]).await?;
-    let partitions = tables.iter().map(|row| {
-        let Some(week) = Week::from_table(rows::get(row, 0)?) else { return Ok(None) };
-        Ok(Some(Partition { week, is_attached: rows::get(row, 1)?, is_leaving: rows::get(row, 2)? }))
-    });
-    partitions.filter_map(Result::transpose).collect()
+    let partition = |row: &Row| {
+        Some(Partition {
+            week: Week::from_table(row.get(0))?,
+            is_attached: row.get(1),
+            is_leaving: row.get(2),
+            is_doomed: row.get::<_, Option<&str>>(3) == Some(DOOMED),
+        })
+    };
+    Ok(tables.iter().filter_map(partition).collect())
+}
+
+fn detach(week: Week, how: &str) -> String {
+    format!("alter table journal detach partition {} {how}", week.table())
 }
 
 /// Attaches a table, which has no rows that would have to be looked at.
@@ -199,7 +253,10 @@ async fn attach(connection: &Connection<'_>, week: Week) -> Result<(), Failure> 
     let (from, until) = week.ids();
     let until = if until.is_max() { "maxvalue".to_owned() } else { format!("'{until}'") };
     let table = week.table();
-    let statement = format!("alter table journal attach partition {table} for values from ('{from}') to ({until})");
+    let statement = format!(
+        "alter table journal attach partition {table} for values from ('{from}') to ({until}); \
+         comment on table {table} is null"
+    );
     connection.define(&statement).await
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use refinery::Migration;
 use tokio_postgres::error::SqlState;
 
-use super::connections::{Connection, Connections};
+use super::connection::Connection;
+use super::connections::Connections;
 use super::errors::Failure;
 use super::queries::{params, query};
 use super::rows;

@@ -20,7 +20,7 @@ use crate::store::Store;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether a pooler (PgBouncer in transaction mode) stands in between: statements are then not prepared,
-    /// and nothing is set on a connection.
+    /// and nothing is set for longer than a transaction.
     pub pooled: bool,
     /// How many connections there may be at once; two at least.
     pub connections: usize,

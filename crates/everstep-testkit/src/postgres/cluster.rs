@@ -164,7 +164,8 @@ impl Cluster {
 
     /// Kills it, all its processes, without a chance to say anything.
     pub fn kill(&self) {
-        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
+        let file = self.folder.join("data/postmaster.pid");
+        let pid = fs::read_to_string(&file).unwrap();
         let pid = pid.lines().next().unwrap().to_owned();
         let mut processes = children(&pid);
         processes.push(pid);
@@ -174,6 +175,10 @@ impl Cluster {
         let _ = kill.stderr(Stdio::null()).status().unwrap();
         while processes.iter().any(|pid| is_running(pid)) {
             std::thread::yield_now();
+        }
+        // A dead process that nobody has noticed would keep the next one from starting.
+        for file in [file, self.folder.join(format!(".s.PGSQL.{}.lock", self.port))] {
+            fs::remove_file(file).unwrap();
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -16,8 +17,11 @@ type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Whose task it is. Process 0 is the world outside, which never crashes.
 pub(super) type Process = u64;
 
+/// The process of the world outside, of the wire and of the database.
+pub(super) const OUTSIDE: Process = 0;
+
 /// Where virtual time begins.
-const BEGIN: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+pub(super) const BEGIN: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 #[derive(Clone)]
 pub(super) struct Executor(Arc<Mutex<Core>>);
@@ -26,11 +30,21 @@ struct Core {
     random: Seeded,
     now: Timestamp,
     next_id: u64,
-    tasks: BTreeMap<u64, (Process, Option<BoxFuture>)>,
+    processes: Process,
+    tasks: BTreeMap<u64, Task>,
     ready: Arc<Mutex<BTreeSet<u64>>>,
+    /// Processes that are not polled for now.
+    asleep: BTreeSet<Process>,
     timers: BTreeMap<(Timestamp, u64), Waker>,
     polls: u64,
     trace: Option<Vec<String>>,
+}
+
+struct Task {
+    process: Process,
+    waker: Waker,
+    /// Absent while it is polled.
+    future: Option<BoxFuture>,
 }
 
 struct TaskWaker {
@@ -59,8 +73,10 @@ impl Executor {
             random: Seeded::new(seed),
             now: BEGIN,
             next_id: 1,
+            processes: OUTSIDE,
             tasks: BTreeMap::new(),
             ready: Arc::default(),
+            asleep: BTreeSet::new(),
             timers: BTreeMap::new(),
             polls: 0,
             trace: has_trace.then(Vec::new),
@@ -100,38 +116,41 @@ impl Executor {
         self.core().trace.take().unwrap_or_default()
     }
 
-    pub(super) fn spawn(&self, process: Process, future: BoxFuture) {
+    pub(super) fn spawn(&self, process: Process, future: impl Future<Output = ()> + Send + 'static) {
         let mut core = self.core();
         let id = core.next_id;
         core.next_id += 1;
-        core.tasks.insert(id, (process, Some(future)));
+        let waker = Waker::from(Arc::new(TaskWaker { id, ready: Arc::clone(&core.ready) }));
+        core.tasks.insert(id, Task { process, waker, future: Some(Box::pin(future)) });
         core.ready.lock().expect("one thread").insert(id);
+    }
+
+    /// A number that no process had.
+    pub(super) fn new_process(&self) -> Process {
+        let mut core = self.core();
+        core.processes += 1;
+        core.processes
     }
 
     /// Polls one ready task that the seed chooses, or moves the clock to the next timer.
     pub(super) fn step(&self) -> Step {
-        let (id, mut future) = {
+        let (id, waker, mut future) = {
             let mut core = self.core();
-            let chosen = {
-                let ready: Vec<u64> = core.ready.lock().expect("one thread").iter().copied().collect();
-                (!ready.is_empty()).then(|| ready[core.random.below(ready.len())])
-            };
-            let Some(id) = chosen else {
+            let ready = core.ready();
+            if ready.is_empty() {
                 let Some(((due, _), waker)) = core.timers.pop_first() else { return Step::Stuck };
                 core.now = core.now.max(due);
                 drop(core);
                 waker.wake();
                 return Step::Waited;
-            };
+            }
+            let id = ready[core.random.below(ready.len())];
             core.ready.lock().expect("one thread").remove(&id);
             core.polls += 1;
-            match core.tasks.get_mut(&id).and_then(|(_, future)| future.take()) {
-                Some(future) => (id, future),
-                None => return Step::Polled,
-            }
+            let Some(task) = core.tasks.get_mut(&id) else { return Step::Polled };
+            let Some(future) = task.future.take() else { return Step::Polled };
+            (id, task.waker.clone(), future)
         };
-        let ready = Arc::clone(&self.core().ready);
-        let waker = Waker::from(Arc::new(TaskWaker { id, ready }));
         let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
         let mut core = self.core();
         let rest = match poll {
@@ -139,8 +158,8 @@ impl Executor {
             Poll::Pending => {
                 // The task may have been killed while it was polled.
                 match core.tasks.get_mut(&id) {
-                    Some((_, place)) => {
-                        *place = Some(future);
+                    Some(task) => {
+                        task.future = Some(future);
                         None
                     }
                     None => Some(future),
@@ -152,12 +171,22 @@ impl Executor {
         Step::Polled
     }
 
+    /// Polls no task of a process until it is woken. Time goes on without it.
+    pub(super) fn put_to_sleep(&self, process: Process) {
+        self.core().asleep.insert(process);
+    }
+
+    pub(super) fn awaken(&self, process: Process) {
+        self.core().asleep.remove(&process);
+    }
+
     /// Ends every task of a process, wherever it is.
     pub(super) fn kill(&self, process: Process) {
         let dead: Vec<_> = {
             let mut core = self.core();
+            core.asleep.remove(&process);
             let ids: Vec<u64> =
-                core.tasks.iter().filter(|(_, (owner, _))| *owner == process).map(|(id, _)| *id).collect();
+                core.tasks.iter().filter(|(_, task)| task.process == process).map(|(id, _)| *id).collect();
             ids.into_iter().filter_map(|id| core.tasks.remove(&id)).collect()
         };
         drop(dead);
@@ -189,6 +218,16 @@ impl Executor {
         for _ in 0..self.with_random(|random| random.below(3)) {
             Yield(false).await;
         }
+    }
+}
+
+impl Core {
+    /// The tasks that may be polled, in the order of their ids.
+    fn ready(&self) -> Vec<u64> {
+        let is_awake = |id: &u64| {
+            self.asleep.is_empty() || self.tasks.get(id).is_none_or(|task| !self.asleep.contains(&task.process))
+        };
+        self.ready.lock().expect("one thread").iter().copied().filter(is_awake).collect()
     }
 }
 
@@ -239,12 +278,12 @@ impl Future for Yield {
     }
 }
 
-/// The ports of one process. Its clock may differ from the world's, and never goes back.
+/// The ports of one process.
 pub(super) struct Ports {
     pub(super) executor: Executor,
     pub(super) process: Process,
-    /// Microseconds that this process's clock is ahead.
-    pub(super) skew: i64,
+    /// Microseconds that its machine's clock is ahead.
+    pub(super) skew: Arc<AtomicI64>,
 }
 
 impl Clock for Ports {
@@ -253,7 +292,7 @@ impl Clock for Ports {
     }
 
     fn wall(&self) -> Timestamp {
-        Timestamp::from_micros(self.executor.now().micros() + self.skew)
+        Timestamp::from_micros(self.executor.now().micros() + self.skew.load(Ordering::Relaxed))
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture {

@@ -12,12 +12,26 @@ struct Maker<'a> {
     nodes: Vec<Value>,
     edges: Vec<Value>,
     budget: usize,
+    is_brief: bool,
+    is_child: bool,
 }
 
-/// A definition with up to about twenty nodes: tasks, pure nodes, delays, waits, branches, joins, loops and scopes.
-pub(super) fn make(random: &mut Seeded) -> Value {
-    let budget = random.between(3, 20) as usize;
-    let mut maker = Maker { random, nodes: Vec::new(), edges: Vec::new(), budget };
+/// The name of the workflow that others run.
+pub(super) const CHILD: &str = "child";
+
+/// A definition with up to about twenty nodes: tasks, pure nodes, delays, waits, child runs, branches, joins, loops and
+/// scopes. In a brief one nothing lasts longer than a few seconds.
+pub(super) fn make(random: &mut Seeded, is_brief: bool) -> Value {
+    let budget = random.between(3, if is_brief { 12 } else { 20 }) as usize;
+    build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, is_child: false })
+}
+
+/// A small definition that others run. It runs no others.
+pub(super) fn make_child(random: &mut Seeded, is_brief: bool) -> Value {
+    build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget: 3, is_brief, is_child: true })
+}
+
+fn build(mut maker: Maker<'_>) -> Value {
     let start = maker.node("start", "start", json!({}));
     let mut exits = vec![(start, "output")];
     for _ in 0..maker.random.between(1, 4) {
@@ -52,9 +66,10 @@ impl Maker<'_> {
 
     /// A part of a graph with one entry.
     fn block(&mut self, depth: usize) -> (String, Vec<Exit>) {
-        let choice = if self.budget == 0 || depth > 3 { self.random.below(40) } else { self.random.below(100) };
+        let choice = if self.budget == 0 || depth > 3 { self.random.below(40) } else { self.random.below(108) };
         match choice {
             0..40 => self.task(),
+            100..108 if !self.is_child => self.call(),
             40..46 => {
                 let id = self.node("make", "transform", json!({"value": {"at": "{{meta.workflow}}"}}));
                 (id.clone(), vec![(id, "success")])
@@ -87,6 +102,7 @@ impl Maker<'_> {
         // Short ones stay in memory, long ones park the run.
         let config = match self.random.below(3) {
             0 => json!({"delayMs": self.random.between(0, 900)}),
+            _ if self.is_brief => json!({"delaySeconds": self.random.between(1, 6)}),
             1 => json!({"delaySeconds": self.random.between(1, 25)}),
             _ => json!({"delayMinutes": self.random.between(1, 3)}),
         };
@@ -100,8 +116,24 @@ impl Maker<'_> {
         let id = self.node("wait", "wait", json!({"event": if is_letter { "letter" } else { "person" }}));
         let mut exits = vec![(id.clone(), "success")];
         if self.random.chance(if is_letter { 30 } else { 50 }) {
-            self.last()["timeoutSeconds"] = self.random.between(1, 90).into();
+            self.last()["timeoutSeconds"] = self.random.between(1, if self.is_brief { 6 } else { 90 }).into();
             exits.push((id.clone(), "timeout"));
+        }
+        (id, exits)
+    }
+
+    fn call(&mut self) -> (String, Vec<Exit>) {
+        let waits = self.random.chance(80);
+        let input = json!({"n": "{{ctx.input.n}}", "items": [1, 2]});
+        let id = self.node("call", "workflow", json!({"workflow": CHILD, "wait": waits, "input": input}));
+        let attempts = self.random.between(1, 3);
+        self.last()["retry"] = json!({"maxAttempts": attempts, "baseMs": 100, "jitter": 0.5});
+        if waits && self.random.chance(30) {
+            self.last()["timeoutSeconds"] = self.random.between(1, if self.is_brief { 6 } else { 90 }).into();
+        }
+        let mut exits = vec![(id.clone(), "success")];
+        if self.random.chance(60) {
+            exits.push((id.clone(), "error"));
         }
         (id, exits)
     }

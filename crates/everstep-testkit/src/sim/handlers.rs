@@ -1,6 +1,5 @@
 //! The acting kind of simulated workflows. It also watches the engine.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,21 +11,22 @@ use everstep_core::kinds::KindInfo;
 use everstep_handlers::{Description, Handler, Report, Task};
 use serde_json::{Value, json};
 
-use super::process::Ledger;
 use super::store::{POISON, SimStore};
 
 pub(super) struct Act {
     description: Description,
     store: SimStore,
-    ledger: Arc<Mutex<Ledger>>,
+    timeout: Duration,
+    longest: u64,
 }
 
 impl Act {
     pub(super) fn new(store: SimStore) -> Self {
+        let (seconds, longest) = if store.ledger().is_shared { (4, 1_500) } else { (20, 3_000) };
         let info = KindInfo {
             name: "act".into(),
             output_variable: Some("acted".into()),
-            timeout_seconds: 20,
+            timeout_seconds: seconds,
             ..KindInfo::default()
         };
         let description = Description {
@@ -37,11 +37,11 @@ impl Act {
             schema: json!({}),
             concurrency: 3,
         };
-        let ledger = Arc::clone(&store.ledger);
-        Self { description, store, ledger }
+        Self { description, store, timeout: Duration::from_secs(seconds.into()), longest }
     }
 
-    /// A task is performed only after its dispatch is durable, and never twice under one attempt.
+    /// A task is performed only after its dispatch is durable, never twice under one attempt, and not by a node whose
+    /// lease is nearly over.
     fn watch(&self, task: &Task) {
         let journal = self.store.direct(|db| db.journal(task.run, 0, 100_000)).unwrap_or_default();
         let is_durable = journal.iter().any(|entry| {
@@ -49,13 +49,22 @@ impl Act {
                 && entry.row.step.as_ref() == Some(&task.step)
                 && entry.row.attempt == task.attempt
         });
-        let mut ledger = self.ledger.lock().expect("one thread");
+        let now = self.store.executor.now();
+        let mut ledger = self.store.ledger();
         let (run, step, attempt) = (task.run, &task.step, task.attempt);
         if !is_durable {
-            ledger.violations.push(format!("{run} {step} #{attempt} is performed before its dispatch is durable"));
+            ledger.violation(format!("{run} {step} #{attempt} is performed before its dispatch is durable"));
         }
         if !ledger.performed.insert((run, step.clone(), attempt)) {
-            ledger.violations.push(format!("{run} {step} #{attempt} is performed twice"));
+            ledger.violation(format!("{run} {step} #{attempt} is performed twice"));
+        }
+        let machine = &ledger.machines[self.store.machine];
+        // Whoever was stalled between the look at the clock and the work cannot know.
+        let was_stalled = machine.resumed_at == now || ledger.jumped_at == now;
+        let silence = machine.heartbeat.map_or(Duration::MAX, |heartbeat| now.since(heartbeat));
+        if ledger.is_shared && !was_stalled && silence > ledger.lease * 7 / 10 {
+            let text = format!("{run} {step} #{attempt} is performed {} ms after a heartbeat", silence.as_millis());
+            ledger.violation(text);
         }
     }
 }
@@ -73,13 +82,13 @@ impl Handler for Act {
     async fn perform(&self, task: Task) -> Report {
         self.watch(&task);
         let executor = &self.store.executor;
-        let is_calm = self.ledger.lock().expect("one thread").is_calm;
-        let (luck, millis) = executor.with_random(|random| (random.below(100), random.between(0, 3_000)));
+        let is_calm = self.store.ledger().is_calm;
+        let (luck, millis) = executor.with_random(|random| (random.below(100), random.between(0, self.longest)));
         match luck {
             0..40 => executor.waver().await,
             40..97 => executor.sleep(Duration::from_millis(millis)).await,
             // Longer than its timeout.
-            _ => executor.sleep(Duration::from_secs(if is_calm { 1 } else { 30 })).await,
+            _ => executor.sleep(if is_calm { Duration::from_secs(1) } else { self.timeout * 3 / 2 }).await,
         }
         let result = match executor.with_random(|random| random.below(100)) {
             0..70 => Ok(Outcome::of(json!({"step": task.step.as_str()}))),
@@ -88,8 +97,13 @@ impl Handler for Act {
             93..97 if !is_calm => Err(Failure::fatal("BROKEN", "do not try again")),
             _ => Ok(Outcome::default()),
         };
+        let attempt = (task.run, task.step.clone(), task.attempt);
         let input = Input::Result { step: task.step, attempt: task.attempt, result: result.clone(), logs: Vec::new() };
-        self.ledger.lock().expect("one thread").results.push((task.run, input));
+        let mut ledger = self.store.ledger();
+        if result.is_err() {
+            ledger.failed.insert(attempt);
+        }
+        ledger.results.push((task.run, input));
         result.into()
     }
 }

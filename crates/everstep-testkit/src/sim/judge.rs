@@ -1,24 +1,30 @@
 //! What must hold once a simulation is over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex};
 
 use everstep_core::codec;
-use everstep_core::event::{Entry, Event};
+use everstep_core::event::{Dispatch, Entry, Event};
+use everstep_core::failure::code;
 use everstep_core::graph;
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::law;
-use everstep_core::state::State;
+use everstep_core::payload::Payload;
+use everstep_core::state::{OpenStep, OpenWhat, State};
+use everstep_core::status::Status;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_engine::World;
 use everstep_store::RunRow;
 
+use super::ledger::{Fate, Ledger};
 use super::store::SimStore;
 
 /// Reads runs and judges them by the laws.
 pub(super) struct Judge {
     pub(super) store: SimStore,
-    pub(super) world: World,
+    world: World,
+    workflows: Mutex<BTreeMap<(String, u32), Arc<Workflow>>>,
 }
 
 pub(super) struct Judged {
@@ -27,74 +33,226 @@ pub(super) struct Judged {
 }
 
 impl Judge {
+    pub(super) fn new(store: SimStore, world: World) -> Self {
+        Self { store, world, workflows: Mutex::default() }
+    }
+
     pub(super) fn row(&self, run: RunId) -> Result<RunRow, String> {
         let row = self.store.direct(|db| db.get_run(WorkspaceId::DEFAULT, run)).map_err(|error| error.to_string())?;
         row.ok_or_else(|| format!("{run} was answered as started and is not there"))
     }
 
-    pub(super) fn workflow(&self, row: &RunRow) -> Result<Workflow, String> {
+    fn workflow(&self, row: &RunRow) -> Result<Arc<Workflow>, String> {
+        let key = (row.workflow.clone(), row.version);
+        if let Some(workflow) = self.workflows.lock().expect("one thread").get(&key) {
+            return Ok(Arc::clone(workflow));
+        }
         let found = self.store.direct(|db| db.workflow(row.workspace, &row.workflow, Some(row.version)));
         let found = found.map_err(|error| error.to_string())?.ok_or("the workflow is gone")?;
         let graph = graph::compile(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
             .map_err(|problems| format!("{problems:?}"))?;
-        Ok(Workflow { name: found.name, version: found.version, style: Style::Graph(graph) })
+        let workflow = Workflow { name: found.name, version: found.version, style: Style::Graph(graph) };
+        let workflow = Arc::new(workflow);
+        self.workflows.lock().expect("one thread").insert(key, Arc::clone(&workflow));
+        Ok(workflow)
     }
 
     pub(super) fn journal(&self, run: RunId) -> Result<Vec<Entry>, String> {
+        Ok(self.written(run)?.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    /// A journal, with who wrote each entry.
+    fn written(&self, run: RunId) -> Result<Vec<(NodeId, Entry)>, String> {
         let stored = self.store.direct(|db| db.journal(run, 0, 1_000_000)).map_err(|error| error.to_string())?;
         let read = |stored: everstep_store::StoredEntry| {
-            codec::decode(stored.seq, stored.at, stored.row).map_err(|error| error.to_string())
+            let entry = codec::decode(stored.seq, stored.at, stored.row).map_err(|error| error.to_string())?;
+            Ok((stored.writer, entry))
         };
         stored.into_iter().map(read).collect()
     }
 
+    pub(super) fn fold(&self, row: &RunRow, journal: &[Entry]) -> Result<State, String> {
+        State::fold(row.id, &*self.workflow(row)?, journal).map_err(|misfit| misfit.to_string())
+    }
+
     /// Whether a state that the engine holds is the fold of the journal up to its seq.
     pub(super) fn compare(&self, held: &State) -> Result<(), String> {
-        let workflow = self.workflow(&self.row(held.run)?)?;
         let journal = self.journal(held.run)?;
         let upto = journal.get(..held.seq as usize).ok_or("the engine holds entries that are not durable")?;
-        let folded = State::fold(held.run, &workflow, upto).map_err(|misfit| misfit.to_string())?;
+        let folded = self.fold(&self.row(held.run)?, upto)?;
         if folded == *held { Ok(()) } else { Err(format!("{}: the state is not the fold of its journal", held.run)) }
     }
 
+    /// Whether a run was started by one that waited for it and does so no longer.
+    pub(super) fn is_left(&self, row: &RunRow) -> Result<bool, String> {
+        let Some(parent) = row.parent else { return Ok(false) };
+        let is_waited_for = |entry: &Entry| match &entry.event {
+            Event::RunStarted { parent, .. } => parent.as_ref().is_some_and(|parent| parent.waits),
+            _ => false,
+        };
+        if !self.journal(row.id)?.iter().any(is_waited_for) {
+            return Ok(false);
+        }
+        let state = self.fold(&self.row(parent)?, &self.journal(parent)?)?;
+        let is_child = |open: OpenStep<'_>| matches!(open.what, OpenWhat::Child(child) if child.run == row.id);
+        Ok(state.has_ended() || !state.open().any(is_child))
+    }
+
+    /// A step has what its child came to.
+    fn check_children(&self, run: RunId, journal: &[Entry]) -> Result<(), String> {
+        let mut children = BTreeMap::new();
+        for entry in journal {
+            match &entry.event {
+                Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child) } => {
+                    children.insert((step, *attempt), child);
+                }
+                Event::StepCompleted { step, attempt, outcome } => {
+                    let Some(child) = children.get(&(step, *attempt)) else { continue };
+                    let row = self.row(child.run)?;
+                    let output = row.output.as_ref().filter(|_| row.status == Status::Completed);
+                    if child.waits && output.map(Payload::json) != Some(outcome.output.json()) {
+                        return Err(format!("{run}: {step} has another output than its child {}", child.run));
+                    }
+                }
+                Event::StepFailed { step, attempt, failure, .. } => {
+                    let Some(child) = children.get(&(step, *attempt)) else { continue };
+                    let has_failed = || {
+                        let status = self.row(child.run).map(|row| row.status);
+                        matches!(status, Ok(Status::Failed | Status::Cancelled))
+                    };
+                    if failure.code != code::STEP_TIMEOUT && !has_failed() {
+                        return Err(format!("{run}: {step} failed and its child {} did not: {failure}", child.run));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Judges all runs.
-    pub(super) fn verdict(
-        &self,
-        started: &BTreeMap<String, RunId>,
-        posted: &BTreeMap<RunId, usize>,
-    ) -> Result<Judged, String> {
+    pub(super) fn verdict(&self) -> Result<Judged, String> {
         let mut hasher = DefaultHasher::new();
         let mut entries = 0;
-        let mut expected = 0;
-        for (key, run) in started {
+        let started = self.store.ledger().started.clone();
+        for (key, run) in &started {
             let row = self.row(*run)?;
             if row.key.as_ref().map(|(_, key)| key) != Some(key) {
                 return Err(format!("{run} was answered for key {key} and has {:?}", row.key));
             }
-            let journal = self.journal(*run)?;
-            let workflow = self.workflow(&row)?;
-            let state = law::check(*run, &workflow, &journal, &*self.world.evaluate, false)
-                .map_err(|fault| format!("{run}: {fault}\n{}", show(&journal)))?;
-            if !state.has_ended() || row.ended_at.is_none() || row.status != state.status() {
-                return Err(format!("{run} is {} and its row says {}", state.status(), row.status));
-            }
-            if row.owner.is_some() {
-                return Err(format!("{run} has ended and is owned"));
-            }
-            let answered = journal.iter().filter(|entry| is_letter(&entry.event)).count();
-            if answered > posted.get(run).copied().unwrap_or(0) {
-                return Err(format!("{run}: {answered} waits were answered by {:?} letters", posted.get(run)));
-            }
+        }
+        let runs = self.store.ledger().runs();
+        for run in runs {
+            let written = self.written(run)?;
+            let journal: Vec<Entry> = written.iter().map(|(_, entry)| entry.clone()).collect();
+            self.judge_run(run, &journal)?;
+            self.check_children(run, &journal)?;
+            let ledger = self.store.ledger();
+            check_writers(&ledger, run, &written)?;
+            check_attempts(&ledger, run, &written)?;
+            check_signals(&ledger, run, &journal)?;
             entries += journal.len();
-            expected += journal.len();
             format!("{journal:?}").hash(&mut hasher);
         }
         let stored = self.store.direct(|db| db.count_entries()).map_err(|error| error.to_string())?;
-        if stored != expected as u64 {
-            return Err(format!("{stored} entries are stored, {expected} belong to runs that were started"));
+        if stored != entries as u64 {
+            return Err(format!("{stored} entries are stored, {entries} belong to runs that were started"));
         }
         Ok(Judged { entries, digest: hasher.finish() })
     }
+
+    /// A run has ended by the laws.
+    fn judge_run(&self, run: RunId, journal: &[Entry]) -> Result<(), String> {
+        let row = self.row(run)?;
+        let workflow = self.workflow(&row)?;
+        let state = law::check(run, &workflow, journal, &*self.world.evaluate, false)
+            .map_err(|fault| format!("{run}: {fault}\n{}", show(journal)))?;
+        if !state.has_ended() || row.ended_at.is_none() || row.status != state.status() {
+            return Err(format!("{run} is {} and its row says {}", state.status(), row.status));
+        }
+        if row.owner.is_some() {
+            return Err(format!("{run} has ended and is owned"));
+        }
+        let answered = journal.iter().filter(|entry| is_letter(&entry.event)).count();
+        let posted = self.store.ledger().posted.get(&run).copied().unwrap_or(0);
+        if answered > posted {
+            return Err(format!("{run}: {answered} waits were answered by {posted} letters"));
+        }
+        Ok(())
+    }
+}
+
+/// Every entry was written by a commit that the database took, of the node that the entry names.
+fn check_writers(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Result<(), String> {
+    for (writer, entry) in written {
+        let seen = ledger.writers.get(&(run, entry.seq));
+        if seen != Some(writer) {
+            return Err(format!("{run}: entry {} is {writer}'s, and was written by {seen:?}", entry.seq));
+        }
+    }
+    Ok(())
+}
+
+/// An attempt ends by what its handler did, or with the node that dispatched it; an outage costs none.
+fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> Result<(), String> {
+    let mut open = BTreeMap::new();
+    for (writer, entry) in written {
+        match &entry.event {
+            Event::RunRetried => open.clear(),
+            Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } => {
+                let before = open.insert(step, *writer);
+                let was_stopped = ledger.members.get(writer).is_some_and(|member| member.was_stopped);
+                if before == Some(*writer) && !was_stopped {
+                    return Err(format!("{run}: {writer} lost {step} #{} without a reason", attempt - 1));
+                }
+            }
+            Event::StepCompleted { step, .. } => _ = open.remove(step),
+            Event::StepFailed { step, attempt, failure, .. } if open.remove(step).is_some() => {
+                let task = (run, step.clone(), *attempt);
+                let is_told = match failure.code.as_str() {
+                    "UNLUCKY" | "BROKEN" => ledger.failed.contains(&task),
+                    code::STEP_TIMEOUT => ledger.performed.contains(&task),
+                    code::CRASH_LOOP => true,
+                    _ => false,
+                };
+                if !is_told {
+                    return Err(format!("{run}: {step} #{attempt} failed by itself: {failure}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A signal that was accepted stands in the journal once; one of which nothing was written does not stand there.
+fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), String> {
+    let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
+    // What a wait was given, a scope around it gives as well.
+    let mut waits = BTreeSet::new();
+    for entry in journal {
+        match &entry.event {
+            Event::StepDispatched { step, dispatch: Dispatch::Wait { .. }, .. } => _ = waits.insert(step),
+            Event::StepCompleted { step, outcome, .. } if waits.contains(step) => {
+                if let Some(number) = outcome.output.value().get("signal").and_then(serde_json::Value::as_u64) {
+                    *seen.entry(number).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    for (number, signal) in ledger.signals.iter().filter(|(_, signal)| signal.run == run) {
+        let times = seen.remove(number).unwrap_or(0);
+        let is_right = match signal.fate {
+            Fate::Accepted => times == 1,
+            Fate::Nothing => times == 0,
+            Fate::Unknown => times <= 1,
+        };
+        if !is_right {
+            return Err(format!("{run}: signal {number}, answered {:?}, stands there {times} times", signal.fate));
+        }
+    }
+    if seen.is_empty() { Ok(()) } else { Err(format!("{run}: signals that nobody sent: {seen:?}")) }
 }
 
 /// Whether a wait was answered by a letter.

@@ -2,16 +2,28 @@
 //!
 //! A seed decides everything: the workflows, the inputs, which ready task is polled next, when the store's replies
 //! are late, lost or doubled, when the clock jumps and when the process dies, between any two awaits.
+//! Several servers on one database also stall, lose the way to it or to each other, and disagree about the time.
 //! The store is the real SQL on an in-memory database. The same seed replays exactly.
+//!
+//! * `game` plays a seed on the `executor`; `client` and `post` are the world outside, `storm` is what breaks.
+//! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries what servers tell each other.
+//! * `watch` and `judge` say what must hold, from what stands in the `ledger`.
 
 mod client;
 mod executor;
+mod game;
 mod graphs;
 mod handlers;
 mod judge;
-mod process;
+mod ledger;
+mod peers;
+mod post;
 mod random;
+mod server;
 mod store;
+mod storm;
+mod watch;
+mod wire;
 
 use std::fmt;
 
@@ -22,6 +34,8 @@ pub use random::Seeded;
 /// What a simulation is made of.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Servers on one database. One is alone, as on SQLite; when it is not said, the seed decides.
+    pub nodes: Option<usize>,
     /// Polls before a simulation that does not end is called stuck.
     pub most_polls: u64,
     /// Whether every poll and fault is kept for the report.
@@ -32,7 +46,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { most_polls: 30_000, has_trace: false, bug: None }
+        Self { nodes: None, most_polls: 100_000, has_trace: false, bug: None }
     }
 }
 
@@ -40,10 +54,13 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub seed: u64,
+    pub nodes: usize,
     pub runs: usize,
     pub entries: usize,
     pub polls: u64,
     pub crashes: u32,
+    /// Nodes that were fenced, or left.
+    pub fenced: usize,
     pub faults: u32,
     /// A digest of all journals: two plays of a seed have the same one.
     pub digest: u64,
@@ -53,6 +70,7 @@ pub struct Report {
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub seed: u64,
+    pub nodes: usize,
     pub message: String,
     pub trace: Vec<String>,
 }
@@ -63,7 +81,7 @@ impl fmt::Display for Failure {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        write!(f, "replay it with: everstep sim --seed {}", self.seed)
+        write!(f, "replay it with: everstep sim --nodes {} --seed {}", self.nodes, self.seed)
     }
 }
 
@@ -71,7 +89,7 @@ impl fmt::Display for Failure {
 pub fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     #[cfg(feature = "planted-bugs")]
     everstep_core::planted::plant(options.bug);
-    let result = client::play(seed, options);
+    let result = game::play(seed, options);
     #[cfg(feature = "planted-bugs")]
     everstep_core::planted::plant(None);
     result

@@ -16,20 +16,22 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
         Some(seed) => (seed, 1),
         None => (args.from, args.seeds),
     };
+    let options = Options { nodes: args.nodes.map(usize::from), ..Options::default() };
     let began = Instant::now();
-    let (total, failures) = play_all(first, count);
+    let (total, failures) = play_all(first, count, &options);
     for failure in &failures {
         // Played again with its trace: a seed replays exactly.
-        let again = sim::play(failure.seed, &Options { has_trace: true, ..Options::default() });
+        let again = sim::play(failure.seed, &Options { has_trace: true, ..options.clone() });
         eprintln!("{}", again.err().as_deref().unwrap_or(failure));
     }
-    let Total { seeds, runs, entries, crashes, faults } = total;
+    let Total { seeds, runs, entries, crashes, fenced, faults } = total;
     output::print(json!({
         "seeds": seeds,
         "failures": failures.len(),
         "runs": runs,
         "entries": entries,
         "crashes": crashes,
+        "fenced": fenced,
         "faults": faults,
         "seconds": (began.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0,
     }))?;
@@ -42,6 +44,7 @@ struct Total {
     runs: usize,
     entries: usize,
     crashes: u64,
+    fenced: usize,
     faults: u64,
 }
 
@@ -51,12 +54,13 @@ impl Total {
         self.runs += report.runs;
         self.entries += report.entries;
         self.crashes += u64::from(report.crashes);
+        self.fenced += report.fenced;
         self.faults += u64::from(report.faults);
     }
 }
 
 /// Plays seeds on all cores until one fails or all are played.
-fn play_all(first: u64, count: u64) -> (Total, Vec<Failure>) {
+fn play_all(first: u64, count: u64, options: &Options) -> (Total, Vec<Failure>) {
     let next = AtomicU64::new(0);
     let has_failed = AtomicBool::new(false);
     let found = Mutex::new((Total::default(), Vec::new()));
@@ -69,7 +73,7 @@ fn play_all(first: u64, count: u64) -> (Total, Vec<Failure>) {
                     if number >= count {
                         return;
                     }
-                    let played = sim::play(first.saturating_add(number), &Options::default());
+                    let played = sim::play(first.saturating_add(number), options);
                     let mut found = found.lock().expect("no holder of the lock panics");
                     match played {
                         Ok(report) => found.0.add(&report),

@@ -1,7 +1,11 @@
 -- The tables that are or were partitions of the journal: their names, whether they are attached,
--- and whether they are about to be detached.
+-- whether they are about to be detached, and what is noted on them.
 -- Reads the catalogue: it has one row per table.
-select tables.relname::text, pg_inherits.inhrelid is not null, coalesce(pg_inherits.inhdetachpending, false)
+select
+    tables.relname::text,
+    pg_inherits.inhrelid is not null,
+    coalesce(pg_inherits.inhdetachpending, false),
+    obj_description(tables.oid, 'pg_class')
 from pg_class as journal
 join pg_class as tables on tables.relnamespace = journal.relnamespace
 left join pg_inherits on pg_inherits.inhrelid = tables.oid and pg_inherits.inhparent = journal.oid

@@ -1,0 +1,328 @@
+//! Several nodes on one PostgreSQL database, in one process: what each promises when the others come and go.
+//!
+//! They reach each other directly. `everstep/tests/cluster` has them as real processes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
+
+#[expect(dead_code, reason = "each suite uses a part of it")]
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use everstep_core::event::Kind;
+use everstep_core::ids::{NodeId, RunId};
+use everstep_core::input::{Input, Reply};
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_engine::{Delivery, Engine, Error, Hint, Options, Peer, Peers, World};
+use everstep_handlers::Registry;
+use everstep_sandbox::Sandbox;
+use everstep_store::postgres::PostgresStore;
+use everstep_testkit::postgres::{Cluster, Database, Durability};
+use serde_json::{Value, json};
+use support::{WORKSPACE, chain, finish, publish, start};
+
+const LEASE: Duration = Duration::from_secs(1);
+
+/// Nodes that reach each other by a function call.
+#[derive(Clone, Default)]
+struct Street(Arc<Mutex<BTreeMap<String, Engine>>>);
+
+impl Street {
+    fn find(&self, address: &str) -> Option<Engine> {
+        self.0.lock().unwrap().get(address).cloned()
+    }
+}
+
+#[async_trait]
+impl Peers for Street {
+    async fn send(&self, peer: &Peer, delivery: Delivery) -> Result<Reply, Error> {
+        match self.find(&peer.address) {
+            Some(engine) => engine.receive(delivery).await,
+            None => Err(Error::Unreachable(peer.id)),
+        }
+    }
+
+    fn hint(&self, peer: &Peer, hint: Hint) {
+        if let Some(engine) = self.find(&peer.address) {
+            engine.hinted(hint);
+        }
+    }
+}
+
+/// Joins a database, and the street under a name.
+async fn join(database: &Database<'_>, street: &Street, name: &str) -> Engine {
+    let store = Arc::new(PostgresStore::open(&database.url(), &Default::default()).await.unwrap());
+    let world = support::world(store, Registry::standard(Sandbox::new(1)));
+    let world = World { peers: Arc::new(street.clone()), ..world };
+    let options = Options { node_lease: LEASE, address: Some(name.to_owned()), ..Options::default() };
+    let engine = Engine::start(world, options).await.unwrap();
+    street.0.lock().unwrap().insert(name.to_owned(), engine.clone());
+    engine
+}
+
+fn waits() -> Value {
+    chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])
+}
+
+fn go(run: RunId, key: Option<&str>) -> Delivery {
+    let input = Input::Signal { event: "go".to_owned(), payload: Payload::from(json!({})) };
+    Delivery { workspace: WORKSPACE, run, input, expected: None, key: key.map(str::to_owned) }
+}
+
+/// Waits until something holds.
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+async fn owner(engine: &Engine, run: RunId) -> Option<NodeId> {
+    engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().owner
+}
+
+async fn count(engine: &Engine, run: RunId, kind: Kind, step: &str) -> usize {
+    let journal = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    let is_it = |entry: &&everstep_store::StoredEntry| {
+        entry.row.kind == kind && entry.row.step.as_ref().is_some_and(|key| key.as_str() == step)
+    };
+    journal.iter().filter(is_it).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_wakes_a_parked_run_within_a_second() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    publish(&one, "w", &waits()).await;
+    for sender in [&one, &two] {
+        let run = start(&one, "w", json!({})).await;
+        until("the run parks", async || owner(&one, run).await.is_none()).await;
+        let began = Instant::now();
+        assert_eq!(sender.deliver(go(run, None)).await, Ok(Reply::Accepted));
+        assert_eq!(finish(sender, run).await.status, Status::Completed);
+        assert!(began.elapsed() < Duration::from_secs(1), "it took {:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_to_the_wrong_node_is_acted_on_by_the_owner_within_a_second() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    let nodes =
+        [("wait", "wait", json!({"config": {"event": "go", "timeoutSeconds": 20}})), ("work", "noop", json!({}))];
+    publish(&one, "w", &chain(&nodes)).await;
+    let run = start(&one, "w", json!({})).await;
+    until("the wait is open", async || count(&one, run, Kind::StepDispatched, "wait").await == 1).await;
+    assert_eq!(owner(&two, run).await, Some(one.node()), "a wait of 20 s stays with its owner");
+    let began = Instant::now();
+    assert_eq!(two.deliver(go(run, Some("k"))).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&two, run).await.status, Status::Completed);
+    assert!(began.elapsed() < Duration::from_secs(1), "it took {:?}", began.elapsed());
+    for engine in [&one, &two] {
+        assert_eq!(engine.deliver(go(run, Some("k"))).await, Ok(Reply::Repeated), "the key is in the journal");
+    }
+    let journal = one.world().store.journal(run, 0, 100).await.unwrap();
+    assert!(journal.iter().all(|entry| entry.writer == one.node()), "the owner alone has written");
+}
+
+/// Both nodes send at once while the run parks again and again: every signal is answered once, and acted on once.
+#[tokio::test(flavor = "multi_thread")]
+async fn park_and_signal_in_any_order_lose_nothing() {
+    const SIGNALS: usize = 12;
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    let names: Vec<String> = (0..SIGNALS).map(|n| format!("wait{n}")).collect();
+    let wait = |name: &'static str| (name, "wait", json!({"config": {"event": "go"}}));
+    let nodes: Vec<_> = names.iter().map(|name| wait(Box::leak(name.clone().into_boxed_str()))).collect();
+    publish(&one, "w", &chain(&nodes)).await;
+    let mut senders = Vec::new();
+    for _ in 0..4 {
+        let run = start(&one, "w", json!({})).await;
+        for engine in [&one, &two] {
+            let engine = engine.clone();
+            senders.push(tokio::spawn(async move {
+                let mut accepted = 0;
+                loop {
+                    match engine.deliver(go(run, None)).await {
+                        Ok(Reply::Accepted) => accepted += 1,
+                        Ok(Reply::Ignored(_)) => {}
+                        Ok(Reply::Refused { .. }) => return (run, accepted),
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }));
+        }
+    }
+    let mut accepted = BTreeMap::<RunId, usize>::new();
+    for sender in senders {
+        let sent = tokio::time::timeout(Duration::from_secs(60), sender).await.expect("no run is stranded").unwrap();
+        *accepted.entry(sent.0).or_default() += sent.1;
+    }
+    for (run, accepted) in accepted {
+        assert_eq!(accepted, SIGNALS, "each signal that was accepted has completed one wait");
+        assert_eq!(finish(&one, run).await.status, Status::Completed);
+        for name in &names {
+            assert_eq!(count(&one, run, Kind::StepCompleted, name).await, 1);
+        }
+    }
+}
+
+/// A node dies without a word and comes back under a new id, with nobody else to help it.
+#[test]
+fn a_restarted_node_strands_nothing() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let before = tokio::runtime::Runtime::new().unwrap();
+    let (runs, old) = before.block_on(async {
+        let engine = join(&database, &street, "one").await;
+        publish(&engine, "w", &chain(&[("work", "noop", json!({"config": {"delayMs": 400}}))])).await;
+        let mut runs = Vec::new();
+        for _ in 0..20 {
+            runs.push(start(&engine, "w", json!({})).await);
+        }
+        (runs, engine.node())
+    });
+    street.0.lock().unwrap().clear();
+    // All loops end where they are; nothing is handed over.
+    drop(before);
+    let began = Instant::now();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let engine = join(&database, &street, "one").await;
+        assert_ne!(engine.node(), old, "an id is never used again");
+        for run in runs {
+            assert_eq!(finish(&engine, run).await.status, Status::Completed);
+            assert_eq!(count(&engine, run, Kind::StepCompleted, "work").await, 1);
+        }
+    });
+    assert!(began.elapsed() < 2 * LEASE + Duration::from_secs(2), "it took {:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_outage_of_two_leases_fences_nobody() {
+    let cluster = tokio::task::spawn_blocking(|| Cluster::start(Durability::Fast)).await.unwrap();
+    let (database, street) = (cluster.database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    publish(&one, "w", &chain(&[("work", "noop", json!({"config": {"delayMs": 1_500}, "retry": {"maxAttempts": 1}}))]))
+        .await;
+    let mut runs = Vec::new();
+    for engine in [&one, &two] {
+        for _ in 0..10 {
+            runs.push(start(engine, "w", json!({})).await);
+        }
+    }
+    let ids = [one.node(), two.node()];
+    tokio::task::block_in_place(|| cluster.stop());
+    tokio::time::sleep(2 * LEASE).await;
+    tokio::task::block_in_place(|| cluster.start_again());
+    for run in runs {
+        assert_eq!(finish(&one, run).await.status, Status::Completed);
+        assert_eq!(count(&one, run, Kind::StepDispatched, "work").await, 1, "the outage cost an attempt");
+    }
+    let nodes = one.world().store.nodes().await.unwrap();
+    let alive: Vec<_> = nodes.iter().filter(|node| !node.fenced).map(|node| node.id).collect();
+    assert_eq!((nodes.len(), alive), (2, ids.to_vec()));
+    for engine in [one, two] {
+        engine.stop(Duration::from_secs(5)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_stops_hands_its_runs_over_at_once() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    publish(&one, "w", &chain(&[("rest", "delay", json!({"config": {"delaySeconds": 2}}))])).await;
+    let run = start(&one, "w", json!({})).await;
+    one.stop(Duration::from_secs(5)).await.unwrap();
+    until("the other node takes it", async || owner(&two, run).await == Some(two.node())).await;
+    assert_eq!(finish(&two, run).await.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_without_room_is_taken_by_another_node() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let store = Arc::new(PostgresStore::open(&database.url(), &Default::default()).await.unwrap());
+    let world = support::world(store, Registry::standard(Sandbox::new(1)));
+    let world = World { peers: Arc::new(street.clone()), ..world };
+    let options = Options { node_lease: LEASE, max_active_runs: 1, address: Some("full".into()), ..Options::default() };
+    let full = Engine::start(world, options).await.unwrap();
+    let other = join(&database, &street, "other").await;
+    publish(&full, "w", &chain(&[("rest", "delay", json!({"config": {"delaySeconds": 20}}))])).await;
+    let (first, second) = (start(&full, "w", json!({})).await, start(&full, "w", json!({})).await);
+    assert_eq!(owner(&full, first).await, Some(full.node()));
+    until("the other node takes it", async || owner(&full, second).await == Some(other.node())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_watched_from_where_it_is_not() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    publish(&one, "w", &chain(&[("work", "noop", json!({"config": {"delayMs": 300}}))])).await;
+    // Also when the other node never says a word.
+    for is_silent in [false, true] {
+        if is_silent {
+            street.0.lock().unwrap().clear();
+        }
+        let run = start(&one, "w", json!({})).await;
+        assert_eq!(finish(&two, run).await.status, Status::Completed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_of_a_node_that_cannot_be_reached_is_left_alone() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    publish(&one, "w", &chain(&[("wait", "wait", json!({"config": {"event": "go", "timeoutSeconds": 20}}))])).await;
+    let run = start(&one, "w", json!({})).await;
+    until("the wait is open", async || count(&one, run, Kind::StepDispatched, "wait").await == 1).await;
+    street.0.lock().unwrap().clear();
+    let before = one.world().store.journal(run, 0, 100).await.unwrap();
+    assert_eq!(two.deliver(go(run, None)).await, Err(Error::Unreachable(one.node())));
+    assert_eq!(one.world().store.journal(run, 0, 100).await.unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_and_its_parent_may_live_on_different_nodes() {
+    let (database, street) = (Cluster::shared().database(), Street::default());
+    let (one, two) = (join(&database, &street, "one").await, join(&database, &street, "two").await);
+    publish(&one, "child", &waits()).await;
+    let calls = json!({
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "call", "type": "workflow", "config": {"workflow": "child"}},
+            {"id": "end", "type": "end"},
+        ],
+        "edges": [{"source": "start", "target": "call"}, {"source": "call", "target": "end"}],
+    });
+    publish(&one, "parent", &calls).await;
+    let child_of = async |parent: RunId| {
+        let mut child = None;
+        until("the child is there", async || {
+            let page = one.world().store.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
+            for run in page.runs {
+                let row = one.world().store.get_run(WORKSPACE, run.id).await.unwrap().unwrap();
+                if row.parent == Some(parent) && row.status == Status::Waiting {
+                    child = Some(run.id);
+                }
+            }
+            child.is_some()
+        })
+        .await;
+        child.unwrap()
+    };
+    // The node that the parent is not on wakes the child; its end brings the parent back.
+    let parent = start(&one, "parent", json!({})).await;
+    let child = child_of(parent).await;
+    assert_eq!(two.deliver(go(child, None)).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&one, parent).await.status, Status::Completed);
+    // And a parent that is cancelled elsewhere cancels its child.
+    let parent = start(&one, "parent", json!({})).await;
+    let child = child_of(parent).await;
+    let cancel = Delivery { input: Input::Cancel { reason: None }, ..go(parent, None) };
+    assert_eq!(two.deliver(cancel).await, Ok(Reply::Accepted));
+    assert_eq!(finish(&one, child).await.status, Status::Cancelled);
+}

@@ -1,0 +1,144 @@
+//! A connection that is lent for one call, and closed when the call does not end well.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::Object;
+use futures_util::future;
+use tokio::time::{Instant, timeout_at};
+use tokio_postgres::Row;
+
+use super::connections::Connections;
+use super::errors::Failure;
+use super::queries::{Param, Query};
+use crate::error::Result;
+
+/// It goes back to the pool only when every statement was answered and no transaction is open; otherwise
+/// (an error of the wire, no answer in time, a caller that has gone) it is closed.
+pub(super) struct Connection<'a> {
+    object: Option<Object>,
+    home: &'a Connections,
+    deadline: Instant,
+    limit: Duration,
+    unanswered: AtomicUsize,
+    in_transaction: AtomicBool,
+    is_spoilt: AtomicBool,
+}
+
+impl<'a> Connection<'a> {
+    pub(super) fn new(object: Object, home: &'a Connections, deadline: Instant, limit: Duration) -> Self {
+        Self {
+            object: Some(object),
+            home,
+            deadline,
+            limit,
+            unanswered: AtomicUsize::new(0),
+            in_transaction: AtomicBool::new(false),
+            is_spoilt: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) async fn query(&self, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+        let (client, params) = (self.client(), query.bind(params));
+        self.answered(async {
+            if self.home.local.is_some() {
+                return self.alone(client.query_typed(&query.sql, &params)).await;
+            }
+            let (values, types): (Vec<_>, Vec<_>) = params.into_iter().unzip();
+            let statement = client.prepare_typed_cached(&query.sql, &types).await?;
+            client.query(&statement, &values).await
+        })
+        .await
+    }
+
+    pub(super) async fn execute(&self, query: &Query, params: &[Param<'_>]) -> Result<u64, Failure> {
+        let (client, params) = (self.client(), query.bind(params));
+        self.answered(async {
+            if self.home.local.is_some() {
+                return self.alone(client.execute_typed(&query.sql, &params)).await;
+            }
+            let (values, types): (Vec<_>, Vec<_>) = params.into_iter().unzip();
+            let statement = client.prepare_typed_cached(&query.sql, &types).await?;
+            client.execute(&statement, &values).await
+        })
+        .await
+    }
+
+    /// Does statements that have no parameters and no rows: definitions of tables.
+    pub(super) async fn define(&self, sql: &str) -> Result<(), Failure> {
+        self.answered(self.client().batch_execute(sql)).await
+    }
+
+    /// Begins a transaction. Unless it is committed, the connection is closed, and nothing was done.
+    pub(super) async fn begin(&self, how: &str) -> Result<(), Failure> {
+        self.in_transaction.store(true, Ordering::Relaxed);
+        match &self.home.local {
+            Some(local) => self.define(&format!("{how}{local}")).await,
+            None => self.define(how).await,
+        }
+    }
+
+    pub(super) async fn commit(&self) -> Result<(), Failure> {
+        self.define("commit").await?;
+        self.in_transaction.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts a statement of a pooled connection into a transaction of its own, which begins with what we set.
+    /// The three are sent together and take one round trip.
+    async fn alone<T>(
+        &self,
+        statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, tokio_postgres::Error> {
+        if self.in_transaction.load(Ordering::Relaxed) {
+            return statement.await;
+        }
+        let (client, local) = (self.client(), self.home.local.as_deref().unwrap_or_default());
+        let begin = format!("begin{local}");
+        let (begun, result, committed) =
+            future::join3(client.batch_execute(&begin), statement, client.batch_execute("commit")).await;
+        begun?;
+        // After a statement that failed, the commit is a rollback.
+        let answer = result?;
+        committed?;
+        Ok(answer)
+    }
+
+    fn client(&self) -> &Object {
+        self.object.as_ref().expect("it is lent until it is dropped")
+    }
+
+    async fn answered<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Failure> {
+        self.home.calls.fetch_add(1, Ordering::Relaxed);
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        let Ok(result) = timeout_at(self.deadline, answer).await else {
+            self.cancel();
+            return Err(Failure::Late(self.limit));
+        };
+        self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        let result = result.map_err(Failure::from);
+        if result.as_ref().is_err_and(Failure::spoils_connection) {
+            self.is_spoilt.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Asks the server to stop what this connection waits for. What we hold locked is then free again.
+    fn cancel(&self) {
+        let (token, tls, limit) = (self.client().cancel_token(), self.home.tls.clone(), self.home.call_timeout);
+        tokio::spawn(async move {
+            if let Ok(Err(error)) = tokio::time::timeout(limit, token.cancel_query(tls)).await {
+                tracing::debug!(%error, "a late statement could not be cancelled");
+            }
+        });
+    }
+}
+
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        let is_open = *self.unanswered.get_mut() > 0 || *self.in_transaction.get_mut();
+        if let Some(object) = self.object.take().filter(|_| is_open || *self.is_spoilt.get_mut()) {
+            drop(Object::take(object));
+        }
+    }
+}

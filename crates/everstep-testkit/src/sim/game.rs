@@ -1,0 +1,190 @@
+//! One simulation, from the first start to the verdict.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everstep_core::time::Timestamp;
+use everstep_engine::Alone;
+use everstep_store::sqlite::Database;
+
+use super::client::Client;
+use super::executor::{Executor, OUTSIDE, Step};
+use super::graphs;
+use super::judge::{Judge, Judged, show};
+use super::ledger::Ledger;
+use super::post::Post;
+use super::server::{Directory, Server, world};
+use super::store::SimStore;
+use super::storm::Storm;
+use super::watch::Watch;
+use super::{Failure, Options, Report};
+
+pub(super) fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
+    let nodes = options.nodes.unwrap_or_else(|| mixed(seed)).max(1);
+    let executor = Executor::new(seed, options.has_trace);
+    let mut game = Game::new(executor.clone(), nodes);
+    let played = game.play(options.most_polls);
+    // Tasks hold the executor that holds them, and servers the directory that lists them.
+    for server in &game.servers {
+        server.crash();
+    }
+    executor.kill(OUTSIDE);
+    game.directory.lock().expect("one thread").clear();
+    let ledger = game.store.ledger();
+    played
+        .map(|judged| Report {
+            seed,
+            nodes,
+            runs: game.planned,
+            entries: judged.entries,
+            polls: executor.polls(),
+            crashes: game.storm.crashes,
+            fenced: ledger.fenced.len(),
+            faults: ledger.faults,
+            digest: judged.digest,
+        })
+        .map_err(|message| Box::new(Failure { seed, nodes, message, trace: executor.take_trace() }))
+}
+
+/// One server alone in every other seed, else two to four.
+fn mixed(seed: u64) -> usize {
+    if seed.is_multiple_of(2) { 1 } else { 2 + (seed / 2 % 3) as usize }
+}
+
+struct Game {
+    executor: Executor,
+    store: SimStore,
+    servers: Vec<Server>,
+    directory: Directory,
+    judge: Arc<Judge>,
+    storm: Storm,
+    planned: usize,
+}
+
+impl Game {
+    fn new(executor: Executor, nodes: usize) -> Self {
+        let is_shared = nodes > 1;
+        let database_skew: Arc<AtomicI64> = Arc::default();
+        let mut database = Database::in_memory().expect("SQLite opens in memory");
+        let (clock, skew) = (executor.clone(), Arc::clone(&database_skew));
+        database.set_clock(move || Timestamp::from_micros(clock.now().micros() + skew.load(Ordering::Relaxed)));
+        let (lease, fault_rate) =
+            if is_shared { executor.with_random(|random| (random.between(1, 2), random.below(3))) } else { (10, 2) };
+        let ledger = Ledger::new(nodes, is_shared, Duration::from_secs(lease), fault_rate);
+        let store = SimStore {
+            executor: executor.clone(),
+            database: Arc::new(Mutex::new(database)),
+            ledger: Arc::new(Mutex::new(ledger)),
+            machine: 0,
+        };
+        let directory = Directory::default();
+        let servers: Vec<_> = (0..nodes)
+            .map(|machine| Server::new(SimStore { machine, ..store.clone() }, Arc::clone(&directory)))
+            .collect();
+        let addresses = servers.iter().map(|server| (server.address(), server.clone()));
+        directory.lock().expect("one thread").extend(addresses);
+        let onlooker = world(&store, OUTSIDE, &Arc::default(), Arc::new(Alone));
+        let judge = Arc::new(Judge::new(store.clone(), onlooker));
+        let storm = Storm::new(store.clone(), servers.clone(), database_skew);
+        Self { executor, store, servers, directory, judge, storm, planned: 0 }
+    }
+
+    fn play(&mut self, most_polls: u64) -> Result<Judged, String> {
+        self.servers[0].boot();
+        for server in &self.servers[1..] {
+            server.boot_later(Duration::from_millis(self.executor.with_random(|random| random.between(0, 1_000))));
+        }
+        let client =
+            Client { executor: self.executor.clone(), servers: self.servers.clone(), judge: Arc::clone(&self.judge) };
+        let is_shared = self.store.ledger().is_shared;
+        let (most_workflows, most_runs) = if is_shared { (2, 4) } else { (3, 6) };
+        let workflows = self.executor.with_random(|random| random.between(1, most_workflows));
+        let child = self.executor.with_random(|random| graphs::make_child(random, is_shared));
+        for index in 0..workflows {
+            let definition = self.executor.with_random(|random| graphs::make(random, is_shared));
+            let name = format!("w{index}");
+            let definitions: Arc<[_]> = [(graphs::CHILD.to_owned(), child.clone()), (name.clone(), definition)].into();
+            let runs = self.executor.with_random(|random| random.between(1, most_runs));
+            for n in 0..runs {
+                self.planned += 1;
+                let start = client.clone().start(name.clone(), Arc::clone(&definitions), n);
+                self.executor.spawn(OUTSIDE, start);
+            }
+        }
+        self.executor.spawn(OUTSIDE, client.clone().meddle());
+        self.executor.spawn(OUTSIDE, client.act());
+        let post = Post { executor: self.executor.clone(), servers: self.servers.clone(), store: self.store.clone() };
+        self.executor.spawn(OUTSIDE, post.deliver());
+        self.drive(most_polls)?;
+        self.judge.verdict()
+    }
+
+    fn drive(&mut self, most_polls: u64) -> Result<(), String> {
+        let longest_rest = longest_rest(self.store.ledger().is_shared);
+        let mut watch = Watch::new(Arc::clone(&self.judge), self.servers.clone());
+        let mut progress = (0, self.executor.now());
+        let mut is_storm = true;
+        loop {
+            let polls = self.executor.polls();
+            if is_storm {
+                progress.1 = self.executor.now();
+                self.storm.strike();
+                if self.storm.is_over() {
+                    is_storm = false;
+                    self.storm.end();
+                }
+            }
+            if let Step::Stuck = self.executor.step() {
+                return Err(format!("nothing is ready and nothing will be\n{}", self.open_runs()));
+            }
+            if let Some(violation) = self.store.ledger().violations.first() {
+                return Err(violation.clone());
+            }
+            watch.look()?;
+            if polls.is_multiple_of(64) && self.is_over() {
+                return Ok(());
+            }
+            if !is_storm && polls.is_multiple_of(64) {
+                let entries = self.store.direct(|db| db.count_entries()).unwrap_or_default();
+                if entries != progress.0 {
+                    progress = (entries, self.executor.now());
+                }
+            }
+            if polls > most_polls || self.executor.now().since(progress.1) > longest_rest {
+                return Err(format!("it does not end\n{}", self.open_runs()));
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let (started, runs) = {
+            let ledger = self.store.ledger();
+            (ledger.started.len(), ledger.runs())
+        };
+        started == self.planned && runs.iter().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
+    }
+
+    fn open_runs(&self) -> String {
+        let (started, runs) = {
+            let ledger = self.store.ledger();
+            (ledger.started.len(), ledger.runs())
+        };
+        let mut lines = vec![format!("{started} of {} were started", self.planned)];
+        for run in runs {
+            let Ok(row) = self.judge.row(run) else { continue };
+            if row.ended_at.is_none() {
+                let owner = row.owner.map_or("nobody".to_owned(), |owner| owner.to_string());
+                let parent = row.parent.map(|parent| format!(", started by {parent}")).unwrap_or_default();
+                lines.push(format!("{run} is {}, owned by {owner}, wakes {}{parent}", row.status, row.wake_at));
+                lines.push(show(&self.judge.journal(run).unwrap_or_default()));
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+/// Longer than any delay or timeout in a made graph: a run that writes nothing for so long is stranded.
+fn longest_rest(is_shared: bool) -> Duration {
+    Duration::from_secs(if is_shared { 40 } else { 600 })
+}

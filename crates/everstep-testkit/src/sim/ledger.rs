@@ -1,0 +1,208 @@
+//! What the world outside knows of a simulation: what it was told, what it broke, and what it has seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::input::Input;
+use everstep_core::time::Timestamp;
+use tokio::sync::Notify;
+
+use super::executor::{BEGIN, Process};
+
+pub(super) struct Ledger {
+    /// Whether the servers share their database, and how long a silent one is waited for.
+    pub(super) is_shared: bool,
+    pub(super) lease: Duration,
+    /// Calls of a hundred that go wrong in each way.
+    pub(super) fault_rate: usize,
+    /// Runs by the key that they were started with.
+    pub(super) started: BTreeMap<String, RunId>,
+    /// Runs that runs have started.
+    pub(super) children: BTreeSet<RunId>,
+    pub(super) performed: BTreeSet<(RunId, StepKey, u32)>,
+    /// Attempts that handlers have failed.
+    pub(super) failed: BTreeSet<(RunId, StepKey, u32)>,
+    /// Results that handlers have given, to be delivered again.
+    pub(super) results: Vec<(RunId, Input)>,
+    /// Signals that people sent, by what they say.
+    pub(super) signals: BTreeMap<u64, Signal>,
+    /// Letters that were sent: by run and step.
+    pub(super) letters: BTreeSet<(RunId, StepKey)>,
+    /// How many letters each run was sent in all.
+    pub(super) posted: BTreeMap<RunId, usize>,
+    /// Until when there is no room on the disk.
+    pub(super) full_until: Option<Timestamp>,
+    /// Letter waits that were just opened: somebody writes at once.
+    pub(super) urgent: Vec<(RunId, StepKey, String)>,
+    pub(super) mailbox: Arc<Notify>,
+    /// Runs that have just gone on: somebody meddles with them at once.
+    pub(super) bothered: Vec<RunId>,
+    pub(super) bother: Arc<Notify>,
+    pub(super) machines: Vec<Machine>,
+    /// Every id that a process has learnt to be its own.
+    pub(super) members: BTreeMap<NodeId, Member>,
+    /// When each fenced node was fenced.
+    pub(super) fenced: BTreeMap<NodeId, Timestamp>,
+    /// Which node wrote each entry.
+    pub(super) writers: BTreeMap<(RunId, u64), NodeId>,
+    /// Until when nobody reaches the database.
+    pub(super) outage_until: Timestamp,
+    /// Says that every way to the database is open again.
+    pub(super) mended: Arc<Notify>,
+    /// When time last passed without anybody noticing.
+    pub(super) jumped_at: Timestamp,
+    /// Until when a lease may last longer than it should, because the database's clock was set back.
+    pub(super) set_back_until: Timestamp,
+    pub(super) violations: Vec<String>,
+    pub(super) faults: u32,
+    /// From then on nothing breaks any more, and every run must come to its end.
+    pub(super) is_calm: bool,
+}
+
+/// A machine with the process that runs on it, as an onlooker sees them.
+pub(super) struct Machine {
+    pub(super) process: Process,
+    pub(super) is_up: bool,
+    pub(super) is_paused: bool,
+    pub(super) is_stopping: bool,
+    pub(super) booted_at: Timestamp,
+    pub(super) resumed_at: Timestamp,
+    /// Until when it does not reach the database.
+    pub(super) cut_until: Timestamp,
+    /// When a call of its tick last failed.
+    pub(super) unsteady_at: Timestamp,
+    /// When it sent the last heartbeat that was answered.
+    pub(super) heartbeat: Option<Timestamp>,
+    pub(super) max_active_runs: usize,
+}
+
+/// A process while it is a node.
+pub(super) struct Member {
+    pub(super) machine: usize,
+    pub(super) process: Process,
+    pub(super) joined_at: Timestamp,
+    pub(super) died_at: Option<Timestamp>,
+    /// Whether it was asked to stop: then it performs nothing new.
+    pub(super) was_stopped: bool,
+}
+
+/// A signal that a person sent, perhaps more than once.
+pub(super) struct Signal {
+    pub(super) run: RunId,
+    pub(super) fate: Fate,
+}
+
+/// What the sender of a signal was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Accepted,
+    /// Nothing was written.
+    Nothing,
+    Unknown,
+}
+
+impl Ledger {
+    pub(super) fn new(machines: usize, is_shared: bool, lease: Duration, fault_rate: usize) -> Self {
+        Self {
+            is_shared,
+            lease,
+            fault_rate,
+            started: BTreeMap::new(),
+            children: BTreeSet::new(),
+            performed: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            results: Vec::new(),
+            signals: BTreeMap::new(),
+            letters: BTreeSet::new(),
+            posted: BTreeMap::new(),
+            full_until: None,
+            urgent: Vec::new(),
+            mailbox: Arc::default(),
+            bothered: Vec::new(),
+            bother: Arc::default(),
+            machines: (0..machines).map(|_| Machine::new()).collect(),
+            members: BTreeMap::new(),
+            fenced: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            outage_until: BEGIN,
+            mended: Arc::default(),
+            jumped_at: BEGIN,
+            set_back_until: BEGIN,
+            violations: Vec::new(),
+            faults: 0,
+            is_calm: false,
+        }
+    }
+
+    /// All runs that are known to be there.
+    pub(super) fn runs(&self) -> Vec<RunId> {
+        self.started.values().chain(&self.children).copied().collect()
+    }
+
+    pub(super) fn violation(&mut self, text: String) {
+        self.violations.push(text);
+    }
+
+    /// Until when a machine does not reach the database.
+    pub(super) fn cut_until(&self, machine: usize) -> Timestamp {
+        self.machines[machine].cut_until.max(self.outage_until)
+    }
+
+    /// Since when a machine has worked and reached the database; `None` while it does not.
+    pub(super) fn well_since(&self, machine: usize, now: Timestamp) -> Option<Timestamp> {
+        let cut_until = self.cut_until(machine);
+        let machine = &self.machines[machine];
+        let since = cut_until.max(machine.booted_at).max(machine.resumed_at).max(self.jumped_at);
+        (machine.is_up && !machine.is_paused && !machine.is_stopping && since <= now).then_some(since)
+    }
+
+    /// Since when a machine has been well and none of its ticks has failed.
+    pub(super) fn steady_since(&self, machine: usize, now: Timestamp) -> Option<Timestamp> {
+        self.well_since(machine, now).map(|since| since.max(self.machines[machine].unsteady_at))
+    }
+
+    /// The process on a machine is gone, and with it the nodes that it was.
+    pub(super) fn buried(&mut self, machine: usize, now: Timestamp) {
+        let dead = &mut self.machines[machine];
+        (dead.is_up, dead.is_paused, dead.is_stopping, dead.heartbeat) = (false, false, false, None);
+        let process = dead.process;
+        for member in self.members.values_mut().filter(|member| member.process == process) {
+            member.died_at.get_or_insert(now);
+        }
+    }
+
+    /// The process on a machine is asked to stop.
+    pub(super) fn stopped(&mut self, machine: usize) {
+        self.machines[machine].is_stopping = true;
+        let process = self.machines[machine].process;
+        for member in self.members.values_mut().filter(|member| member.process == process) {
+            member.was_stopped = true;
+        }
+    }
+
+    /// Since when a node is none any more; `None` while it is.
+    pub(super) fn gone_since(&self, node: NodeId) -> Option<Timestamp> {
+        let died_at = self.members.get(&node).and_then(|member| member.died_at);
+        let fenced_at = self.fenced.get(&node).copied();
+        died_at.into_iter().chain(fenced_at).min()
+    }
+}
+
+impl Machine {
+    fn new() -> Self {
+        Self {
+            process: 0,
+            is_up: false,
+            is_paused: false,
+            is_stopping: false,
+            booted_at: BEGIN,
+            resumed_at: BEGIN,
+            cut_until: BEGIN,
+            unsteady_at: BEGIN,
+            heartbeat: None,
+            max_active_runs: 0,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Letters: signals that arrive through the inbox, once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::input::Input;
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_engine::Hint;
+use everstep_store::{Gate, InboxId, Item, Message, NewRun, Outcome, Projection};
+use futures_util::future::{self, Either};
+use serde_json::json;
+
+use super::executor::Executor;
+use super::server::Server;
+use super::store::SimStore;
+
+pub(super) struct Post {
+    pub(super) executor: Executor,
+    pub(super) servers: Vec<Server>,
+    pub(super) store: SimStore,
+}
+
+impl Post {
+    pub(super) async fn deliver(self) {
+        let (mailbox, is_shared) = {
+            let ledger = self.store.ledger();
+            (Arc::clone(&ledger.mailbox), ledger.is_shared)
+        };
+        let slowest = if is_shared { 4_000 } else { 20_000 };
+        loop {
+            let millis = self.executor.with_random(|random| random.between(100, slowest));
+            let sleep = std::pin::pin!(self.executor.sleep(Duration::from_millis(millis)));
+            let urgent = std::pin::pin!(mailbox.notified());
+            let letters = match future::select(sleep, urgent).await {
+                Either::Left(_) => self.open_letters(),
+                Either::Right(_) => std::mem::take(&mut self.store.ledger().urgent),
+            };
+            let mut has_posted = false;
+            for (run, step, event) in letters {
+                let is_new = !self.store.ledger().letters.contains(&(run, step.clone()));
+                if is_new && self.post(run, &event) {
+                    let mut ledger = self.store.ledger();
+                    ledger.letters.insert((run, step));
+                    *ledger.posted.entry(run).or_default() += 1;
+                    has_posted = true;
+                }
+            }
+            // Among many servers somebody else may be told, or nobody: all of them look by themselves.
+            let somebody = self.executor.with_random(|random| random.below(self.servers.len()));
+            if has_posted && (!is_shared || self.executor.chance(50)) {
+                self.servers[somebody].accept(|engine| async move { engine.hinted(Hint::Inbox) });
+            }
+        }
+    }
+
+    fn open_letters(&self) -> Vec<(RunId, StepKey, String)> {
+        let waits = self.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, "letter", 1_000)).unwrap_or_default();
+        waits.into_iter().map(|(run, wait)| (run, wait.step, wait.event)).collect()
+    }
+
+    /// Writes the letter in the item of a run of the sender's, as a child's end would.
+    fn post(&self, to: RunId, event: &str) -> bool {
+        let now = self.executor.now();
+        let random =
+            || self.executor.with_random(|random| u128::from(random.number()) << 64 | u128::from(random.number()));
+        let sender = NodeId::new(now, random());
+        let input = Input::Signal { event: event.to_owned(), payload: Payload::from(json!({"letter": true})) };
+        let item = Item {
+            commit: CommitId::new(now, random()),
+            run: RunId::new(now, random()),
+            workspace: WorkspaceId::from_uuid(uuid::Uuid::from_u128(99)),
+            gate: Gate::Start(Box::new(NewRun {
+                workflow: "sender".into(),
+                version: 1,
+                lane: "nowhere".into(),
+                key: None,
+                input: Payload::null(),
+                parent: None,
+                tags: Payload::from(json!({})),
+                retention_days: 1,
+                is_test: false,
+                created_at: now,
+            })),
+            entries: Vec::new(),
+            projection: Some(Projection {
+                status: Status::Completed,
+                owner: None,
+                wake_at: Timestamp::NEVER,
+                output: None,
+                error: None,
+                ended_at: Some(now),
+            }),
+            waits: Vec::new(),
+            taken: Vec::new(),
+            messages: vec![Message { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }],
+        };
+        self.store.direct(|db| {
+            let outcomes = db.join(sender, Duration::from_secs(60), None).and_then(|_| db.commit(sender, &[item]));
+            db.leave(sender, now).expect("the database is in memory");
+            // A run that has ended gets no letters.
+            outcomes.is_ok_and(|outcomes| matches!(&outcomes[..], [Outcome::Applied(sent)] if sent[0].id != InboxId(0)))
+        })
+    }
+}

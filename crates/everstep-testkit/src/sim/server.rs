@@ -1,0 +1,252 @@
+//! A server: a process on a machine. It is started, it stalls, and it dies.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use everstep_engine::{Alone, Engine, NodeClock, Options, Peers, World};
+use everstep_expressions::Expressions;
+use everstep_handlers::Registry;
+use futures_util::future::{self, Either};
+use tokio::sync::oneshot;
+
+use super::executor::{Executor, OUTSIDE, Ports, Process};
+use super::handlers::Act;
+use super::ledger::{Ledger, Machine};
+use super::peers::SimPeers;
+use super::store::SimStore;
+
+/// Who listens at which address.
+pub(super) type Directory = Arc<Mutex<BTreeMap<String, Server>>>;
+
+/// How long anybody waits for a server's answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One machine and what runs on it. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Server {
+    pub(super) index: usize,
+    executor: Executor,
+    store: SimStore,
+    directory: Directory,
+    engine: Arc<Mutex<Option<Engine>>>,
+    /// Microseconds that the machine's clock is ahead.
+    skew: Arc<AtomicI64>,
+}
+
+/// The ports of a process, or of an onlooker.
+pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, peers: Arc<dyn Peers>) -> World {
+    let ports = Arc::new(Ports { executor: store.executor.clone(), process, skew: Arc::clone(skew) });
+    World {
+        store: Arc::new(store.clone()),
+        clock: Arc::new(NodeClock::new(Arc::clone(&ports) as _)),
+        spawn: Arc::clone(&ports) as _,
+        random: ports,
+        evaluate: Arc::new(Expressions::default()),
+        handlers: Arc::new(Registry::with([Arc::new(Act::new(store.clone())) as _])),
+        peers,
+    }
+}
+
+impl Server {
+    pub(super) fn new(store: SimStore, directory: Directory) -> Self {
+        let (executor, index) = (store.executor.clone(), store.machine);
+        Self { index, executor, store, directory, engine: Arc::default(), skew: Arc::default() }
+    }
+
+    pub(super) fn address(&self) -> String {
+        format!("server-{}", self.index)
+    }
+
+    pub(super) fn engine(&self) -> Option<Engine> {
+        self.engine.lock().expect("one thread").clone()
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.store.ledger.lock().expect("one thread")
+    }
+
+    /// Asks something of the machine as it stands.
+    pub(super) fn machine<T>(&self, ask: impl FnOnce(&mut Machine) -> T) -> T {
+        ask(&mut self.ledger().machines[self.index])
+    }
+
+    pub(super) fn is_calm(&self) -> bool {
+        self.ledger().is_calm
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.machine(|machine| machine.is_up && !machine.is_stopping)
+    }
+
+    /// Starts a process. Alone it takes over whatever the one before left; among others it is just another node.
+    pub(super) fn boot(&self) {
+        if self.machine(|machine| machine.is_up) {
+            return;
+        }
+        let process = self.executor.new_process();
+        // A restarted process may find its clock ahead or behind.
+        self.shift_clock();
+        let is_shared = self.ledger().is_shared;
+        let peers: Arc<dyn Peers> = if is_shared {
+            Arc::new(SimPeers { executor: self.executor.clone(), directory: Arc::clone(&self.directory) })
+        } else {
+            Arc::new(Alone)
+        };
+        let world = world(&self.store, process, &self.skew, peers);
+        let options = self.options();
+        let now = self.executor.now();
+        self.machine(|machine| {
+            (machine.process, machine.is_up, machine.booted_at) = (process, true, now);
+            machine.max_active_runs = options.max_active_runs;
+        });
+        let ahead = self.skew.load(Ordering::Relaxed) / 1_000;
+        self.executor.note(|| format!("server {} starts as process {process}, its clock {ahead} ms off", self.index));
+        if !is_shared {
+            let now = world.clock.now();
+            self.store.direct(|db| db.release_all(now)).expect("the database is in memory");
+            let mut ledger = self.ledger();
+            let all: Vec<_> = ledger.members.keys().copied().collect();
+            ledger.fenced.extend(all.into_iter().map(|node| (node, now)));
+        }
+        let server = self.clone();
+        self.executor.spawn(process, async move {
+            let engine = loop {
+                match Engine::start(world.clone(), options.clone()).await {
+                    Ok(engine) => break engine,
+                    Err(_) => server.executor.sleep(Duration::from_millis(200)).await,
+                }
+            };
+            *server.engine.lock().expect("one thread") = Some(engine);
+        });
+    }
+
+    fn options(&self) -> Options {
+        let (is_shared, lease) = {
+            let ledger = self.ledger();
+            (ledger.is_shared, ledger.lease)
+        };
+        let most = if is_shared { 12 } else { 30 };
+        let (max_active_runs, shards, max_state_bytes) = self.executor.with_random(|random| {
+            (random.between(2, most) as usize, random.between(1, 2) as usize, *random.pick(&[4_000, 1 << 28]))
+        });
+        let options = Options {
+            shards,
+            max_active_runs,
+            max_state_bytes,
+            node_lease: lease,
+            sweep_every: Duration::from_secs(3_600),
+            address: is_shared.then(|| self.address()),
+            ..Options::default()
+        };
+        if !is_shared {
+            return options;
+        }
+        Options { park_after: Duration::from_millis(self.executor.with_random(|r| r.between(500, 3_000))), ..options }
+    }
+
+    /// The machine's clock is set anew, up to half a minute off.
+    pub(super) fn shift_clock(&self) {
+        let skew = self.executor.with_random(|random| random.between(0, 60_000_000)) as i64 - 30_000_000;
+        self.skew.store(skew, Ordering::Relaxed);
+    }
+
+    /// Has the server's process do something, as it would for a request: lost if it dies. `None` when no answer came.
+    pub(super) async fn ask<T, F>(&self, request: impl FnOnce(Engine) -> F) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let engine = self.engine()?;
+        let (answer, answered) = oneshot::channel();
+        let work = request(engine);
+        self.executor.spawn(self.machine(|machine| machine.process), async move {
+            let _ = answer.send(work.await);
+        });
+        let patience = std::pin::pin!(self.executor.sleep(PATIENCE));
+        match future::select(answered, patience).await {
+            Either::Left((answer, _)) => answer.ok(),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// Stops polling the process for a while: it knows nothing of it.
+    pub(super) fn pause(&self, time: Duration) {
+        let process = self.machine(|machine| {
+            machine.is_paused = true;
+            machine.process
+        });
+        self.executor.note(|| format!("server {} is paused for {} ms", self.index, time.as_millis()));
+        self.executor.put_to_sleep(process);
+        let server = self.clone();
+        self.executor.spawn(OUTSIDE, async move {
+            server.executor.sleep(time).await;
+            if server.machine(|machine| machine.process == process && machine.is_paused) {
+                server.resume();
+            }
+        });
+    }
+
+    pub(super) fn resume(&self) {
+        let now = self.executor.now();
+        let process = self.machine(|machine| {
+            (machine.is_paused, machine.resumed_at) = (false, now);
+            machine.process
+        });
+        self.executor.note(|| format!("server {} goes on", self.index));
+        self.executor.awaken(process);
+    }
+
+    /// Stops the process in order, and starts another.
+    pub(super) fn restart(&self) {
+        let Some(engine) = self.engine.lock().expect("one thread").take() else { return };
+        self.ledger().stopped(self.index);
+        let process = self.machine(|machine| machine.process);
+        let (server, (stopped, has_stopped)) = (self.clone(), oneshot::channel());
+        self.executor.note(|| format!("server {} is stopped", self.index));
+        self.executor.spawn(process, async move {
+            // Whether it could say good-bye makes no difference.
+            let _ = engine.stop(Duration::from_secs(2)).await;
+            drop(engine);
+            let _ = stopped.send(());
+        });
+        self.executor.spawn(OUTSIDE, async move {
+            let _ = has_stopped.await;
+            if server.machine(|machine| machine.process == process && machine.is_up) {
+                server.crash();
+                server.boot();
+            }
+        });
+    }
+
+    /// Ends the process at once, wherever its tasks are.
+    pub(super) fn crash(&self) {
+        let process = self.machine(|machine| machine.process);
+        self.executor.note(|| format!("server {} dies, process {process}", self.index));
+        let now = self.executor.now();
+        self.ledger().buried(self.index, now);
+        let engine = self.engine.lock().expect("one thread").take();
+        self.executor.kill(process);
+        drop(engine);
+    }
+
+    /// Starts a process after a while, unless one runs by then.
+    pub(super) fn boot_later(&self, time: Duration) {
+        let server = self.clone();
+        self.executor.spawn(OUTSIDE, async move {
+            server.executor.sleep(time).await;
+            server.boot();
+        });
+    }
+
+    /// Spawns a task in the process, if there is one that listens.
+    pub(super) fn accept<F>(&self, request: impl FnOnce(Engine) -> F) -> bool
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Some(engine) = self.engine() else { return false };
+        self.executor.spawn(self.machine(|machine| machine.process), request(engine));
+        true
+    }
+}

@@ -1,0 +1,156 @@
+//! Disasters: what breaks, when, and for how long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use super::executor::{BEGIN, Executor};
+use super::server::Server;
+use super::store::SimStore;
+
+pub(super) struct Storm {
+    executor: Executor,
+    servers: Vec<Server>,
+    store: SimStore,
+    /// Microseconds that the database's clock is ahead of the world's.
+    database_skew: Arc<AtomicI64>,
+    /// One disaster in so many polls.
+    every: usize,
+    /// When it is over: polls alone, time among many.
+    polls: u64,
+    time: Duration,
+    pub(super) crashes: u32,
+}
+
+impl Storm {
+    pub(super) fn new(store: SimStore, servers: Vec<Server>, database_skew: Arc<AtomicI64>) -> Self {
+        let executor = store.executor.clone();
+        let is_alone = !store.ledger().is_shared;
+        let (polls, every, time) = executor.with_random(|random| {
+            let time = Duration::from_millis(random.between(2_000, 15_000));
+            let every = if is_alone { random.between(40, 800) } else { random.between(60, 600) };
+            (random.between(100, 1_500), every as usize, time)
+        });
+        Self { executor, servers, store, database_skew, every, polls, time, crashes: 0 }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        if self.store.ledger().is_shared {
+            self.executor.now().since(BEGIN) > self.time
+        } else {
+            self.executor.polls() >= self.polls
+        }
+    }
+
+    fn is_time_for(&self, one_in: usize) -> bool {
+        self.executor.with_random(|random| random.below(one_in)) == 0
+    }
+
+    /// Between two polls anything may happen.
+    pub(super) fn strike(&mut self) {
+        if self.store.ledger().is_shared {
+            if self.is_time_for(self.every) {
+                self.strike_cluster();
+            }
+            return;
+        }
+        let server = self.servers[0].clone();
+        if server.is_up() && self.is_time_for(self.every) {
+            self.crashes += 1;
+            if self.executor.chance(25) {
+                server.restart();
+            } else {
+                server.crash();
+                server.boot();
+            }
+        }
+        if self.is_time_for(700) {
+            self.jump(Duration::from_secs(self.executor.with_random(|random| random.between(1, 120))));
+        }
+    }
+
+    fn strike_cluster(&mut self) {
+        let server = self.servers[self.executor.with_random(|random| random.below(self.servers.len()))].clone();
+        let (now, time) = (self.executor.now(), self.a_while());
+        match self.executor.with_random(|random| random.below(100)) {
+            0..30 if server.is_up() => {
+                self.crashes += 1;
+                server.crash();
+                // Some are back before anybody misses them.
+                server.boot_later(if self.executor.chance(50) { Duration::ZERO } else { time });
+            }
+            30..40 if server.is_up() => {
+                self.crashes += 1;
+                server.restart();
+            }
+            40..60 if server.machine(|machine| machine.is_up && !machine.is_paused) => server.pause(time),
+            60..75 => {
+                self.executor.note(|| format!("server {} is cut off for {} ms", server.index, time.as_millis()));
+                server.machine(|machine| machine.cut_until = machine.cut_until.max(now.plus(time)));
+            }
+            75..84 => {
+                self.executor.note(|| format!("the database is down for {} ms", time.as_millis()));
+                let mut ledger = self.store.ledger();
+                ledger.outage_until = ledger.outage_until.max(now.plus(time));
+            }
+            84..90 => self.shift_database(),
+            90..94 => self.jump(time),
+            94..100 => server.shift_clock(),
+            _ => {}
+        }
+    }
+
+    /// From a blink to three leases.
+    fn a_while(&self) -> Duration {
+        let lease = self.store.ledger().lease.as_millis() as u64;
+        Duration::from_millis(self.executor.with_random(|random| random.between(lease / 10, lease * 3)))
+    }
+
+    /// The database's clock is set anew.
+    fn shift_database(&self) {
+        let skew = self.executor.with_random(|random| random.between(0, 10_000_000)) as i64 - 5_000_000;
+        self.executor.note(|| format!("the database's clock is now {} ms off", skew / 1_000));
+        let before = self.database_skew.swap(skew, Ordering::Relaxed);
+        let set_back = Duration::from_micros(u64::try_from(before - skew).unwrap_or(0));
+        let mut ledger = self.store.ledger();
+        ledger.set_back_until = ledger.set_back_until.max(self.executor.now().plus(set_back));
+    }
+
+    /// Time passes and nobody notices.
+    fn jump(&self, by: Duration) {
+        self.executor.note(|| format!("the clock jumps by {} ms", by.as_millis()));
+        self.executor.jump(by);
+        self.store.ledger().jumped_at = self.executor.now();
+    }
+
+    /// The storm is over: everything is mended, but for a last death. What is restored then gets no more pushes
+    /// from outside.
+    pub(super) fn end(&mut self) {
+        let is_shared = {
+            let now = self.executor.now();
+            let mut ledger = self.store.ledger();
+            ledger.is_calm = true;
+            ledger.outage_until = ledger.outage_until.min(now);
+            for machine in &mut ledger.machines {
+                machine.cut_until = machine.cut_until.min(now);
+            }
+            ledger.mended.notify_waiters();
+            ledger.is_shared
+        };
+        self.executor.note(|| "the storm is over".to_owned());
+        for server in &self.servers {
+            if server.machine(|machine| machine.is_paused) {
+                server.resume();
+            }
+        }
+        let server = self.servers[self.executor.with_random(|random| random.below(self.servers.len()))].clone();
+        if server.is_up() && self.executor.chance(if is_shared { 66 } else { 50 }) {
+            self.crashes += 1;
+            server.crash();
+            // One of many may stay dead.
+            if !is_shared || self.executor.chance(50) {
+                server.boot();
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Opening: what stands in the way is told with what to do about it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use everstep_store::postgres::{Options, PostgresStore};
+use everstep_store::{Error, Store};
+use everstep_testkit::contract::{fixtures::*, run};
+use everstep_testkit::postgres::Cluster;
+
+use super::{open, refused};
+
+#[test]
+fn an_unreachable_server_is_named() {
+    run(async {
+        // A port that was free a moment ago.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let error = refused(&format!("postgres://me:secret@127.0.0.1:{port}/orders")).await;
+        assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains(&format!("PostgreSQL at 127.0.0.1:{port} cannot be reached")), "{said}");
+        assert!(said.contains("Connection refused"), "{said}");
+        assert!(said.contains("is it running, and does the database URL name the right host and port?"), "{said}");
+        assert!(!said.contains("secret"), "{said}");
+    });
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_not_waited_for() {
+    run(async {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("postgres://me@{}/orders", silent.local_addr().unwrap());
+        let options = Options { call_timeout: Duration::from_millis(200), ..Options::default() };
+        let began = Instant::now();
+        let Err(error) = PostgresStore::open(&url, &options).await else { panic!("silence was opened") };
+        assert!(error.to_string().contains("gave no answer within 200ms"), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(5));
+    });
+}
+
+#[test]
+fn a_wrong_password_is_told_without_it() {
+    run(async {
+        let database = Cluster::shared().database();
+        let name = database.name();
+        database.sql(&format!(
+            "do $$ begin create role guarded login password 'right'; exception when others then end $$;
+             alter database {name} owner to guarded"
+        ));
+        let url =
+            |password: &str| format!("postgres://guarded:{password}@127.0.0.1:{}/{name}", database.cluster().port());
+        let error = refused(&url("wr0ng")).await;
+        assert!(matches!(error, Error::Unusable(_)), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains("check the password of user \"guarded\" in the database URL"), "{said}");
+        assert!(!said.contains("wr0ng"), "{said}");
+        PostgresStore::open(&url("right"), &Options::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_missing_database_is_told_with_how_to_make_it() {
+    run(async {
+        let error = refused(&Cluster::shared().url("nowhere")).await;
+        let said = error.to_string();
+        assert!(said.contains("database \"nowhere\" does not exist"), "{said}");
+        assert!(said.contains("createdb --owner \"postgres\" \"nowhere\""), "{said}");
+    });
+}
+
+#[test]
+fn a_read_only_database_is_refused() {
+    run(async {
+        let database = Cluster::shared().database();
+        database.sql(&format!("alter database {} set default_transaction_read_only = on", database.name()));
+        let error = refused(&database.url()).await;
+        assert!(matches!(error, Error::Unusable(_)), "{error:?}");
+        assert!(error.to_string().contains("is read-only"), "{error}");
+        assert!(error.to_string().contains("name the primary in the database URL"), "{error}");
+    });
+}
+
+#[test]
+fn a_missing_right_is_told_with_the_grant_that_gives_it() {
+    run(async {
+        let database = Cluster::shared().database();
+        let name = database.name();
+        let role = format!("poor_{name}");
+        database.sql(&format!("create role {role} login; revoke create on schema public from public"));
+        let url = format!("postgres://{role}@127.0.0.1:{}/{name}", database.cluster().port());
+        let error = refused(&url).await;
+        assert!(matches!(error, Error::Unusable(_)), "{error:?}");
+        let said = error.to_string();
+        let (_, grant) = said.split_once("run: ").unwrap();
+        assert_eq!(grant, format!("grant create on schema \"public\" to \"{role}\""));
+        // What it says helps.
+        database.sql(grant);
+        let store = PostgresStore::open(&url, &Options::default()).await.unwrap();
+        let node = member(&store).await;
+        owned_run(&store, node).await;
+    });
+}
+
+#[test]
+fn nodes_that_start_at_once_all_open_the_database() {
+    run(async {
+        let database = Arc::new(Cluster::shared().database());
+        let nodes: Vec<_> = (0..6)
+            .map(|_| {
+                let database = Arc::clone(&database);
+                tokio::spawn(async move {
+                    let store = open(&database).await;
+                    member(&store).await
+                })
+            })
+            .collect();
+        for node in nodes {
+            node.await.unwrap();
+        }
+        assert_eq!(open(&database).await.nodes().await.unwrap().len(), 6);
+        let history = database.sql("select version, name from refinery_schema_history order by version");
+        assert_eq!(history, ["1|initial", "2|keys_and_settings"]);
+    });
+}
+
+#[test]
+fn a_schema_of_a_later_release_is_refused() {
+    run(async {
+        let database = Cluster::shared().database();
+        drop(open(&database).await);
+        database.sql("insert into refinery_schema_history values (9999, 'future', '2030-01-01T00:00:00Z', '1')");
+        let error = refused(&database.url()).await;
+        assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
+        assert!(error.to_string().contains("V9999"), "{error}");
+    });
+}
+
+#[test]
+fn what_was_written_is_there_when_it_is_opened_again() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        let node = member(&store).await;
+        let going_on = owned_run(&store, node).await;
+        apply(&store, node, &step(going_on, 2)).await;
+        let before = load(&store, going_on).await;
+        drop(store);
+        // Another node may own it, so that nothing is released.
+        let store = open(&database).await;
+        assert!(store.is_shared());
+        assert_eq!(load(&store, going_on).await, before);
+        apply(&store, node, &step(going_on, 4)).await;
+    });
+}
