@@ -41,12 +41,12 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(address: &Address, options: &Options) -> Result<Self> {
+    pub(super) fn new(address: &Address, options: &Options, most: usize) -> Result<Self> {
         let config = configure(address.config.clone(), options);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = deadpool_postgres::Manager::from_config(config, address.tls.clone(), recycling);
         let pool = Pool::builder(manager)
-            .max_size(options.connections.max(2))
+            .max_size(most)
             .build()
             .map_err(|error| Error::Unusable(format!("no pool of connections can be made: {error}")))?;
         Ok(Self {
@@ -77,6 +77,11 @@ impl Connections {
         let deadline = Instant::now() + limit;
         let object = timeout_at(deadline, self.pool.get()).await.map_err(|_| Failure::Late(limit))??;
         Ok(Connection::new(object, self, deadline, limit))
+    }
+
+    /// Closes the connections that nobody uses just now. One has fallen silent: the others may have as well.
+    pub(super) fn close_idle(&self) {
+        self.pool.retain(|_, _| false);
     }
 
     /// Does one statement, on any connection. Returns its rows.
