@@ -64,6 +64,7 @@ fn an_outage_of_two_leases_fences_nobody_and_costs_no_attempt() {
     let _turn = alone();
     let site = hasty(Site::on(breakable()));
     let ((one, a), (two, b)) = site.start_two();
+    let three = site.start();
     flows::publish_mix(&a);
     a.publish("long", &flows::steps(24, 250));
     a.publish("dreams", &flows::sleeps(3_000));
@@ -90,11 +91,15 @@ fn an_outage_of_two_leases_fences_nobody_and_costs_no_attempt() {
         keys.push(key);
         std::thread::sleep(Duration::from_millis(100));
     }
+    // One of them comes back a little after the others, who must not take that for its end.
+    two.signal("STOP");
     breakable().start_again();
     let down = stopped.elapsed();
     let back = site.database.sql("select (extract(epoch from clock_timestamp()) * 1e6)::bigint");
     let back = Timestamp::from_micros(back[0].parse().unwrap());
     one.wait_until_ready();
+    three.wait_until_ready();
+    two.signal("CONT");
     two.wait_until_ready();
     let of_outage = "select count(*) from runs where idempotency_key like 'outage %'";
     assert_eq!(site.database.sql(of_outage), ["0"], "what was refused was not written");

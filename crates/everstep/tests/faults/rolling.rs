@@ -15,7 +15,7 @@ fn a_rolling_restart_under_load_is_hardly_felt() {
     let crowd = Crowd::new(&[&a, &b]);
     let mut stops = Vec::new();
     std::thread::scope(|scope| {
-        let _load = crowd.load(scope, flows::MIX);
+        let load = crowd.load(scope, flows::MIX);
         let mut nodes = vec![(one, a), (two, b)];
         for _ in 0..2 {
             crowd.wait_for_more(40);
@@ -30,7 +30,7 @@ fn a_rolling_restart_under_load_is_hardly_felt() {
             crowd.ask(&[&nodes[0].1, &nodes[1].1]);
         }
         crowd.wait_for_more(40);
-        drop(_load);
+        drop(load);
         wait_until_all_end(&site.database);
     });
     let (told, books) = (crowd.told(), Books::of(&site.database));

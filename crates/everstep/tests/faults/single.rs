@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::books::Books;
 use crate::crowd::Crowd;
 use crate::support::{Client, Folder, Server, wait_for};
@@ -81,5 +79,4 @@ fn a_server_killed_under_load_again_and_again_loses_nothing_that_it_answered() {
     assert!(books.attempts_from(2) > 0, "something was under way at a kill");
     assert!(ready.iter().all(|ready| *ready < Duration::from_secs(5)), "{ready:?}");
     assert!(!said.contains("ERROR"), "{said}");
-    assert_eq!(json!(told.runs.len()), json!(books.accounts.iter().filter(|run| run.row.parent.is_none()).count()));
 }
