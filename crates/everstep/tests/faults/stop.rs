@@ -43,7 +43,7 @@ fn a_node_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes() {
             crowd.start("steps", "late")
         });
         let signal = scope.spawn(|| {
-            let answer = a.post(&format!("{}/signals/go", waiting[0]), &json!({}));
+            let answer = a.post_with(&format!("{}/signals/go", waiting[0]), &[("idempotency-key", "go")], &json!({}));
             assert!([200, 503, 504].contains(&answer.status), "{} {}", answer.status, answer.body);
         });
         one.signal("CONT");
