@@ -74,9 +74,15 @@ impl Connections {
 
     /// Does one statement, on any connection. Returns its rows.
     pub(super) async fn query(&self, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        self.query_within(self.call_timeout, query, params).await
+    }
+
+    /// Does one statement for which there is less time than for others.
+    pub(super) async fn query_within(&self, limit: Duration, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let limit = limit.min(self.call_timeout);
         let mut tries = 0;
         loop {
-            match self.get().await?.query(query, params).await {
+            match self.get_for(limit).await?.query(query, params).await {
                 Err(failure) if failure.is_to_be_resent() && tries < TRIES => tries += 1,
                 result => return Ok(result?),
             }

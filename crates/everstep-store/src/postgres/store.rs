@@ -43,6 +43,8 @@ impl Default for Options {
 /// A PostgreSQL database that other nodes may use too.
 pub struct PostgresStore {
     pub(super) connections: Connections,
+    /// For heartbeats alone: they wait for nobody's reads.
+    pub(super) pulse: Connections,
 }
 
 impl PostgresStore {
@@ -53,7 +55,8 @@ impl PostgresStore {
         let connections = Connections::new(&address, options)?;
         let server = server::greet(&connections, &address).await?;
         schema::migrate(&connections, &server).await?;
-        let store = Self { connections };
+        let pulse = Connections::new(&address, &Options { connections: 2, ..options.clone() })?;
+        let store = Self { connections, pulse };
         store.make_partitions_ahead(server.clock).await?;
         Ok(store)
     }
@@ -188,6 +191,6 @@ impl Store for PostgresStore {
     }
 
     fn calls(&self) -> u64 {
-        self.connections.calls()
+        self.connections.calls() + self.pulse.calls()
     }
 }
