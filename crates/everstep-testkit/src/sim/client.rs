@@ -71,6 +71,26 @@ impl Client {
         }
     }
 
+    /// Waits for a run's end, at any server, for as long as it takes.
+    pub(super) async fn follow(self, run: RunId) {
+        self.judge.store.ledger().followed.insert(run);
+        loop {
+            let wait =
+                self.server().ask_patiently(|engine| async move { engine.wait(WorkspaceId::DEFAULT, run).await });
+            match wait.await {
+                Some(Ok(row)) => {
+                    let mut ledger = self.judge.store.ledger();
+                    ledger.followed.remove(&run);
+                    if row.ended_at.is_none() {
+                        ledger.violation(format!("{run} is said to have ended and has not"));
+                    }
+                    return;
+                }
+                Some(Err(_)) | None => self.sleep(1, 200).await,
+            }
+        }
+    }
+
     /// Does what people do to runs, all the time.
     pub(super) async fn act(self) {
         let slowest = if self.judge.store.ledger().is_shared { 2_000 } else { 5_000 };
