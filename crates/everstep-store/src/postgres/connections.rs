@@ -26,6 +26,8 @@ const PLANS: [(&str, &str); 5] = [
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
 ];
+/// Set on every connection to no effect: it tells whether anybody in between leaves such settings out.
+const DIRECT: &str = "-c everstep.is_direct=on";
 /// The driver's own, when a URL says nothing else.
 const IDLE_FOR_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
 
@@ -54,6 +56,11 @@ impl Connections {
             call_timeout: options.call_timeout,
             calls: AtomicU64::new(0),
         })
+    }
+
+    /// Whether nothing is set on a connection, because a pooler shares it with others.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.local.is_some()
     }
 
     pub(super) fn calls(&self) -> u64 {
@@ -134,7 +141,7 @@ fn configure(mut config: Config, options: &Options) -> Config {
     if !options.pooled {
         let ours = settings(options).into_iter().map(|(name, value)| format!("-c {name}={value}"));
         let theirs = config.get_options().map(str::to_owned);
-        config.options(ours.chain(theirs).collect::<Vec<_>>().join(" "));
+        config.options(ours.chain([DIRECT.to_owned()]).chain(theirs).collect::<Vec<_>>().join(" "));
     }
     config
 }
