@@ -5,7 +5,7 @@ CARGO ?= cargo
 WORKSPACE := --workspace --locked
 SEEDS ?= 20000
 
-.PHONY: help run test test-long check fmt lint unit planted sim bench trace deny tools
+.PHONY: help run test test-long check fmt lint unit planted sim bench trace deny tools databases
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,7 +13,7 @@ help: ## Show this list.
 run: ## Build the server and start it on http://127.0.0.1:7373, with its data in ./data.
 	$(CARGO) run --release --locked -p everstep -- serve
 
-test: tools lint unit planted trace ## Everything that continuous integration runs.
+test: tools databases lint unit planted trace ## Everything that continuous integration runs.
 
 test-long: test sim deny ## `test`, then the long simulation and the licence check.
 
@@ -55,3 +55,14 @@ tools:
 	@command -v cc >/dev/null || { echo "a C compiler is missing: install gcc or clang (SQLite and QuickJS are C)" >&2; exit 1; }
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
+
+# The tests start servers of their own, as a user who is not root, from these binaries. No service need be running.
+databases:
+	@newest=$$(ls /usr/lib/postgresql 2>/dev/null | sort -n | tail -1); \
+	if [ "$${newest:-0}" -ge 15 ] && PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing PostgreSQL and PgBouncer, which the tests start by themselves"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql pgbouncer; \
+	else \
+		echo "the tests need PostgreSQL 15 or later and PgBouncer: apt-get install postgresql pgbouncer" >&2; exit 1; \
+	fi
