@@ -10,7 +10,7 @@ SEEDS ?= 20000
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Build the server and start it on http://127.0.0.1:7373, with its data in ./data.
+run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
 	$(CARGO) run --release --locked -p everstep -- serve
 
 test: tools databases lint unit planted trace ## Everything that continuous integration runs.
@@ -41,7 +41,7 @@ deny: ## Check the licences and sources of all dependencies.
 lint: check
 
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
-unit:
+unit: databases
 	$(CARGO) test $(WORKSPACE)
 	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children
 
@@ -56,13 +56,6 @@ tools:
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
 
-# The tests start servers of their own, as a user who is not root, from these binaries. No service need be running.
+# PostgreSQL and PgBouncer, which the tests start for themselves. Installs them as root, else says what to install.
 databases:
-	@newest=$$(ls /usr/lib/postgresql 2>/dev/null | sort -n | tail -1); \
-	if [ "$${newest:-0}" -ge 15 ] && PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "installing PostgreSQL and PgBouncer, which the tests start by themselves"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql pgbouncer; \
-	else \
-		echo "the tests need PostgreSQL 15 or later and PgBouncer: apt-get install postgresql pgbouncer" >&2; exit 1; \
-	fi
+	@scripts/databases.sh

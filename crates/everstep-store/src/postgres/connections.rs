@@ -41,12 +41,12 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(address: &Address, options: &Options) -> Result<Self> {
+    pub(super) fn new(address: &Address, options: &Options, most: usize) -> Result<Self> {
         let config = configure(address.config.clone(), options);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = deadpool_postgres::Manager::from_config(config, address.tls.clone(), recycling);
         let pool = Pool::builder(manager)
-            .max_size(options.connections.max(2))
+            .max_size(most)
             .build()
             .map_err(|error| Error::Unusable(format!("no pool of connections can be made: {error}")))?;
         Ok(Self {
@@ -79,17 +79,16 @@ impl Connections {
         Ok(Connection::new(object, self, deadline, limit))
     }
 
-    /// Does one statement, on any connection. Returns its rows.
-    pub(super) async fn query(&self, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        self.query_within(self.call_timeout, query, params).await
+    /// Closes the connections that nobody uses just now. One has fallen silent: the others may have as well.
+    pub(super) fn close_idle(&self) {
+        self.pool.retain(|_, _| false);
     }
 
-    /// Does one statement for which there is less time than for others.
-    pub(super) async fn query_within(&self, limit: Duration, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        let limit = limit.min(self.call_timeout);
+    /// Does one statement, on any connection. Returns its rows.
+    pub(super) async fn query(&self, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>> {
         let mut tries = 0;
         loop {
-            match self.get_for(limit).await?.query(query, params).await {
+            match self.get().await?.query(query, params).await {
                 Err(failure) if failure.is_to_be_resent() && tries < TRIES => tries += 1,
                 result => return Ok(result?),
             }

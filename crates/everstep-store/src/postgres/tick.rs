@@ -17,18 +17,13 @@ use crate::item::InboxId;
 use crate::numbers;
 use crate::rows::{Arrival, NodeRow, Tick, Wants};
 
-/// A busy server answers a heartbeat within this.
-const SHORTEST: Duration = Duration::from_millis(500);
-
 impl PostgresStore {
     pub(super) async fn tick_node(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
         let (lanes, rooms): (Vec<_>, Vec<_>) =
             wants.lanes.iter().map(|(lane, room)| (lane.as_str(), numbers::limit(*room))).unzip();
-        // A connection that is dead without a word must not cost the lease: there is time for another.
-        let rows = self
-            .pulse
-            .query_within(
-                (lease / 2).max(SHORTEST),
+        let row = self
+            .heartbeat
+            .query_one(
                 query!("tick"),
                 params! {
                     "lease": nodes::micros(lease),
@@ -42,7 +37,6 @@ impl PostgresStore {
                 },
             )
             .await?;
-        let row = rows.into_iter().next().expect("the statement always returns a row");
         if !get::<bool>(&row, 1)? {
             return Err(Error::Fenced(node));
         }

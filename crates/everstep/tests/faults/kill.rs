@@ -57,3 +57,33 @@ fn the_runs_of_a_killed_node_go_on_elsewhere_within_two_leases() {
     assert_eq!((books.attempts_from(2), books.attempts_from(3)), (2 * EACH, 0));
     drop(two);
 }
+
+#[test]
+fn a_node_that_is_killed_and_started_again_finds_its_runs() {
+    let _turn = alone();
+    let site = site();
+    let node = site.start();
+    let client = node.client();
+    client.publish("steps", &flows::steps(2, 1_000));
+    client.publish("waits", &flows::waits());
+    let crowd = Crowd::new(&[&client]);
+    let waiting = crowd.start_all("waits", 10);
+    crowd.start_all("steps", 20);
+    let dead = node.node();
+    node.kill();
+    let killed = Instant::now();
+    let node = site.start();
+    crowd.ask(&[&node.client()]);
+    // Nobody owns what is parked: it need not wait for anybody's lease.
+    crowd.signal_all(&waiting);
+    let signalled = killed.elapsed();
+    let left = format!("select count(*) from runs where owner = '{dead}'");
+    wait_for("its runs to be taken up", || (site.database.sql(&left) == ["0"]).then_some(()));
+    let adopted = killed.elapsed();
+    println!("kill -9 of the only node: parked runs signalled after {signalled:?}, its own taken up after {adopted:?}");
+    assert!(adopted < 2 * LEASE, "its runs were taken up after {adopted:?}");
+    wait_until_all_end(&site.database);
+    let books = Books::of(&site.database);
+    books.check(crowd.told().runs.values());
+    assert_eq!((books.attempts_from(2), books.attempts_from(3)), (20, 0));
+}

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 /// What the server says when it has done all that it was asked; one byte follows.
 const READY: &[u8] = b"Z\0\0\0\x05";
@@ -33,6 +33,7 @@ struct Shared {
     half: AtomicUsize,
     blind: AtomicUsize,
     unanswered: AtomicUsize,
+    links: Mutex<Vec<Weak<Link>>>,
     is_over: AtomicBool,
 }
 
@@ -44,6 +45,8 @@ struct Link {
     is_mute: AtomicBool,
     /// Whether the server has said that it waits for statements. What it says before is not told apart.
     is_ready: AtomicBool,
+    /// Whether nothing is passed on any more, and nobody is told.
+    is_silent: AtomicBool,
 }
 
 impl Proxy {
@@ -57,6 +60,7 @@ impl Proxy {
             half: AtomicUsize::new(0),
             blind: AtomicUsize::new(0),
             unanswered: AtomicUsize::new(0),
+            links: Mutex::default(),
             is_over: AtomicBool::new(false),
         });
         let listening = Arc::clone(&shared);
@@ -71,6 +75,14 @@ impl Proxy {
     /// From now on one request of so many is cut; 0 cuts none.
     pub(crate) fn cut(&self, one_of: usize) {
         self.shared.one_of.store(one_of, Ordering::SeqCst);
+    }
+
+    /// The connections that are there stay open, and nothing comes through any more. Returns how many there are.
+    /// So it looks when something in between has forgotten them.
+    pub(crate) fn silence(&self) -> usize {
+        let mut links = self.shared.links.lock().unwrap();
+        let silenced = links.drain(..).filter_map(|link| link.upgrade());
+        silenced.map(|link| link.is_silent.store(true, Ordering::SeqCst)).count()
     }
 
     pub(crate) fn cuts(&self) -> Cuts {
@@ -98,8 +110,14 @@ impl Shared {
             let (Ok(client), Ok(server)) = (client, TcpStream::connect(self.server)) else { continue };
             client.set_nodelay(true).unwrap();
             server.set_nodelay(true).unwrap();
-            let link =
-                Arc::new(Link { client, server, is_mute: AtomicBool::new(false), is_ready: AtomicBool::new(false) });
+            let link = Arc::new(Link {
+                client,
+                server,
+                is_mute: AtomicBool::new(false),
+                is_ready: AtomicBool::new(false),
+                is_silent: AtomicBool::new(false),
+            });
+            self.links.lock().unwrap().push(Arc::downgrade(&link));
             let (shared, requests, answers) = (Arc::clone(&self), Arc::clone(&link), link);
             std::thread::spawn(move || {
                 let _ = requests.pass_requests(&shared);
@@ -135,6 +153,9 @@ impl Link {
             if length == 0 {
                 return Ok(());
             }
+            if self.is_silent.load(Ordering::SeqCst) {
+                continue;
+            }
             let request = &buffer[..length];
             if !shared.is_cut() {
                 (&self.server).write_all(request)?;
@@ -164,6 +185,9 @@ impl Link {
             let length = (&self.server).read(&mut buffer)?;
             if length == 0 {
                 return Ok(());
+            }
+            if self.is_silent.load(Ordering::SeqCst) {
+                continue;
             }
             let answer = &buffer[..length];
             let is_last = answer[..length - 1].ends_with(READY);
