@@ -26,6 +26,7 @@ fmt: tools ## Format all code.
 
 bench: ## Measure this machine, and check the figures against the budgets.
 	$(CARGO) run --release --locked -p everstep -- bench --check bench/budgets.toml
+	$(CARGO) run --release --locked -p everstep -- bench --store postgres --check bench/budgets.toml
 
 sim: ## Simulate SEEDS=20000 runs of the engine with crashes, duplicates and outages.
 	$(CARGO) run --release --locked -p everstep -- sim --seeds $(SEEDS)

@@ -99,6 +99,10 @@ fn unreachable(failure: &Failure, address: &Address) -> Error {
             let database = config.get_dbname().unwrap_or_default();
             unusable(format!("as an administrator, run: grant connect on database \"{database}\" to \"{user}\""))
         }
+        // A setting that every server of our age has: this one is older still.
+        code if *code == SqlState::UNDEFINED_OBJECT && said.contains("configuration parameter") => {
+            unusable(format!("it is too old; upgrade it to {OLDEST} or later"))
+        }
         code if *code == SqlState::PROTOCOL_VIOLATION && said.contains("startup parameter") => {
             unusable(POOLER.to_owned())
         }

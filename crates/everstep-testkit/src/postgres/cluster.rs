@@ -57,8 +57,14 @@ impl Cluster {
 
     /// Starts a server for one test.
     pub fn start(durability: Durability) -> Self {
+        Self::start_in(&std::env::temp_dir(), durability)
+    }
+
+    /// Starts a server that keeps its files in a folder of its own in another: their disk is what it writes to.
+    pub fn start_in(place: &Path, durability: Durability) -> Self {
         let binaries = Binaries::find();
-        let folder = tempfile::Builder::new().prefix("everstep-pg-").tempdir().unwrap().keep();
+        let place = place.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+        let folder = tempfile::Builder::new().prefix("everstep-pg-").tempdir_in(place).unwrap().keep();
         let guard = Guard::watch(&folder);
         binaries.own(&folder);
         let data = folder.join("data");

@@ -71,6 +71,26 @@ impl Client {
         }
     }
 
+    /// Waits for a run's end, at any server, for as long as it takes.
+    pub(super) async fn follow(self, run: RunId) {
+        self.judge.store.ledger().followed.insert(run);
+        loop {
+            let wait =
+                self.server().ask_patiently(|engine| async move { engine.wait(WorkspaceId::DEFAULT, run).await });
+            match wait.await {
+                Some(Ok(row)) => {
+                    let mut ledger = self.judge.store.ledger();
+                    ledger.followed.remove(&run);
+                    if row.ended_at.is_none() {
+                        ledger.violation(format!("{run} is said to have ended and has not"));
+                    }
+                    return;
+                }
+                Some(Err(_)) | None => self.sleep(1, 200).await,
+            }
+        }
+    }
+
     /// Does what people do to runs, all the time.
     pub(super) async fn act(self) {
         let slowest = if self.judge.store.ledger().is_shared { 2_000 } else { 5_000 };
@@ -165,7 +185,15 @@ impl Client {
         let client = self.clone();
         self.executor.spawn(OUTSIDE, async move {
             let is_retry = input == Input::Retry;
+            let is_cancel = matches!(input, Input::Cancel { .. });
             client.deliver(run, input, None).await;
+            if is_cancel && client.executor.chance(50) {
+                // A result that comes after the end.
+                let late = client.judge.store.ledger().results.iter().rfind(|(of, _)| *of == run).cloned();
+                if let Some((_, result)) = late {
+                    client.deliver(run, result, None).await;
+                }
+            }
             if is_retry {
                 // A letter to the failed run was lost; its wait, opened again, gets another.
                 client.judge.store.ledger().letters.retain(|(of, _)| *of != run);

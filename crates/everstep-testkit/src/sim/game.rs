@@ -113,14 +113,14 @@ impl Game {
             }
         }
         self.executor.spawn(OUTSIDE, client.clone().meddle());
-        self.executor.spawn(OUTSIDE, client.act());
+        self.executor.spawn(OUTSIDE, client.clone().act());
         let post = Post { executor: self.executor.clone(), servers: self.servers.clone(), store: self.store.clone() };
         self.executor.spawn(OUTSIDE, post.deliver());
-        self.drive(most_polls)?;
+        self.drive(&client, most_polls)?;
         self.judge.verdict()
     }
 
-    fn drive(&mut self, most_polls: u64) -> Result<(), String> {
+    fn drive(&mut self, client: &Client, most_polls: u64) -> Result<(), String> {
         let longest_rest = longest_rest(self.store.ledger().is_shared);
         let mut watch = Watch::new(Arc::clone(&self.judge), self.servers.clone());
         let mut progress = (0, self.executor.now());
@@ -133,6 +133,10 @@ impl Game {
                 if self.storm.is_over() {
                     is_storm = false;
                     self.storm.end();
+                    let runs = self.store.ledger().runs();
+                    for run in runs {
+                        self.executor.spawn(OUTSIDE, client.clone().follow(run));
+                    }
                 }
             }
             if let Step::Stuck = self.executor.step() {
@@ -158,11 +162,13 @@ impl Game {
     }
 
     fn is_over(&self) -> bool {
-        let (started, runs) = {
+        let (started, followed, runs) = {
             let ledger = self.store.ledger();
-            (ledger.started.len(), ledger.runs())
+            (ledger.started.len(), ledger.followed.len(), ledger.runs())
         };
-        started == self.planned && runs.iter().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
+        started == self.planned
+            && followed == 0
+            && runs.iter().all(|run| self.judge.row(*run).is_ok_and(|row| row.ended_at.is_some()))
     }
 
     fn open_runs(&self) -> String {
@@ -170,7 +176,8 @@ impl Game {
             let ledger = self.store.ledger();
             (ledger.started.len(), ledger.runs())
         };
-        let mut lines = vec![format!("{started} of {} were started", self.planned)];
+        let followed = self.store.ledger().followed.clone();
+        let mut lines = vec![format!("{started} of {} were started, {followed:?} are waited for", self.planned)];
         for run in runs {
             let Ok(row) = self.judge.row(run) else { continue };
             if row.ended_at.is_none() {

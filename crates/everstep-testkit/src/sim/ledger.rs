@@ -21,6 +21,8 @@ pub(super) struct Ledger {
     pub(super) started: BTreeMap<String, RunId>,
     /// Runs that runs have started.
     pub(super) children: BTreeSet<RunId>,
+    /// Runs that somebody waits for at some server.
+    pub(super) followed: BTreeSet<RunId>,
     pub(super) performed: BTreeSet<(RunId, StepKey, u32)>,
     /// Attempts that handlers have failed.
     pub(super) failed: BTreeSet<(RunId, StepKey, u32)>,
@@ -111,6 +113,7 @@ impl Ledger {
             fault_rate,
             started: BTreeMap::new(),
             children: BTreeSet::new(),
+            followed: BTreeSet::new(),
             performed: BTreeSet::new(),
             failed: BTreeSet::new(),
             results: Vec::new(),

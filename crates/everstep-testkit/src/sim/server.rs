@@ -158,17 +158,27 @@ impl Server {
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
+        let answer = std::pin::pin!(self.ask_patiently(request));
+        let patience = std::pin::pin!(self.executor.sleep(PATIENCE));
+        match future::select(answer, patience).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => None,
+        }
+    }
+
+    /// As [`Server::ask`], for as long as the process lives.
+    pub(super) async fn ask_patiently<T, F>(&self, request: impl FnOnce(Engine) -> F) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
         let engine = self.engine()?;
         let (answer, answered) = oneshot::channel();
         let work = request(engine);
         self.executor.spawn(self.machine(|machine| machine.process), async move {
             let _ = answer.send(work.await);
         });
-        let patience = std::pin::pin!(self.executor.sleep(PATIENCE));
-        match future::select(answered, patience).await {
-            Either::Left((answer, _)) => answer.ok(),
-            Either::Right(_) => None,
-        }
+        answered.await.ok()
     }
 
     /// Stops polling the process for a while: it knows nothing of it.
