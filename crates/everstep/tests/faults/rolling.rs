@@ -37,7 +37,7 @@ fn a_rolling_restart_under_load_is_hardly_felt() {
     let pause = books.longest_pause(&["steps", "fans", "naps"]);
     println!(
         "rolling restart: stops took {stops:?}; {} runs, {} requests refused, the longest answer took {:?}, \
-         the longest pause of a run {pause:?}, {} steps done again",
+         the longest pause of a run {pause:?}, {} steps dispatched again",
         told.runs.len(),
         told.refused,
         told.longest,
