@@ -5,15 +5,15 @@ CARGO ?= cargo
 WORKSPACE := --workspace --locked
 SEEDS ?= 20000
 
-.PHONY: help run test test-long check fmt lint unit planted sim bench trace deny tools
+.PHONY: help run test test-long check fmt lint unit planted sim bench trace deny tools databases
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Build the server and start it on http://127.0.0.1:7373, with its data in ./data.
+run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
 	$(CARGO) run --release --locked -p everstep -- serve
 
-test: tools lint unit planted trace ## Everything that continuous integration runs.
+test: tools databases lint unit planted trace ## Everything that continuous integration runs.
 
 test-long: test sim deny ## `test`, then the long simulation and the licence check.
 
@@ -26,6 +26,7 @@ fmt: tools ## Format all code.
 
 bench: ## Measure this machine, and check the figures against the budgets.
 	$(CARGO) run --release --locked -p everstep -- bench --check bench/budgets.toml
+	$(CARGO) run --release --locked -p everstep -- bench --store postgres --check bench/budgets.toml
 
 sim: ## Simulate SEEDS=20000 runs of the engine with crashes, duplicates and outages.
 	$(CARGO) run --release --locked -p everstep -- sim --seeds $(SEEDS)
@@ -40,7 +41,7 @@ deny: ## Check the licences and sources of all dependencies.
 lint: check
 
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
-unit:
+unit: databases
 	$(CARGO) test $(WORKSPACE)
 	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children
 
@@ -54,3 +55,7 @@ tools:
 	@command -v cc >/dev/null || { echo "a C compiler is missing: install gcc or clang (SQLite and QuickJS are C)" >&2; exit 1; }
 	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
+
+# PostgreSQL and PgBouncer, which the tests start for themselves. Installs them as root, else says what to install.
+databases:
+	@scripts/databases.sh

@@ -108,7 +108,7 @@ impl Config {
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
         };
-        let database = Database::new(&typed.database, &file.database)?;
+        let mut database = Database::new(&typed.database, &file.database)?;
         if matches!(&cli.command, Command::Load(args) if args.data.is_none() && !database.is_shared()) {
             return Err(invalid("name a data folder with --data, or a database with --database-url"));
         }
@@ -120,6 +120,9 @@ impl Config {
                 return Err(invalid(format!("node-lease must be at least {} ms", LEAST_LEASE.as_millis())));
             }
             engine.options.node_lease = lease;
+        }
+        if let Database::Postgres { options, .. } = &mut database {
+            options.heartbeat_timeout = engine.options.node_lease / 2;
         }
         Ok(Self { log, server, database, cluster, engine })
     }

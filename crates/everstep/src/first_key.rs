@@ -12,6 +12,8 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::Store;
 
+const DRAFT: &str = "admin.key.";
+
 /// Where whoever starts the server finds a key.
 #[derive(Debug)]
 pub(crate) enum FirstKey {
@@ -29,13 +31,21 @@ pub(crate) async fn ensure(store: &dyn Store, data: &Path, now: Timestamp) -> an
     if is_known(store, &path).await? {
         return Ok(FirstKey::Kept(path));
     }
+    // A start that was cut off may have left its draft behind, and the key counts all the same.
+    for draft in drafts(data) {
+        if is_known(store, &draft).await? {
+            fs::rename(&draft, &path).with_context(|| format!("writing the first key to {}", path.display()))?;
+            return Ok(FirstKey::Kept(path));
+        }
+    }
     let secret = Secret::generate();
     // The file is there before the key counts: a crash in between loses nothing.
-    let draft = data.join(format!("admin.key.{}.new", std::process::id()));
+    let draft = data.join(format!("{DRAFT}{}.new", uuid::Uuid::new_v4().simple()));
     write(data, &draft, &secret).with_context(|| format!("writing the first key to {}", draft.display()))?;
     let row = secret.row(WorkspaceId::DEFAULT, "first admin", &[Permission::Admin], now);
     let added = store.add_first_key(&row).await;
-    if !matches!(added, Ok(true)) {
+    // After an error the key may be there: the next start looks.
+    if matches!(added, Ok(false)) {
         let _ = fs::remove_file(&draft);
     }
     if added.context("making the first key")? {
@@ -44,6 +54,17 @@ pub(crate) async fn ensure(store: &dyn Store, data: &Path, now: Timestamp) -> an
     }
     // Another node of this machine may have been quicker.
     Ok(if is_known(store, &path).await? { FirstKey::Kept(path) } else { FirstKey::Unknown })
+}
+
+/// Drafts that earlier starts have left.
+fn drafts(data: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_draft = |path: &PathBuf| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(DRAFT) && name.ends_with(".new"))
+    };
+    entries.filter(is_draft).collect()
 }
 
 /// Whether a file holds a key that the database knows.

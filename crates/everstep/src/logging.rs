@@ -9,9 +9,13 @@ use crate::exit::invalid;
 use crate::settings::LogFormat;
 
 pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
-    // Migrations are told at debug level only, unless somebody asks for them.
-    let filter =
-        if log.filter.contains("refinery") { log.filter.clone() } else { format!("refinery_core=warn,{}", log.filter) };
+    // Migrations, and statements with their values, are not told unless somebody asks for them by name.
+    let mut filter = log.filter.clone();
+    for (name, level) in [("refinery", "refinery_core=warn"), ("tokio_postgres", "tokio_postgres=info")] {
+        if !log.filter.contains(name) {
+            filter = format!("{level},{filter}");
+        }
+    }
     let filter = EnvFilter::try_new(&filter)
         .map_err(|error| invalid(format!("{:?} is no log filter: {error}; write info or debug", log.filter)))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);

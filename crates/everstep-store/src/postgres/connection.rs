@@ -113,6 +113,7 @@ impl<'a> Connection<'a> {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
         let Ok(result) = timeout_at(self.deadline, answer).await else {
             self.cancel();
+            self.home.close_idle();
             return Err(Failure::Late(self.limit));
         };
         self.unanswered.fetch_sub(1, Ordering::Relaxed);

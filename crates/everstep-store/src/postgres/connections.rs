@@ -26,6 +26,8 @@ const PLANS: [(&str, &str); 5] = [
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
 ];
+/// Set on every connection to no effect: it tells whether anybody in between leaves such settings out.
+const DIRECT: &str = "-c everstep.is_direct=on";
 /// The driver's own, when a URL says nothing else.
 const IDLE_FOR_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
 
@@ -39,12 +41,12 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(address: &Address, options: &Options) -> Result<Self> {
+    pub(super) fn new(address: &Address, options: &Options, most: usize) -> Result<Self> {
         let config = configure(address.config.clone(), options);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = deadpool_postgres::Manager::from_config(config, address.tls.clone(), recycling);
         let pool = Pool::builder(manager)
-            .max_size(options.connections.max(2))
+            .max_size(most)
             .build()
             .map_err(|error| Error::Unusable(format!("no pool of connections can be made: {error}")))?;
         Ok(Self {
@@ -54,6 +56,11 @@ impl Connections {
             call_timeout: options.call_timeout,
             calls: AtomicU64::new(0),
         })
+    }
+
+    /// Whether nothing is set on a connection, because a pooler shares it with others.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.local.is_some()
     }
 
     pub(super) fn calls(&self) -> u64 {
@@ -70,6 +77,11 @@ impl Connections {
         let deadline = Instant::now() + limit;
         let object = timeout_at(deadline, self.pool.get()).await.map_err(|_| Failure::Late(limit))??;
         Ok(Connection::new(object, self, deadline, limit))
+    }
+
+    /// Closes the connections that nobody uses just now. One has fallen silent: the others may have as well.
+    pub(super) fn close_idle(&self) {
+        self.pool.retain(|_, _| false);
     }
 
     /// Does one statement, on any connection. Returns its rows.
@@ -128,7 +140,7 @@ fn configure(mut config: Config, options: &Options) -> Config {
     if !options.pooled {
         let ours = settings(options).into_iter().map(|(name, value)| format!("-c {name}={value}"));
         let theirs = config.get_options().map(str::to_owned);
-        config.options(ours.chain(theirs).collect::<Vec<_>>().join(" "));
+        config.options(ours.chain([DIRECT.to_owned()]).chain(theirs).collect::<Vec<_>>().join(" "));
     }
     config
 }

@@ -26,8 +26,7 @@ impl PostgresStore {
     }
 
     pub(super) async fn fence_node(&self, node: NodeId, seen: Timestamp) -> Result<bool> {
-        Ok(self.connections.execute(query!("fence"), params! { "node": node.uuid(), "seen": seen.micros() }).await?
-            == 1)
+        Ok(self.heartbeat.execute(query!("fence"), params! { "node": node.uuid(), "seen": seen.micros() }).await? == 1)
     }
 
     /// Fences the node first. Its runs are given back by a statement that sees all that it wrote until then;

@@ -191,6 +191,11 @@ impl PostgresStore {
         connection.define(LOCK_TIMEOUT).await?;
         let known = partitions(&connection).await?;
         if known.iter().any(|known| known.week == week && !known.is_attached && known.is_doomed) {
+            // Whoever was writing to it when it was detached is waited for, and then looked for once more.
+            connection.define(&format!("lock table {} in access exclusive mode", week.table())).await?;
+            if self.is_in_use(week).await? {
+                return Ok(());
+            }
             connection.define(&format!("drop table {}", week.table())).await?;
         }
         Ok(connection.commit().await?)

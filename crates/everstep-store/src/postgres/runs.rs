@@ -23,7 +23,7 @@ const READ: &str = "begin isolation level repeatable read read only";
 impl PostgresStore {
     pub(super) async fn claim(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
         let row = self
-            .connections
+            .heartbeat
             .query_one(
                 query!("claim_runs"),
                 params! {
@@ -42,7 +42,7 @@ impl PostgresStore {
     }
 
     pub(super) async fn read_owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
-        let runs = self.connections.query(query!("owned_runs"), params! { "node": node.uuid() }).await?;
+        let runs = self.heartbeat.query(query!("owned_runs"), params! { "node": node.uuid() }).await?;
         runs.iter().map(|row| rows::get(row, 0).map(RunId::from_uuid)).collect()
     }
 
@@ -56,7 +56,7 @@ impl PostgresStore {
     }
 
     pub(super) async fn read_inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
-        self.connections
+        self.heartbeat
             .query(
                 query!("inbox"),
                 params! {

@@ -26,7 +26,7 @@ pub async fn drop_database(url: &str, name: &str) -> Result<()> {
 
 async fn define(url: &str, sql: &str) -> Result<()> {
     let options = Options { call_timeout: PATIENCE, ..Options::default() };
-    let connections = Connections::new(&Address::parse(url)?, &options)?;
+    let connections = Connections::new(&Address::parse(url)?, &options, 1)?;
     Ok(connections.get().await?.define(sql).await?)
 }
 

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 
 /// The oldest major version that has all we use.
 const OLDEST: i32 = 14;
+const POOLER: &str = "a pooler stands in between: set EVERSTEP_DATABASE_POOLED=true";
 
 /// What a server said about itself.
 pub(super) struct Server {
@@ -30,6 +31,12 @@ pub(super) async fn greet(connections: &Connections, address: &Address) -> Resul
         return Err(Error::Unusable(format!(
             "PostgreSQL at {} is read-only: it is a standby, or default_transaction_read_only is on; \
              name the primary in the database URL (several hosts: add target_session_attrs=read-write)",
+            address.name()
+        )));
+    }
+    if !connections.is_pooled() && !rows::get(row, 6)? {
+        return Err(Error::Unusable(format!(
+            "what is set on a connection to {} does not reach PostgreSQL; {POOLER}",
             address.name()
         )));
     }
@@ -92,8 +99,16 @@ fn unreachable(failure: &Failure, address: &Address) -> Error {
             let database = config.get_dbname().unwrap_or_default();
             unusable(format!("as an administrator, run: grant connect on database \"{database}\" to \"{user}\""))
         }
+        // A setting that every server of our age has: this one is older still.
+        code if *code == SqlState::UNDEFINED_OBJECT && said.contains("configuration parameter") => {
+            unusable(format!("it is too old; upgrade it to {OLDEST} or later"))
+        }
         code if *code == SqlState::PROTOCOL_VIOLATION && said.contains("startup parameter") => {
-            unusable("a pooler stands in between: set EVERSTEP_DATABASE_POOLED=true".to_owned())
+            unusable(POOLER.to_owned())
+        }
+        // It has given what we prepared on one connection to another.
+        code if [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT].contains(code) => {
+            unusable(POOLER.to_owned())
         }
         _ => Error::Unavailable(format!("PostgreSQL at {name} says: {said} ({})", database.code().code())),
     }

@@ -27,6 +27,8 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// How long a call may take before its outcome is unknown.
     pub call_timeout: Duration,
+    /// How long a call of a node's heartbeat may take: so short that another try is in time for its lease.
+    pub heartbeat_timeout: Duration,
 }
 
 impl Default for Options {
@@ -36,6 +38,7 @@ impl Default for Options {
             connections: 10,
             connect_timeout: Duration::from_secs(5),
             call_timeout: Duration::from_secs(10),
+            heartbeat_timeout: Duration::from_secs(5),
         }
     }
 }
@@ -43,6 +46,8 @@ impl Default for Options {
 /// A PostgreSQL database that other nodes may use too.
 pub struct PostgresStore {
     pub(super) connections: Connections,
+    /// For what a node asks in its tick, one thing after the other: it waits for no other caller, nor for long.
+    pub(super) heartbeat: Connections,
 }
 
 impl PostgresStore {
@@ -50,10 +55,12 @@ impl PostgresStore {
     /// Several nodes may do so at once.
     pub async fn open(url: &str, options: &Options) -> Result<Self> {
         let address = Address::parse(url)?;
-        let connections = Connections::new(&address, options)?;
+        let connections = Connections::new(&address, options, options.connections.max(2) - 1)?;
+        let hurried = Options { call_timeout: options.heartbeat_timeout, ..options.clone() };
+        let heartbeat = Connections::new(&address, &hurried, 2)?;
         let server = server::greet(&connections, &address).await?;
         schema::migrate(&connections, &server).await?;
-        let store = Self { connections };
+        let store = Self { connections, heartbeat };
         store.make_partitions_ahead(server.clock).await?;
         Ok(store)
     }
@@ -188,6 +195,6 @@ impl Store for PostgresStore {
     }
 
     fn calls(&self) -> u64 {
-        self.connections.calls()
+        self.connections.calls() + self.heartbeat.calls()
     }
 }

@@ -22,7 +22,7 @@ impl PostgresStore {
         let (lanes, rooms): (Vec<_>, Vec<_>) =
             wants.lanes.iter().map(|(lane, room)| (lane.as_str(), numbers::limit(*room))).unzip();
         let row = self
-            .connections
+            .heartbeat
             .query_one(
                 query!("tick"),
                 params! {

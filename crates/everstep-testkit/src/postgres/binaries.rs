@@ -35,7 +35,11 @@ impl Binaries {
 
     /// One of the programs, run by whoever may.
     pub(super) fn command(&self, program: &str) -> Command {
-        let program = self.folder.join(program);
+        self.run(&self.folder.join(program))
+    }
+
+    /// Any program that does not run as root.
+    pub(super) fn run(&self, program: &Path) -> Command {
         if self.user.is_none() {
             return Command::new(program);
         }

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::binaries::Binaries;
+use super::bouncer::Bouncer;
 use super::database::Database;
 use super::guard::Guard;
 
@@ -42,7 +43,7 @@ pub enum Durability {
 pub struct Cluster {
     folder: PathBuf,
     port: u16,
-    binaries: Binaries,
+    pub(super) binaries: Binaries,
     databases: AtomicU64,
     _guard: Guard,
 }
@@ -56,8 +57,14 @@ impl Cluster {
 
     /// Starts a server for one test.
     pub fn start(durability: Durability) -> Self {
+        Self::start_in(&std::env::temp_dir(), durability)
+    }
+
+    /// Starts a server that keeps its files in a folder of its own in another: their disk is what it writes to.
+    pub fn start_in(place: &Path, durability: Durability) -> Self {
         let binaries = Binaries::find();
-        let folder = tempfile::Builder::new().prefix("everstep-pg-").tempdir().unwrap().keep();
+        let place = place.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+        let folder = tempfile::Builder::new().prefix("everstep-pg-").tempdir_in(place).unwrap().keep();
         let guard = Guard::watch(&folder);
         binaries.own(&folder);
         let data = folder.join("data");
@@ -68,9 +75,11 @@ impl Cluster {
         let mut cluster = Self { folder, port: 0, binaries, databases: AtomicU64::new(0), _guard: guard };
         cluster.configure(SETTINGS);
         cluster.configure(&format!("unix_socket_directories = '{}'", cluster.folder.display()));
-        if durability == Durability::Fast {
-            cluster.configure("fsync = off\nfull_page_writes = off");
-        }
+        cluster.configure(match durability {
+            // After a crash it makes sure of its disk at once, not file by file.
+            Durability::Synced => "recovery_init_sync_method = syncfs",
+            Durability::Fast => "fsync = off\nfull_page_writes = off",
+        });
         // A free port may be taken before the server has it.
         for _ in 0..10 {
             cluster.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -90,7 +99,17 @@ impl Cluster {
 
     /// How a program reaches a database of this server as its administrator.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://{ADMIN}@127.0.0.1:{}/{database}", self.port)
+        self.url_at(self.port, database)
+    }
+
+    /// As [`Cluster::url`], by way of something that listens on another port of this machine.
+    pub fn url_at(&self, port: u16, database: &str) -> String {
+        format!("postgres://{ADMIN}@127.0.0.1:{port}/{database}")
+    }
+
+    /// Puts PgBouncer in transaction mode before it, with further settings of its own.
+    pub fn bouncer(&self, settings: &str) -> Bouncer<'_> {
+        Bouncer::start(self, settings)
     }
 
     pub fn port(&self) -> u16 {
@@ -119,9 +138,13 @@ impl Cluster {
 
     /// Puts a file that only the server may read into its folder. Returns where it is.
     pub fn keep(&self, name: &str, content: &[u8]) -> PathBuf {
+        self.keep_in(&self.folder, name, content)
+    }
+
+    pub(super) fn keep_in(&self, folder: &Path, name: &str, content: &[u8]) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;
 
-        let path = self.folder.join(name);
+        let path = folder.join(name);
         fs::write(&path, content).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         self.binaries.own(&path);

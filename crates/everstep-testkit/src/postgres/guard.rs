@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
+for pid in $(cat "$1"/bouncer-*/pid 2>/dev/null); do kill -KILL "$pid" 2>/dev/null; done
 pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
 if [ -n "$pid" ]; then
     kill -CONT "$pid" 2>/dev/null

@@ -7,9 +7,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod binaries;
+mod bouncer;
 mod cluster;
 mod database;
 mod guard;
 
+pub use bouncer::Bouncer;
 pub use cluster::{Cluster, Durability};
 pub use database::Database;

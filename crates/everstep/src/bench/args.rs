@@ -113,8 +113,12 @@ impl Plan {
         };
         let seconds = args.seconds.unwrap_or(if args.quick { 1 } else { 5 });
         let (mut own_server, mut server) = (None, args.server.clone());
+        anyhow::ensure!(
+            server.is_none() || args.store == Database::Postgres,
+            "--server names a PostgreSQL server; leave out --store sqlite"
+        );
         if server.is_none() && args.store == Database::Postgres {
-            let cluster = Cluster::start(Durability::Synced);
+            let cluster = Cluster::start_in(&args.data, Durability::Synced);
             server = Some(cluster.url("postgres"));
             own_server = Some(Arc::new(cluster));
         }

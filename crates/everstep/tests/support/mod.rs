@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod http;
+pub(crate) mod proxy;
 pub(crate) mod server;
 
 use std::io::Write;

@@ -136,6 +136,9 @@ impl Drop for Server {
         // It may be gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("-- a server said --\n{}", self.said());
+        }
     }
 }
 

@@ -1,0 +1,156 @@
+//! Clients that want runs and do not give up: they send the same request with the same key until it is answered.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, wait_for};
+
+/// Clients at once.
+const CLIENTS: usize = 6;
+/// A request that is not answered in this time will never be.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries, and between two runs of one client.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The clients, the nodes that they ask in turn, and what they were told.
+pub(crate) struct Crowd {
+    nodes: Mutex<Vec<Client>>,
+    next: AtomicUsize,
+    is_over: AtomicBool,
+    told: Mutex<Told>,
+}
+
+/// What clients were told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// The paths of the runs whose starts were answered, by their keys.
+    pub(crate) runs: BTreeMap<String, String>,
+    /// Requests that were answered 503 or 504, or not at all.
+    pub(crate) refused: usize,
+    /// The longest time from a first try to the answer.
+    pub(crate) longest: Duration,
+}
+
+/// Ends the load, also when a test fails in the middle of it.
+pub(crate) struct Load<'a>(&'a Crowd);
+
+impl Drop for Load<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Crowd {
+    pub(crate) fn new(nodes: &[&Client]) -> Self {
+        Self {
+            nodes: Mutex::new(nodes.iter().copied().cloned().collect()),
+            next: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+            told: Mutex::default(),
+        }
+    }
+
+    /// From now on other nodes are asked.
+    pub(crate) fn ask(&self, nodes: &[&Client]) {
+        *self.nodes.lock().unwrap() = nodes.iter().copied().cloned().collect();
+    }
+
+    pub(crate) fn told(&self) -> Told {
+        self.told.lock().unwrap().clone()
+    }
+
+    /// Starts runs of all these workflows, one after the other, until the value that is returned is dropped.
+    /// A run of `waits` is also sent its signal.
+    pub(crate) fn load<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        workflows: &'scope [&'scope str],
+    ) -> Load<'scope> {
+        for client in 0..CLIENTS {
+            scope.spawn(move || {
+                for n in (0..).take_while(|_| !self.is_over.load(Ordering::SeqCst)) {
+                    let workflow = workflows[(client + n) % workflows.len()];
+                    let run = self.start(workflow, &format!("{client}-{n}"));
+                    if workflow == "waits" {
+                        self.signal(&run);
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+            });
+        }
+        Load(self)
+    }
+
+    /// Waits until so many more runs were started.
+    pub(crate) fn wait_for_more(&self, count: usize) {
+        let before = self.told.lock().unwrap().runs.len();
+        wait_for("more runs", || (self.told.lock().unwrap().runs.len() >= before + count).then_some(()));
+    }
+
+    /// Starts so many runs of a workflow, several at once.
+    pub(crate) fn start_all(&self, workflow: &str, count: usize) -> Vec<String> {
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|client| {
+                    let keys = (client..count).step_by(CLIENTS).map(|n| format!("{workflow} {n}"));
+                    scope.spawn(move || keys.map(|key| self.start(workflow, &key)).collect::<Vec<_>>())
+                })
+                .collect();
+            clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+        })
+    }
+
+    /// Signals runs, several at once. Each of them waits.
+    pub(crate) fn signal_all(&self, runs: &[String]) {
+        std::thread::scope(|scope| {
+            for runs in runs.chunks(runs.len().div_ceil(CLIENTS).max(1)) {
+                scope.spawn(move || runs.iter().for_each(|run| self.signal(run)));
+            }
+        });
+    }
+
+    /// Starts a run and returns its path.
+    pub(crate) fn start(&self, workflow: &str, key: &str) -> String {
+        let answer = self.insist("/v1/workflow-runs", key, &json!({"definitionId": workflow}));
+        let run = format!("/v1/runs/{}", answer["run"]["id"].as_str().unwrap());
+        let before = self.told.lock().unwrap().runs.insert(key.to_owned(), run.clone());
+        assert!(before.is_none_or(|before| before == run), "one key has two runs");
+        run
+    }
+
+    fn signal(&self, run: &str) {
+        let answer = self.insist(&format!("{run}/signals/go"), "go", &json!({"gone": true}));
+        // A repeated one was accepted before, and its answer lost.
+        assert!(["accepted", "repeated"].contains(&answer["outcome"].as_str().unwrap()), "{run}: {answer}");
+    }
+
+    /// Asks one node after the other until one of them says more than that it cannot.
+    fn insist(&self, path: &str, key: &str, body: &Value) -> Value {
+        let began = Instant::now();
+        loop {
+            let node = {
+                let nodes = self.nodes.lock().unwrap();
+                nodes[self.next.fetch_add(1, Ordering::Relaxed) % nodes.len()].clone()
+            };
+            let answer = node.try_ask("POST", path, &[("idempotency-key", key)], body);
+            let refusal = match answer {
+                Ok(answer) if [200, 201].contains(&answer.status) => {
+                    let mut told = self.told.lock().unwrap();
+                    told.longest = told.longest.max(began.elapsed());
+                    return answer.body;
+                }
+                Ok(answer) if [503, 504].contains(&answer.status) => answer.body.to_string(),
+                Ok(answer) => panic!("{path}: {} {}", answer.status, answer.body),
+                Err(error) => error.to_string(),
+            };
+            assert!(began.elapsed() < PATIENCE, "{path} is refused for {PATIENCE:?}: {refusal}");
+            self.told.lock().unwrap().refused += 1;
+            std::thread::sleep(PAUSE);
+        }
+    }
+}

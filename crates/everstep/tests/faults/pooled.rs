@@ -1,0 +1,51 @@
+//! PgBouncer in transaction mode stands before the database.
+
+use everstep_testkit::postgres::Cluster;
+
+use crate::books::Books;
+use crate::crowd::Crowd;
+use crate::support::cluster::Site;
+use crate::support::{Folder, call};
+use crate::{alone, flows, site, wait_until_all_end};
+
+#[test]
+fn a_mixed_load_completes_through_a_pooler() {
+    let _turn = alone();
+    let site = site().set("EVERSTEP_DATABASE_POOLED", "true");
+    let bouncer = site.database.cluster().bouncer("");
+    let url = bouncer.url(site.database.name());
+    let (one, two) = (site.start_at(&url, &[]), site.start_at(&url, &[]));
+    let (a, b) = (one.client(), two.client());
+    flows::publish_mix(&a);
+    let crowd = Crowd::new(&[&a, &b]);
+    std::thread::scope(|scope| {
+        let _load = crowd.load(scope, flows::MIX);
+        crowd.wait_for_more(100);
+    });
+    wait_until_all_end(&site.database);
+    let (told, books) = (crowd.told(), Books::of(&site.database));
+    println!(
+        "through PgBouncer: {} runs with {} entries over 4 connections, the longest answer took {:?}",
+        told.runs.len(),
+        books.entries(),
+        told.longest
+    );
+    books.check(told.runs.values());
+    assert_eq!((books.attempts_from(2), told.refused), (0, 0));
+    for said in [one.stop(), two.stop()] {
+        assert!(!said.contains("WARN") && !said.contains("ERROR"), "{said}");
+    }
+}
+
+#[test]
+fn a_pooler_that_was_not_told_of_is_found_at_the_start() {
+    let _turn = alone();
+    // By itself PgBouncer refuses what is set on a connection; told to, it leaves that out.
+    for settings in ["", "ignore_startup_parameters = options"] {
+        let (site, folder) = (Site::on(Cluster::shared()), Folder::new());
+        let bouncer = site.database.cluster().bouncer(settings);
+        let url = bouncer.url(site.database.name());
+        let told = call(&["serve", "--listen", "127.0.0.1:0", "--data", &folder.at("data"), "--database-url", &url]);
+        told.exits(2).says("a pooler stands in between").says("EVERSTEP_DATABASE_POOLED=true");
+    }
+}

@@ -1,0 +1,50 @@
+//! Nodes are replaced one after the other while there is work.
+
+use std::time::{Duration, Instant};
+
+use crate::books::Books;
+use crate::crowd::Crowd;
+use crate::{alone, flows, site, wait_until_all_end};
+
+#[test]
+fn a_rolling_restart_under_load_is_hardly_felt() {
+    let _turn = alone();
+    let site = site();
+    let ((one, a), (two, b)) = site.start_two();
+    flows::publish_mix(&a);
+    let crowd = Crowd::new(&[&a, &b]);
+    let mut stops = Vec::new();
+    std::thread::scope(|scope| {
+        let _load = crowd.load(scope, flows::MIX);
+        let mut nodes = vec![(one, a), (two, b)];
+        for _ in 0..2 {
+            crowd.wait_for_more(40);
+            // Clients go on asking the one that stops until there is another in its place.
+            let (old, _) = nodes.remove(0);
+            let began = Instant::now();
+            old.stop();
+            stops.push(began.elapsed());
+            let new = site.start();
+            let client = new.client();
+            nodes.push((new, client));
+            crowd.ask(&[&nodes[0].1, &nodes[1].1]);
+        }
+        crowd.wait_for_more(40);
+        drop(_load);
+        wait_until_all_end(&site.database);
+    });
+    let (told, books) = (crowd.told(), Books::of(&site.database));
+    let pause = books.longest_pause(&["steps", "fans", "naps"]);
+    println!(
+        "rolling restart: stops took {stops:?}; {} runs, {} requests refused, the longest answer took {:?}, \
+         the longest pause of a run {pause:?}, {} steps done again",
+        told.runs.len(),
+        told.refused,
+        told.longest,
+        books.attempts_from(2)
+    );
+    books.check(told.runs.values());
+    // The longest that a run sleeps by itself is half a second.
+    assert!(pause < Duration::from_millis(2_500), "a run stood still for {pause:?}");
+    assert!(told.longest < Duration::from_secs(5), "a request was refused for {:?}", told.longest);
+}
