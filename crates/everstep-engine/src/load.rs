@@ -129,9 +129,9 @@ impl Shard {
         held.urgent = loading.urgent;
         if is_owned {
             held.mailbox.push_back(Mail::of(Input::Settle));
-        } else if loaded.run.wake_at == Timestamp::NEVER && !held.state.is_paused() {
-            // It was parked, and so its children are there. (A run that was released is due; a paused one is parked
-            // with children that nobody has started yet.)
+        } else if loaded.run.wake_at == Timestamp::NEVER && !held.state.is_paused() && !held.state.has_ended() {
+            // It was parked, and so its children are there. (A run that was released is due; one that is paused, or
+            // has failed, may have children that nobody has started yet.)
             held.take_children_as_born();
         }
         // The inbox as it was read counts. A row that came by mail and is not there was answered, or came later.

@@ -20,9 +20,7 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let (total, failures) = play_all(first, count, &options);
     for failure in &failures {
-        // Played again with its trace: a seed replays exactly.
-        let again = sim::play(failure.seed, &Options { has_trace: true, ..options.clone() });
-        eprintln!("{}", again.err().as_deref().unwrap_or(failure));
+        eprintln!("{failure}");
     }
     let Total { seeds, runs, entries, crashes, fenced, faults } = total;
     output::print(json!({
@@ -59,7 +57,8 @@ impl Total {
     }
 }
 
-/// Plays seeds on all cores until one fails or all are played.
+/// Plays seeds on all cores until one fails or all are played. On threads of their own: inside a runtime tokio would
+/// have a say in who goes first.
 fn play_all(first: u64, count: u64, options: &Options) -> (Total, Vec<Failure>) {
     let next = AtomicU64::new(0);
     let has_failed = AtomicBool::new(false);
@@ -79,7 +78,9 @@ fn play_all(first: u64, count: u64, options: &Options) -> (Total, Vec<Failure>) 
                         Ok(report) => found.0.add(&report),
                         Err(failure) => {
                             has_failed.store(true, Ordering::Relaxed);
-                            found.1.push(*failure);
+                            // Played again with its trace: a seed replays exactly.
+                            let again = sim::play(failure.seed, &Options { has_trace: true, ..options.clone() });
+                            found.1.push(*again.err().unwrap_or(failure));
                         }
                     }
                 }
