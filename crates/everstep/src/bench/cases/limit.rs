@@ -17,30 +17,20 @@ pub(super) struct Limit {
     pub(super) commits: Vec<Duration>,
 }
 
-/// What a store does with so many runs in flight: one batch after the other, or two of half the size at a time where
-/// it takes them; the better of both.
-pub(super) async fn measure(store: Arc<dyn Store>, in_flight: usize, length: Duration) -> anyhow::Result<Limit> {
-    if !store.is_shared() || in_flight == 1 {
-        return measure_stream(store, in_flight, length).await;
-    }
-    let single = measure_stream(Arc::clone(&store), in_flight, length).await?;
-    let other = tokio::spawn(measure_stream(Arc::clone(&store), in_flight / 2, length));
-    let mut one = measure_stream(store, in_flight / 2, length).await?;
-    let other = other.await??;
-    one.entries = Pace {
-        per_second: one.entries.per_second + other.entries.per_second,
-        // Both have watched the work of the whole process.
-        work: (one.entries.work + other.entries.work) / 4.0,
-    };
-    one.commits.extend(other.commits);
-    Ok(if single.entries.per_second > one.entries.per_second { single } else { one })
+/// What a store does with two batches of half the size at a time, where it takes them. The engine's committer does
+/// that only while more than a batch waits; it shows what a shared store has left.
+pub(super) async fn measure_two(store: Arc<dyn Store>, in_flight: usize, length: Duration) -> anyhow::Result<f64> {
+    let other = tokio::spawn(measure(Arc::clone(&store), in_flight / 2, length));
+    let one = measure(store, in_flight / 2, length).await?;
+    Ok(one.entries.per_second + other.await??.entries.per_second)
 }
 
 /// Commits steps of `in_flight` runs, in batches as large as that allows, for `length` after a quarter of it.
 ///
+/// One batch after the other, as the engine's committer does it at that load.
 /// The next batch is made while one is written, and the time of commits that start runs is not counted:
 /// what is left is the store alone.
-async fn measure_stream(store: Arc<dyn Store>, in_flight: usize, length: Duration) -> anyhow::Result<Limit> {
+pub(super) async fn measure(store: Arc<dyn Store>, in_flight: usize, length: Duration) -> anyhow::Result<Limit> {
     let mut steps = Steps::new(in_flight);
     store.join(steps.node, LEASE, None).await?;
     let mut batch = steps.next_batch();

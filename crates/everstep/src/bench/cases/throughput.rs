@@ -23,12 +23,17 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let rate = |paces: &[Pace]| median(paces.iter().map(|pace| pace.per_second).collect());
     let work = |paces: &[Pace]| median(paces.iter().map(|pace| pace.work).collect());
     let (store, engine) = (rate(&stores), rate(&engines));
-    let figures = Figures::of("throughput", plan.site.name(), IN_FLIGHT)
+    let mut figures = Figures::of("throughput", plan.site.name(), IN_FLIGHT)
         .with("storeEntriesPerSecond", store, "1/s")
         .with("engineEntriesPerSecond", engine, "1/s")
         .with("engineOfStore", engine / store, "ratio")
         .with("storeCpuPerEntry", work(&stores), "us")
         .with("engineCpuPerEntry", work(&engines), "us");
+    if let Site::Postgres(_) = &plan.site {
+        let length = plan.length;
+        let two = ground::sample(&plan.site, move |store| limit::measure_two(store, IN_FLIGHT, length)).await?;
+        figures = figures.with("storeEntriesPerSecondInTwo", two, "1/s");
+    }
     Ok(figures.list())
 }
 
