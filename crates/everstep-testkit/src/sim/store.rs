@@ -33,8 +33,7 @@ impl SimStore {
 
     /// Somebody cancels, pauses or signals a run in the moment it goes on; rather if it has just called another.
     fn see_progress(&self, items: &[Item], outcomes: &[Outcome]) {
-        let applied = items.iter().zip(outcomes).filter(|(_, outcome)| matches!(outcome, Outcome::Applied(_)));
-        for (item, _) in applied {
+        for item in applied(items, outcomes) {
             let mut steps = item.entries.iter().filter_map(|entry| entry.row.step.as_ref());
             let percent = if steps.any(|step| step.as_str().contains("call")) { 15 } else { 2 };
             if self.executor.chance(percent) {
@@ -46,8 +45,8 @@ impl SimStore {
     }
 
     /// Somebody answers a wait before the engine has heard that it is open.
-    fn see_letters(&self, items: &[Item]) {
-        for item in items {
+    fn see_letters(&self, items: &[Item], outcomes: &[Outcome]) {
+        for item in applied(items, outcomes) {
             for wait in item.waits.iter().filter(|wait| is_letter(wait)) {
                 let Change::Open(wait) = wait else { continue };
                 if self.executor.chance(60) {
@@ -58,6 +57,11 @@ impl SimStore {
             }
         }
     }
+}
+
+fn applied<'a>(items: &'a [Item], outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Item> {
+    let is_applied = |(_, outcome): &(_, &Outcome)| matches!(outcome, Outcome::Applied(_));
+    items.iter().zip(outcomes).filter(is_applied).map(|(item, _)| item)
 }
 
 fn is_letter(change: &Change<Wait>) -> bool {
@@ -147,7 +151,7 @@ impl Store for SimStore {
             .call("commit", move |db| {
                 let outcomes = db.commit(node, &items)?;
                 store.watch_commit(node, &items, &outcomes);
-                store.see_letters(&items);
+                store.see_letters(&items, &outcomes);
                 store.see_progress(&items, &outcomes);
                 Ok(outcomes)
             })
