@@ -13,11 +13,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("everstep-expressions", &["core"]),
     ("everstep-store", &["core"]),
     ("everstep-sandbox", &[]),
-    ("everstep-handlers", &["core", "sandbox"]),
+    ("everstep-net", &[]),
+    ("everstep-handlers", &["core", "sandbox", "net"]),
+    ("everstep-vault", &["core", "store", "handlers"]),
     ("everstep-engine", &["core", "store", "handlers"]),
-    ("everstep-api", &["core", "store", "engine"]),
-    ("everstep-testkit", &["core", "expressions", "store", "sandbox", "handlers", "engine"]),
-    ("everstep", &["core", "expressions", "store", "sandbox", "handlers", "engine", "api", "testkit"]),
+    ("everstep-api", &["core", "store", "handlers", "vault", "engine"]),
+    ("everstep-testkit", &["core", "expressions", "store", "sandbox", "handlers", "vault", "engine"]),
+    ("everstep", &["core", "expressions", "store", "sandbox", "net", "handlers", "vault", "engine", "api", "testkit"]),
 ];
 const MOST_LINES: usize = 800;
 

@@ -1,0 +1,3 @@
+//! Keeps what handlers need of a workspace: secrets, data sources and saved queries.
+//!
+//! Rows are in the store; what is secret is sealed here, before it gets there.
