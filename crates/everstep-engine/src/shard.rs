@@ -315,6 +315,7 @@ impl Shard {
                 attempt: *attempt,
                 kind: spec.kind,
                 config: spec.config,
+                secrets: spec.secrets,
                 context: spec.context,
                 timeout: spec.timeout.unwrap_or(Duration::ZERO),
             };
