@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Method, Request};
 use everstep_api::auth::{Keys, Permission, Secret};
 use everstep_api::{Served, serve};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use everstep_sandbox::Sandbox;
@@ -137,6 +137,7 @@ pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, 
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(Sandbox::new(1))),
         peers,
+        observe: Arc::new(Blind),
     };
     (Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap(), store)
 }
