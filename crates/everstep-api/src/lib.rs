@@ -10,6 +10,7 @@ pub mod auth;
 mod body;
 pub mod cluster;
 mod controls;
+mod docs;
 mod headers;
 mod health;
 mod journal;

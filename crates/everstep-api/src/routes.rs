@@ -9,9 +9,10 @@ use crate::openapi::{self, doc};
 use crate::server::Served;
 use crate::table::{Route, Table};
 use crate::wire::{
-    Alive, Cancel, Control, Entries, Json, Nodes, Object, OfWorkflow, Outcome, Readiness, Run, Runs, Started, Workflow,
+    Alive, Cancel, Control, Entries, Json, Nodes, Object, OfWorkflow, Outcome, Readiness, Run, Runs, Started, Welcome,
+    Workflow,
 };
-use crate::{controls, health, journal, nodes, problem, runs, starts, workflows};
+use crate::{controls, docs, health, journal, nodes, problem, runs, starts, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -45,6 +46,24 @@ fn table() -> Table {
             "/v1/openapi.json",
             doc("documents", "Show this document").answers::<Object>(200),
             openapi::serve,
+        )
+        .open(
+            Method::GET,
+            "/docs",
+            doc("documents", "Show the docs page")
+                .about("The document of this API for people. It asks this server alone.")
+                .sends(200, "text/html"),
+            docs::page,
+        )
+        .open(
+            Method::GET,
+            "/",
+            doc("documents", "Say where to go from here")
+                .about("A browser is led to `/docs`.")
+                .answers::<Welcome>(200)
+                .answers_nothing(303)
+                .with_header("Location", "The docs page."),
+            docs::welcome,
         )
         .guarded(
             Publish,

@@ -6,6 +6,17 @@ use serde::Serialize;
 
 use crate::wire::Id;
 
+/// Where to go from here.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Welcome {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    /// For people.
+    pub(crate) docs: &'static str,
+    /// For programs.
+    pub(crate) openapi: &'static str,
+}
+
 /// The process lives.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Alive {

@@ -13,7 +13,7 @@ mod workflow;
 
 pub(crate) use control::{Cancel, Control, Outcome};
 pub(crate) use entry::{Entries, Entry};
-pub(crate) use health::{Alive, Database, Readiness};
+pub(crate) use health::{Alive, Database, Readiness, Welcome};
 pub(crate) use node::{Node, Nodes};
 pub(crate) use run::{Run, RunSummary, Runs, Started};
 pub(crate) use schema::{Id, Json, Object, Status};

@@ -42,7 +42,7 @@ async fn every_route_but_health_checks_and_documents_needs_a_key() {
             assert!(problem["hint"].as_str().unwrap().contains("everstep keys create"), "{problem}");
         }
     }
-    assert_eq!(open, ["/livez", "/readyz", "/v1/openapi.json"]);
+    assert_eq!(open, ["/livez", "/readyz", "/v1/openapi.json", "/docs", "/"]);
     // What is not there is not told to strangers.
     server.ask(Method::GET, "/v1/nothing", &[], "").await.refuses(401, "AUTH_ERROR");
     server.get("/v1/nothing").await.refuses(404, "NOT_FOUND");

@@ -65,3 +65,35 @@ fn the_document_refers_to_what_it_has() {
     let there: BTreeSet<_> = document["components"]["schemas"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(referred, there);
 }
+
+#[tokio::test]
+async fn the_docs_page_asks_this_server_alone() {
+    let server = Server::start().await;
+    let answer = server.ask(Method::GET, "/docs", &[], "").await;
+    assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8");
+    assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+    let policy = answer.headers["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
+    assert!(policy.contains("connect-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    let page = answer.is(200);
+    let page = page.as_str().unwrap();
+    // No address of anybody else, in any of the ways in which a page can name one.
+    for outside in
+        ["http:", "https:", "\"//", "'//", "`//", "(//", "@import", " url(", "<link", "<img", "src=", "import("]
+    {
+        assert!(!page.contains(outside), "the docs page holds {outside}");
+    }
+    assert!(page.contains("v1/openapi.json"));
+    // The policy allows no handlers and styles in attributes.
+    assert!(!page.contains(" style=") && !page.contains(" onclick="));
+}
+
+#[tokio::test]
+async fn the_root_leads_to_the_docs() {
+    let server = Server::start().await;
+    let told = server.ask(Method::GET, "/", &[], "").await.is(200);
+    assert_eq!((&told["name"], &told["docs"]), (&"everstep".into(), &"/docs".into()));
+    let answer = server.ask(Method::GET, "/", &[("accept", "text/html,*/*")], "").await;
+    assert_eq!(answer.headers["location"], "/docs");
+    assert_eq!(answer.is(303), Value::Null);
+}
