@@ -107,6 +107,7 @@ pub(crate) enum Tenure {
 pub(crate) struct Held {
     pub(crate) workspace: WorkspaceId,
     pub(crate) workflow: Arc<Workflow>,
+    pub(crate) is_test: bool,
     pub(crate) state: State,
     pub(crate) tenure: Tenure,
     pub(crate) mailbox: VecDeque<Mail>,
@@ -141,9 +142,12 @@ pub(crate) struct Flight {
     pub(crate) answered: Vec<(Mail, Reply)>,
     pub(crate) start: Option<oneshot::Sender<Result<Started, Error>>>,
     pub(crate) dispatched: Vec<(StepKey, u32)>,
+    pub(crate) entries: Vec<Entry>,
     pub(crate) has_messages: bool,
     pub(crate) first_seq: u64,
     pub(crate) becomes: Becomes,
+    /// The status that the run's row had; none before its start.
+    pub(crate) before: Option<Status>,
     pub(crate) status: Status,
 }
 
@@ -167,6 +171,7 @@ impl Held {
         Self {
             workspace,
             workflow,
+            is_test: false,
             state: State::new(run),
             tenure: Tenure::Owned,
             mailbox: VecDeque::new(),
@@ -201,6 +206,7 @@ impl Held {
             held.state.apply(workflow, &entry).map_err(|misfit| unreadable(misfit.to_string()))?;
         }
         held.tenure = tenure;
+        held.is_test = loaded.run.is_test;
         held.status = loaded.run.status;
         held.waits = held.open_waits().collect();
         Ok(held)

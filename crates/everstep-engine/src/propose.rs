@@ -34,6 +34,7 @@ pub(crate) fn propose(
     let status = shown_status(held, becomes, writer.now);
     let waits = changed_waits(held, &entries);
     let is_start = start.is_some();
+    let before = (!is_start).then_some(held.status);
     let gate = match (start, held.tenure) {
         (Some(new), _) => Gate::Start(Box::new(new)),
         (None, Tenure::Owned) => Gate::Owned,
@@ -62,9 +63,11 @@ pub(crate) fn propose(
         has_messages: !messages.is_empty(),
         first_seq: rows.first().map_or(0, |entry| entry.seq),
         becomes,
+        before,
         status,
         start: None,
         answered,
+        entries,
     };
     let item = Item {
         commit: writer.commit,

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_net::Client;
@@ -92,6 +92,7 @@ async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Pee
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(ports(&config))),
         peers,
+        observe: Arc::new(Blind),
     };
     Engine::start(world, config.options).await.context("starting the engine")
 }

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Method, Request};
 use everstep_api::auth::{Keys, Permission, Secret};
 use everstep_api::{Served, serve};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_store::Store;
@@ -136,6 +136,7 @@ pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, 
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(Ports::none())),
         peers,
+        observe: Arc::new(Blind),
     };
     (Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap(), store)
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Alone, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres::PostgresStore;
@@ -61,6 +61,7 @@ pub(crate) fn world(store: Arc<dyn Store>, handlers: Registry) -> World {
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(handlers),
         peers: Arc::new(Alone),
+        observe: Arc::new(Blind),
     }
 }
 
