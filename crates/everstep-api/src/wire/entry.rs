@@ -63,6 +63,8 @@ enum Data {
         input: Payload,
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        definition: Option<Payload>,
     },
     Dispatched(Dispatched),
     Completed {
@@ -137,9 +139,9 @@ enum Dispatched {
 impl Data {
     fn of(event: Event) -> Self {
         match event {
-            Event::RunStarted { input, parent } => {
+            Event::RunStarted { input, parent, definition } => {
                 let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
-                Self::Started { input, parent }
+                Self::Started { input, parent, definition }
             }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::of(dispatch)),
             Event::StepCompleted { outcome: Outcome { output, handle, logs }, .. } => {
