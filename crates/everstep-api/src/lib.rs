@@ -21,6 +21,7 @@ mod routes;
 mod runs;
 mod server;
 mod starts;
+mod tickets;
 mod wire;
 mod workflows;
 

@@ -7,10 +7,10 @@ use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::routing::{MethodFilter, on};
 
-use crate::auth::{self, Permission};
+use crate::auth::{self, Needs, Permission, TICKET, Tickets};
 use crate::query::Query;
 use crate::server::Served;
-use crate::{controls, health, journal, nodes, problem, runs, starts, workflows};
+use crate::{controls, health, journal, nodes, problem, runs, starts, tickets, workflows};
 
 /// One route, as tests and documents see it.
 #[derive(Clone, Debug)]
@@ -53,6 +53,7 @@ fn table() -> Table {
         .guarded(Manage, Method::POST, "/v1/runs/{id}/pause", &[], controls::pause)
         .guarded(Manage, Method::POST, "/v1/runs/{id}/resume", &[], controls::resume)
         .guarded(Manage, Method::POST, "/v1/runs/{id}/retry", &[], controls::retry)
+        .guarded(View, Method::POST, "/v1/tickets", &[], tickets::make)
         .guarded(Admin, Method::GET, "/v1/nodes", &[], nodes::list)
 }
 
@@ -89,7 +90,8 @@ impl Table {
         T: 'static,
     {
         let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
-        let permit = move |request: Request, next: Next| auth::permit(needs, request, next);
+        let tickets = if parameters.contains(&TICKET) { Tickets::Taken } else { Tickets::Refused };
+        let permit = move |request: Request, next: Next| auth::permit(Needs::Permission(needs), tickets, request, next);
         let route = on(filter(&method), handler)
             .route_layer(middleware::from_fn(read_query))
             .route_layer(middleware::from_fn(permit));

@@ -6,6 +6,7 @@ mod entry;
 mod node;
 mod run;
 mod start;
+mod ticket;
 mod time;
 mod workflow;
 
@@ -14,5 +15,6 @@ pub(crate) use entry::{Entries, Entry};
 pub(crate) use node::{Node, Nodes};
 pub(crate) use run::{Run, RunSummary, Runs, Started};
 pub(crate) use start::{OfDefinition, OfWorkflow};
+pub(crate) use ticket::Ticket;
 pub(crate) use time::Time;
 pub(crate) use workflow::Workflow;
