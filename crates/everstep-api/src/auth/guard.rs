@@ -33,6 +33,21 @@ pub enum Needs {
     Permission(Permission),
 }
 
+impl Needs {
+    pub fn permission(self) -> Option<Permission> {
+        match self {
+            Self::Nothing | Self::Key => None,
+            Self::Permission(permission) => Some(permission),
+        }
+    }
+}
+
+impl From<Permission> for Needs {
+    fn from(permission: Permission) -> Self {
+        Self::Permission(permission)
+    }
+}
+
 impl fmt::Display for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
