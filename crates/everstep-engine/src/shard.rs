@@ -320,6 +320,7 @@ impl Shard {
                 attempt: *attempt,
                 kind: spec.kind,
                 config: spec.config,
+                secrets: spec.secrets,
                 context: spec.context,
                 timeout: spec.timeout.unwrap_or(Duration::ZERO),
             };

@@ -10,8 +10,7 @@ use everstep_api::{Served, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
-use everstep_sandbox::Sandbox;
+use everstep_handlers::{Ports, Registry};
 use everstep_store::Store;
 use everstep_store::sqlite::SqliteStore;
 use http_body_util::{BodyExt, Full};
@@ -135,7 +134,7 @@ pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, 
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(Sandbox::new(1))),
+        handlers: Arc::new(Registry::standard(Ports::none())),
         peers,
         observe: Arc::new(Blind),
     };

@@ -7,7 +7,7 @@ use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
+use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
 use everstep_store::postgres::{self, PostgresStore};
@@ -108,7 +108,7 @@ pub(super) async fn start_engine(store: Arc<dyn Store>, name: &str, graph: &Valu
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(Sandbox::default())),
+        handlers: Arc::new(Registry::standard(Ports { sandbox: Sandbox::default(), ..Ports::none() })),
         peers: Arc::new(Alone),
         observe: Arc::new(Blind),
     };
