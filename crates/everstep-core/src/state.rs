@@ -270,7 +270,8 @@ impl State {
     }
 
     /// Folds one entry.
-    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<(), Misfit> {
+    /// Returns when the step that it settles was dispatched, if it settles one that was.
+    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<Option<Timestamp>, Misfit> {
         let misfit = |reason: &str| Misfit { seq: entry.seq, reason: reason.to_owned() };
         if entry.seq != self.seq + 1 {
             return Err(misfit("it does not follow the entry before it"));
@@ -335,15 +336,24 @@ impl State {
             | Event::TimerSet { .. }
             | Event::TimerFired { .. } => {
                 let (step, place) = place.expect("these events name a step");
-                self.apply_step(workflow, step, &place, &entry.event).ok_or_else(|| misfit("the step is not open"))?;
+                let applied = self.apply_step(workflow, step, &place, entry);
+                return applied.ok_or_else(|| misfit("the step is not open"));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn apply_step(&mut self, workflow: &Workflow, step: &StepKey, place: &Place, event: &Event) -> Option<()> {
+    /// `None` when the step is not open.
+    fn apply_step(
+        &mut self,
+        workflow: &Workflow,
+        step: &StepKey,
+        place: &Place,
+        entry: &Entry,
+    ) -> Option<Option<Timestamp>> {
         let graph = workflow.graph();
-        match event {
+        let mut since = None;
+        match &entry.event {
             Event::StepDispatched { attempt, dispatch, .. } => {
                 // Only a lost task and a step that is to be tried again are dispatched while they are open.
                 let is_again = |open: &Open| matches!(open.doing, Doing::Task | Doing::Again);
@@ -362,11 +372,14 @@ impl State {
                 self.graph.dispatched(graph, place, items)?;
             }
             Event::StepCompleted { outcome, .. } => {
-                self.close(step)?;
+                since = self.close(step)?.since;
                 self.record(workflow, place, outcome);
                 self.graph.completed(graph, place, &outcome.output, outcome.handle.as_deref())?;
             }
-            Event::StepFailed { failure, .. } => self.step_failed(workflow, step, place, failure)?,
+            Event::StepFailed { failure, .. } => {
+                since = self.open.get(step)?.since;
+                self.step_failed(workflow, step, place, failure)?;
+            }
             Event::StepSkipped { .. } => self.graph.skipped(graph, place)?,
             Event::TimerSet { due, .. } => {
                 let open = self.open.get_mut(step)?;
@@ -405,7 +418,7 @@ impl State {
             | Event::RunFailed { .. }
             | Event::RunCancelled { .. } => {}
         }
-        Some(())
+        Some(since)
     }
 
     fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch) {

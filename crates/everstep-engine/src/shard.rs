@@ -186,7 +186,7 @@ impl Shard {
             (decided, becomes)
         } else {
             let entries = decide::record(&held.workflow, &mut held.state, input, now, &*self.world.evaluate);
-            (Decided { entries, answered: Vec::new() }, Becomes::Parked(now))
+            (Decided { entries, ..Decided::default() }, Becomes::Parked(now))
         };
         let writer = self.writer(now);
         let (mut item, bytes, mut flight) = propose::propose(&mut held, decided, Some(new), becomes, &writer);

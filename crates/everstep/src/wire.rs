@@ -11,6 +11,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
+use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
 use everstep_store::postgres::PostgresStore;
@@ -99,7 +100,7 @@ async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Pee
 /// What the handlers are given of the world around them.
 fn ports(config: &config::Engine) -> Ports {
     let sandbox = config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new);
-    Ports { sandbox, ..Ports::none() }
+    Ports { sandbox, client: Client::new(config.guard.clone()), ..Ports::none() }
 }
 
 /// Checks a definition as publishing it would.

@@ -83,7 +83,7 @@ impl Server {
         let response = self.client.request(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.into_body().collect().await.unwrap().to_bytes();
-        let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+        let body = if body.is_empty() { Value::Null } else { read(&body) };
         Answer { status, headers, body }
     }
 
@@ -123,6 +123,11 @@ impl Server {
         }
         panic!("the run is not {status}: {}", self.get(path).await.body);
     }
+}
+
+/// JSON, or the text of what is none.
+fn read(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
 }
 
 /// An engine on a database of its own.
