@@ -85,7 +85,7 @@ impl Library {
     }
 
     fn compile(&self, row: WorkflowRow) -> Result<Version, Error> {
-        let graph = graph::compile(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
+        let graph = graph::load(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
         let graph = graph.map_err(|problems| {
             let first = problems.first().map(|problem| format!("{}: {}", problem.path, problem.message));
             Error::Invalid(format!(
