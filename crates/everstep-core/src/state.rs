@@ -72,6 +72,14 @@ pub(crate) struct Open {
     pub(crate) crashes: u32,
     pub(crate) doing: Doing,
     pub(crate) timer: Option<Timestamp>,
+    /// When this attempt was dispatched.
+    #[serde(default = "long_ago")]
+    pub(crate) since: Timestamp,
+}
+
+/// Snapshots of older builds do not know when their open steps were dispatched.
+fn long_ago() -> Timestamp {
+    Timestamp::EPOCH
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,6 +106,8 @@ pub(crate) enum Doing {
 pub struct OpenStep<'a> {
     pub step: &'a StepKey,
     pub attempt: u32,
+    /// When this attempt was dispatched.
+    pub since: Timestamp,
     pub what: OpenWhat<'a>,
 }
 
@@ -212,6 +222,7 @@ impl State {
         self.open.iter().map(|(step, open)| OpenStep {
             step,
             attempt: open.attempt,
+            since: open.since,
             what: match &open.doing {
                 Doing::Task => OpenWhat::Task,
                 Doing::Wait { event, pattern } => OpenWhat::Wait { event, pattern, due: open.timer },
@@ -253,7 +264,8 @@ impl State {
     }
 
     /// Folds one entry.
-    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<(), Misfit> {
+    /// Returns when the step that it settles was dispatched, if it settles one that was.
+    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<Option<Timestamp>, Misfit> {
         let misfit = |reason: &str| Misfit { seq: entry.seq, reason: reason.to_owned() };
         if entry.seq != self.seq + 1 {
             return Err(misfit("it does not follow the entry before it"));
@@ -316,21 +328,30 @@ impl State {
             | Event::TimerSet { .. }
             | Event::TimerFired { .. } => {
                 let (step, place) = place.expect("these events name a step");
-                self.apply_step(workflow, step, &place, &entry.event).ok_or_else(|| misfit("the step is not open"))?;
+                let applied = self.apply_step(workflow, step, &place, entry);
+                return applied.ok_or_else(|| misfit("the step is not open"));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn apply_step(&mut self, workflow: &Workflow, step: &StepKey, place: &Place, event: &Event) -> Option<()> {
+    /// `None` when the step is not open.
+    fn apply_step(
+        &mut self,
+        workflow: &Workflow,
+        step: &StepKey,
+        place: &Place,
+        entry: &Entry,
+    ) -> Option<Option<Timestamp>> {
         let graph = workflow.graph();
-        match event {
+        let mut since = None;
+        match &entry.event {
             Event::StepDispatched { attempt, dispatch, .. } => {
                 // Only a lost task and a step that is to be tried again are dispatched while they are open.
                 if self.open.get(step).is_some_and(|open| !matches!(open.doing, Doing::Task | Doing::Again)) {
                     return None;
                 }
-                self.dispatched(step, *attempt, dispatch);
+                self.dispatched(step, *attempt, dispatch, entry.at);
                 let items = match dispatch {
                     Dispatch::Body { items } => Some(items.as_slice()),
                     Dispatch::Task
@@ -342,11 +363,14 @@ impl State {
                 self.graph.dispatched(graph, place, items)?;
             }
             Event::StepCompleted { outcome, .. } => {
-                self.close(step)?;
+                since = Some(self.close(step)?.since);
                 self.record(workflow, place, outcome);
                 self.graph.completed(graph, place, &outcome.output, outcome.handle.as_deref())?;
             }
-            Event::StepFailed { failure, .. } => self.step_failed(workflow, step, place, failure)?,
+            Event::StepFailed { failure, .. } => {
+                since = Some(self.open.get(step)?.since);
+                self.step_failed(workflow, step, place, failure)?;
+            }
             Event::StepSkipped { .. } => self.graph.skipped(graph, place)?,
             Event::TimerSet { due, .. } => {
                 let open = self.open.get_mut(step)?;
@@ -385,10 +409,10 @@ impl State {
             | Event::RunFailed { .. }
             | Event::RunCancelled { .. } => {}
         }
-        Some(())
+        Some(since)
     }
 
-    fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch) {
+    fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch, since: Timestamp) {
         let (doing, timer) = match dispatch {
             Dispatch::Task => (Doing::Task, None),
             Dispatch::Instant => (Doing::Instant, None),
@@ -410,7 +434,7 @@ impl State {
         if let Some(due) = timer {
             self.timers.insert((due, step.clone()));
         }
-        self.open.insert(step.clone(), Open { attempt, failures, crashes, doing, timer });
+        self.open.insert(step.clone(), Open { attempt, failures, crashes, doing, timer, since });
     }
 
     /// Removes an open step with its timer.
@@ -488,7 +512,8 @@ impl State {
             if doing == Doing::Again {
                 self.todo.insert(step.clone());
             }
-            self.open.insert(step, Open { attempt, failures: 0, crashes: 0, doing, timer: None });
+            self.open
+                .insert(step, Open { attempt, failures: 0, crashes: 0, doing, timer: None, since: self.updated_at });
             self.graph.reopen(graph, &place);
         }
     }

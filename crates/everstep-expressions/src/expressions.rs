@@ -42,8 +42,8 @@ impl Expressions {
         program.run(mode, lookup).map_err(|trouble| told(&trouble.message, trouble.at))
     }
 
-    fn find_faults(&self, pointer: String, found: Found<'_>, faults: &mut Vec<Fault>) {
-        let mut report = |message: String| faults.push(Fault { pointer: pointer.clone(), message });
+    fn find_faults(&self, pointer: &str, found: Found<'_>, faults: &mut Vec<Fault>) {
+        let mut report = |message: String| faults.push(Fault { pointer: pointer.to_owned(), message });
         match found {
             Found::TooDeep => report(too_deep()),
             Found::Crowded => report("`$expr` stands alone in its object".to_owned()),
@@ -115,7 +115,7 @@ impl Evaluate for Expressions {
 
     fn check(&self, template: &Value) -> Vec<Fault> {
         let mut faults = Vec::new();
-        walk::walk(template, &mut |pointer, found| self.find_faults(pointer, found, &mut faults));
+        walk::walk(template, &mut |pointer, found| self.find_faults(&pointer, found, &mut faults));
         faults
     }
 
