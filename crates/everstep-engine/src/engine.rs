@@ -4,19 +4,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
+use everstep_core::graph::Problem;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::limits;
 use everstep_core::payload::{self, Payload};
 use everstep_core::state::State;
 use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
 use everstep_store::{NewRun, RunRow};
 use futures_util::future::{self, Either};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
+use crate::count::{self, Tally};
 use crate::error::Error;
 use crate::library::Library;
+use crate::look::Look;
 use crate::member::Member;
 use crate::message::{Mail, StartRequest, ToClaimer, ToShard};
 use crate::options::Options;
@@ -30,6 +34,9 @@ const REJOIN: Duration = Duration::from_millis(500);
 /// Microseconds by which the clocks of nodes may differ while all is well.
 const CLOCKS_DIFFER: i64 = 1_000_000;
 
+/// What the workflow of a test run is called. No saved one can have this name.
+pub const TEST: &str = "(test)";
+
 /// A running engine. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
@@ -38,6 +45,8 @@ struct Inner {
     world: World,
     options: Options,
     library: Arc<Library>,
+    /// What has changed in how many runs there are.
+    tally: Arc<Tally>,
     /// What this node is just now; another after it was fenced.
     member: RwLock<Arc<Member>>,
     /// Bounds the starts and inputs that wait for their commit.
@@ -116,10 +125,12 @@ impl Engine {
     /// Joins the database as a new node and starts all loops.
     pub async fn start(world: World, options: Options) -> Result<Self, Error> {
         let library = Arc::new(Library::new(world.clone()));
-        let member = Member::join(&world, &options, &library).await?;
+        let tally = Arc::new(Tally::default());
+        let member = Member::join(&world, &options, &library, &tally).await?;
         let inner = Arc::new(Inner {
             world: world.clone(),
             library,
+            tally: Arc::clone(&tally),
             member: RwLock::new(Arc::new(member)),
             pending: Semaphore::new(options.max_pending),
             is_stopping: AtomicBool::new(false),
@@ -131,6 +142,8 @@ impl Engine {
         }
         let sweep = sweep::run(world.clone(), options, Arc::clone(&inner.stopped));
         world.spawn.spawn(Box::pin(sweep));
+        let count = count::run(world.clone(), tally);
+        world.spawn.spawn(Box::pin(count));
         Ok(Self(inner))
     }
 
@@ -171,26 +184,47 @@ impl Engine {
     pub async fn start_run(&self, start: NewStart) -> Result<Started, Error> {
         check_start(&start)?;
         let version = self.0.library.find(start.workspace, &start.workflow, start.version).await?;
+        let retention_days = start.retention_days.unwrap_or(version.retention_days);
+        self.begin(start, &version.workflow, retention_days).await
+    }
+
+    /// Starts a run of a definition that is not saved. It is neither listed nor counted, and goes an hour after its end.
+    pub async fn start_test(
+        &self,
+        workspace: WorkspaceId,
+        definition: &Value,
+        input: Payload,
+    ) -> Result<Result<Started, Vec<Problem>>, Error> {
+        let start = NewStart { workspace, ..NewStart::new(TEST, input) };
+        check_start(&start)?;
+        let workflow = match self.0.library.check(TEST, definition) {
+            Ok(workflow) => Arc::new(workflow),
+            Err(problems) => return Ok(Err(problems)),
+        };
+        self.begin(start, &workflow, 1).await.map(Ok)
+    }
+
+    async fn begin(&self, start: NewStart, workflow: &Arc<Workflow>, retention_days: u32) -> Result<Started, Error> {
         let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
         let now = self.0.world.clock.now();
         let run = RunId::new(now, self.0.world.random.next());
         let new = NewRun {
-            workflow: version.workflow.name.clone(),
-            version: version.workflow.version,
+            workflow: workflow.name.clone(),
+            version: workflow.version,
             lane: String::new(),
             key: start.key,
             input: start.input.clone(),
             parent: None,
             tags: start.tags,
-            retention_days: start.retention_days.unwrap_or(version.retention_days),
-            is_test: false,
+            retention_days,
+            is_test: workflow.is_unpublished,
             created_at: now,
         };
         let (reply, answer) = oneshot::channel();
         let request = StartRequest {
             run,
             workspace: start.workspace,
-            workflow: Arc::clone(&version.workflow),
+            workflow: Arc::clone(workflow),
             new,
             input: start.input,
             parent: None,
@@ -297,6 +331,13 @@ impl Engine {
         answer.await.ok()?
     }
 
+    /// What a run that this node owns is about; none when it is not here, or just being written.
+    pub async fn look(&self, run: RunId) -> Option<Look> {
+        let (reply, answer) = oneshot::channel();
+        self.0.member().tell(run, ToShard::Look(run, reply)).ok()?;
+        answer.await.ok()?
+    }
+
     /// Follows a run. What was written before must be read from the journal.
     pub fn watch(&self, run: RunId) -> Watch {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -360,6 +401,7 @@ impl Engine {
         }
         self.0.stopped.notify_one();
         member.quit();
+        self.0.tally.stop(&*self.0.world.store).await;
         // The clocks of two nodes differ a little; what is given back is due by each of them.
         let now = Timestamp::from_micros(self.0.world.clock.now().micros() - CLOCKS_DIFFER);
         self.0.world.store.leave(member.node, now).await?;
@@ -388,9 +430,12 @@ async fn stay(inner: Weak<Inner>) {
         member.shared.fenced.notified().await;
         tracing::warn!(node = %member.node, "this node was fenced: others go on with its runs; joining anew");
         member.quit();
+        if let Some(inner) = inner.upgrade() {
+            inner.tally.forget();
+        }
         loop {
             let Some(inner) = inner.upgrade().filter(|inner| !inner.is_stopping.load(Ordering::SeqCst)) else { return };
-            match Member::join(&world, &inner.options, &inner.library).await {
+            match Member::join(&world, &inner.options, &inner.library, &inner.tally).await {
                 Ok(member) => {
                     let member = Arc::new(member);
                     *inner.member.write().expect("no holder of the lock panics") = Arc::clone(&member);

@@ -9,6 +9,8 @@ use super::fields::Fields;
 use super::model::{Branch, Call, Condition, Delay, Kind, Loop, OnItemError, Test};
 use super::problem::Problem;
 use super::read::{Ports, is_variable};
+use super::secrets::{self, Named};
+use super::variables::Name;
 use crate::kinds::KindInfo;
 use crate::workflow::is_name;
 
@@ -31,6 +33,8 @@ pub(crate) struct Read {
     pub(crate) kind: Option<Kind>,
     pub(crate) handles: Vec<String>,
     pub(crate) info: Option<KindInfo>,
+    /// The names that its expressions read, with their places in the definition.
+    pub(crate) reads: Vec<Name>,
 }
 
 /// Reads a node's config as its type asks; `None` for an unknown type.
@@ -44,7 +48,9 @@ pub(crate) fn read(
     problems: &mut Vec<Problem>,
 ) -> Option<Read> {
     let before = problems.len();
-    let mut reader = Reader { config, path, node, ports, problems };
+    let mut reader = Reader { config, path, node, ports, problems, reads: Vec::new() };
+    let places = ports.kinds.find(name).map_or(&[][..], |info| &info.secret_places);
+    let secrets = reader.secrets(name, places);
     let (kind, handles): (Option<Kind>, Vec<String>) = match name {
         "start" => (reader.empty().map(|()| Kind::Start), words(&["output"])),
         "scope" => (reader.empty().map(|()| Kind::Scope), words(&["body", "success", "error"])),
@@ -65,15 +71,17 @@ pub(crate) fn read(
         "loop" => (reader.repeat(), words(&["loop", "done", "error"])),
         _ => {
             let info = ports.kinds.find(name)?.clone();
-            let kind = reader.task(&info);
+            let kind = reader.task(&info, secrets);
             let mut handles = words(&["success", "error"]);
             handles.extend(info.handles.iter().cloned());
+            let reads = reader.reads;
             let is_sound = problems.len() == before;
-            return Some(Read { kind: is_sound.then_some(kind), handles, info: Some(info) });
+            return Some(Read { kind: is_sound.then_some(kind), handles, info: Some(info), reads });
         }
     };
+    let reads = reader.reads;
     let is_sound = problems.len() == before;
-    Some(Read { kind: kind.filter(|_| is_sound), handles, info: None })
+    Some(Read { kind: kind.filter(|_| is_sound), handles, info: None, reads })
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -86,6 +94,7 @@ struct Reader<'a, 'p> {
     node: &'a str,
     ports: Ports<'a>,
     problems: &'p mut Vec<Problem>,
+    reads: Vec<Name>,
 }
 
 impl<'a> Reader<'a, '_> {
@@ -98,6 +107,32 @@ impl<'a> Reader<'a, '_> {
         Some(())
     }
 
+    /// Where the config names secrets. They are refused everywhere but in the places that are made for them.
+    fn secrets(&mut self, kind: &str, places: &[String]) -> Vec<String> {
+        let mut pointers = Vec::new();
+        for Named { pointer, fault } in secrets::find(self.config) {
+            let is_place = secrets::is_place(&pointer, places);
+            let problem = match fault {
+                _ if !is_place => {
+                    let hint = match places {
+                        [] => format!("no field of a node of type {kind:?} takes a secret"),
+                        places => format!("a node of type {kind:?} takes secrets at {}", places.join(", ")),
+                    };
+                    Some(("a secret cannot be named here".to_owned(), hint))
+                }
+                fault => fault.map(|(message, hint)| (message.to_owned(), hint.to_owned())),
+            };
+            match problem {
+                None => pointers.push(pointer),
+                Some((message, hint)) => {
+                    let problem = Problem::at(format!("{}{pointer}", self.path), message);
+                    self.problems.push(problem.of_node(self.node).hint(hint));
+                }
+            }
+        }
+        pointers
+    }
+
     /// Notes what is wrong with the templates inside a value of the config.
     fn check(&mut self, value: &Value, pointer: &str) {
         for fault in self.ports.evaluate.check(value) {
@@ -106,6 +141,10 @@ impl<'a> Reader<'a, '_> {
                     .of_node(self.node)
                     .hint("such as {{ctx.order.total * 2}}"),
             );
+        }
+        for read in self.ports.evaluate.reads(value) {
+            let path = format!("{}{pointer}{}", self.path, read.pointer);
+            self.reads.push(Name { path, root: read.root, name: read.name, has_fallback: read.has_fallback });
         }
     }
 
@@ -116,6 +155,10 @@ impl<'a> Reader<'a, '_> {
                     .of_node(self.node)
                     .hint("such as ctx.order.total > 100"),
             );
+        }
+        for read in self.ports.evaluate.expression_reads(source) {
+            let path = format!("{}{pointer}", self.path);
+            self.reads.push(Name { path, root: read.root, name: read.name, has_fallback: read.has_fallback });
         }
     }
 
@@ -406,7 +449,7 @@ impl<'a> Reader<'a, '_> {
         }))
     }
 
-    fn task(&mut self, info: &KindInfo) -> Kind {
+    fn task(&mut self, info: &KindInfo, secrets: Vec<String>) -> Kind {
         for fault in self.ports.kinds.check(&info.name, self.config) {
             self.problems.push(
                 Problem::at(format!("{}{}", self.path, fault.pointer), fault.message)
@@ -422,6 +465,7 @@ impl<'a> Reader<'a, '_> {
         Kind::Task {
             kind: info.name.clone(),
             config: self.config.clone(),
+            secrets,
             raw_fields: info.raw_fields.clone(),
             needs_context: info.needs_context,
         }

@@ -15,9 +15,11 @@ mod problem;
 mod progress;
 mod read;
 mod repeat;
+mod secrets;
+mod variables;
 mod view;
 
-pub use compile::compile;
+pub use compile::{compile, load};
 pub use model::{Condition, Graph, Join, Kind, Node, OnError, OnItemError};
 pub use problem::Problem;
 pub use progress::{Path, Place, Progress};
