@@ -2,6 +2,7 @@
 //! without breaking a client.
 
 mod control;
+mod definition;
 mod entry;
 mod health;
 mod node;
@@ -13,6 +14,7 @@ mod time;
 mod workflow;
 
 pub(crate) use control::{Cancel, Control, Outcome};
+pub(crate) use definition::Definition;
 pub(crate) use entry::{Entries, Entry};
 pub(crate) use health::{Alive, Database, Readiness, Welcome};
 pub(crate) use node::{Node, Nodes};
@@ -21,4 +23,6 @@ pub(crate) use schema::{Id, Json, Object, Status};
 pub(crate) use start::{OfDefinition, OfWorkflow};
 pub(crate) use ticket::Ticket;
 pub(crate) use time::Time;
-pub(crate) use workflow::Workflow;
+pub(crate) use workflow::{
+    Activate, Clone, Exported, NewWorkflow, Portable, Validation, Version, Versions, Workflow, WorkflowSummary,
+};
