@@ -3,6 +3,7 @@
 
 mod audit;
 mod control;
+mod definition;
 mod entry;
 mod health;
 mod key;
@@ -18,6 +19,7 @@ mod workspace;
 
 pub(crate) use audit::{AuditEntries, AuditEntry};
 pub(crate) use control::{Cancel, Control, Outcome};
+pub(crate) use definition::Definition;
 pub(crate) use entry::{Entries, Entry};
 pub(crate) use health::{Alive, Database, Readiness, Welcome};
 pub(crate) use key::{Key, Keys, MadeKey, Me, MyKey, MyWorkspace, NewKey};
@@ -28,5 +30,7 @@ pub(crate) use secret::{NewSecret, Secret, Secrets};
 pub(crate) use start::{OfDefinition, OfWorkflow};
 pub(crate) use ticket::{Empty, Ticket};
 pub(crate) use time::Time;
-pub(crate) use workflow::Workflow;
+pub(crate) use workflow::{
+    Activate, Clone, Exported, NewWorkflow, Portable, Validation, Version, Versions, Workflow, WorkflowSummary,
+};
 pub(crate) use workspace::{ChangedOptions, ChangedWorkspace, MadeWorkspace, NewWorkspace, Workspace, Workspaces};
