@@ -86,7 +86,7 @@ impl Library {
         if row.is_test
             && let Some(definition) = self.held_by(row).await?
         {
-            let graph = graph::compile(definition.value(), &*self.world.handlers, &*self.world.evaluate);
+            let graph = graph::load(definition.value(), &*self.world.handlers, &*self.world.evaluate);
             let graph = graph.map_err(|problems| cannot_run(&row.workflow, row.version, &problems))?;
             return Ok(Arc::new(unpublished(&row.workflow, graph)));
         }
@@ -116,7 +116,7 @@ impl Library {
     }
 
     fn compile(&self, row: WorkflowRow) -> Result<Version, Error> {
-        let graph = graph::compile(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
+        let graph = graph::load(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
         let graph = graph.map_err(|problems| cannot_run(&row.name, row.version, &problems))?;
         let workflow =
             Workflow { name: row.name, version: row.version, style: Style::Graph(graph), is_unpublished: false };
