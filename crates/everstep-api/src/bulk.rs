@@ -9,6 +9,7 @@ use everstep_core::input::{Input, Reply};
 use everstep_engine::{Delivery, Error};
 use everstep_store::RunFilter;
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream;
 
 use crate::auth::Caller;
@@ -67,12 +68,7 @@ pub(crate) async fn post(
         let page = store.list_runs(caller.workspace, filter.clone(), after, room).await?;
         gathered.matched += page.runs.len() as u64;
         if !dry_run {
-            let asks = page.runs.iter().map(|run| {
-                let (run, workspace, input, key) = (run.id, caller.workspace, input.clone(), key.clone());
-                let delivery = Delivery { workspace, run, input, expected: None, key };
-                let engine = &served.engine;
-                async move { (run, engine.deliver(delivery).await) }
-            });
+            let asks: Vec<_> = page.runs.iter().map(|run| ask(&served, &caller, run.id, &input, key.clone())).collect();
             let mut answers = stream::iter(asks).buffer_unordered(AT_ONCE);
             while let Some((run, answer)) = answers.next().await {
                 gathered.take(run, answer);
@@ -84,6 +80,14 @@ pub(crate) async fn post(
             return Ok(Json(gathered));
         }
     }
+}
+
+type Asked = BoxFuture<'static, (RunId, Result<Reply, Error>)>;
+
+fn ask(served: &Served, caller: &Caller, run: RunId, input: &Input, key: Option<String>) -> Asked {
+    let delivery = Delivery { workspace: caller.workspace, run, input: input.clone(), expected: None, key };
+    let engine = served.engine.clone();
+    Box::pin(async move { (run, engine.deliver(delivery).await) })
 }
 
 impl Gathered {

@@ -48,10 +48,10 @@ pub(crate) async fn context(
         at => fold(&served, &row, &workflow, at.unwrap_or(row.seq)).await?,
     };
     let graph = workflow.graph();
-    let scopes = state.graph.iterations().map(|path| Scope {
-        scope: path.name(graph),
-        context: View::new(&workflow, &state, path).own(),
-    });
+    let scopes = state
+        .graph
+        .iterations()
+        .map(|path| Scope { scope: path.name(graph), context: View::new(&workflow, &state, path).own() });
     let context = View::new(&workflow, &state, &ScopePath::default()).document(false);
     Ok(Json(Context { seq: state.seq, context, scopes: scopes.collect() }))
 }

@@ -338,6 +338,14 @@ impl Engine {
         answer.await.ok()?
     }
 
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.0.tally
+    }
+
+    pub(crate) fn member(&self) -> Arc<Member> {
+        self.0.member()
+    }
+
     /// Follows a run. What was written before must be read from the journal.
     pub fn watch(&self, run: RunId) -> Watch {
         let (sender, receiver) = mpsc::unbounded_channel();

@@ -3,22 +3,29 @@
 
 mod control;
 mod entry;
+mod fork;
 mod health;
 mod node;
 mod run;
 mod schema;
 mod start;
+mod step;
 mod ticket;
 mod time;
+mod waiting;
 mod workflow;
 
 pub(crate) use control::{Cancel, Control, Outcome};
 pub(crate) use entry::{Entries, Entry};
+pub(crate) use fork::{
+    Action, Bulk, Filter, Fork, Forked, Gathered, NotUndone, OneOrMany, Refusal, StartedChild, TestRun, View, Viewed,
+};
 pub(crate) use health::{Alive, Database, Readiness, Welcome};
 pub(crate) use node::{Node, Nodes};
-pub(crate) use run::{Run, RunSummary, Runs, Started};
-pub(crate) use schema::{Id, Json, Object, Status};
+pub(crate) use run::{Error, Run, RunSummary, Runs, Started};
+pub(crate) use schema::{Id, Json, Moment, Object, Status, Statuses};
 pub(crate) use start::{OfDefinition, OfWorkflow};
+pub(crate) use step::{Attempt, Context, Line, Logs, Scope, Step, Steps};
 pub(crate) use ticket::Ticket;
 pub(crate) use time::Time;
 pub(crate) use workflow::Workflow;

@@ -142,7 +142,10 @@ mod tests {
         assert_eq!(say(opened("ask", ask, None)), "waits for the signal \"approve\" at step ask");
         assert_eq!(say(opened("nap", Activity::Delay, day)), "sleeps at step nap until 2025-11-16T00:00:00Z");
         assert_eq!(say(opened("fetch", Activity::Task, None)), "performs step fetch, attempt 2");
-        assert_eq!(say(opened("call", Activity::Child { run }, None)), format!("waits for child run {run} at step call"));
+        assert_eq!(
+            say(opened("call", Activity::Child { run }, None)),
+            format!("waits for child run {run} at step call")
+        );
         assert_eq!(say(opened("x", Activity::Retry, day)), "will try step x again at 2025-11-16T00:00:00Z");
     }
 
