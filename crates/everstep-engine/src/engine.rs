@@ -216,7 +216,7 @@ impl Engine {
             input: start.input.clone(),
             parent: None,
             tags: start.tags,
-            retention_days,
+            retention_days: self.0.options.keep_for(retention_days),
             is_test: workflow.is_unpublished,
             created_at: now,
         };
