@@ -3,15 +3,20 @@
 //! A handler is told a task and answers with a value or a failure. Retries, timeouts, the journal and the
 //! resolution of templates are left to the engine and the core.
 
+mod base64;
 mod config;
 mod handler;
+mod http;
 mod javascript;
 mod logs;
 mod noop;
 mod ports;
 mod registry;
+pub mod schema;
+mod secrets;
 
-pub use handler::{Description, Handler, Report, Task};
+pub use handler::{Description, Example, Handler, Report, Task};
+pub use http::Http;
 pub use javascript::JavaScript;
 pub use noop::Noop;
 pub use ports::{Fetches, Ports, Query, Secrets, Source, Sources};

@@ -8,6 +8,7 @@ use everstep_core::kinds::{KindInfo, Kinds};
 use serde_json::Value;
 
 use crate::handler::{Description, Handler};
+use crate::http::Http;
 use crate::javascript::JavaScript;
 use crate::noop::Noop;
 use crate::ports::Ports;
@@ -21,7 +22,11 @@ pub struct Registry {
 impl Registry {
     /// Every kind that comes with the server.
     pub fn standard(ports: Ports) -> Self {
-        Self::with([Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>, Arc::new(Noop::new())])
+        Self::with([
+            Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>,
+            Arc::new(Http::new(ports.client, ports.secrets)),
+            Arc::new(Noop::new()),
+        ])
     }
 
     /// These handlers and no others. Of two with one name the later counts.
