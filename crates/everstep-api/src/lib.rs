@@ -1,19 +1,23 @@
 //! Speaks HTTP. It asks the engine and shows what the engine says; it decides nothing.
 //!
-//! * `routes` is the table of all routes, with what each needs.
+//! * `routes` is the table of all routes, with what each needs and its text; `openapi` makes a document of it.
 //! * `auth` knows who asks; `body`, `query` and `headers` read what they ask; `problem` says why not.
+//! * `access` is about who may do what: keys, workspaces, tickets, the audit, secrets.
 //! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
 //! * `wire` holds what is sent, in its own types, so that the core may change its mind without breaking a client.
 //! * [`cluster`] is the way between nodes.
 
+mod access;
 pub mod auth;
 mod body;
 pub mod cluster;
 mod controls;
+mod docs;
 mod headers;
 mod health;
 mod journal;
 mod nodes;
+mod openapi;
 mod patience;
 mod problem;
 mod query;
@@ -21,8 +25,11 @@ mod routes;
 mod runs;
 mod server;
 mod starts;
+mod table;
 mod wire;
 mod workflows;
 
-pub use routes::{Route, routes};
+pub use openapi::openapi;
+pub use routes::routes;
 pub use server::{Served, router, serve};
+pub use table::Route;

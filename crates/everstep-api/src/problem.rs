@@ -1,12 +1,15 @@
 //! What a caller is told when a request cannot be answered: a problem document with a code that never changes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use everstep_engine::Error;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 /// Why a request was not answered as asked.
 #[derive(Debug)]
@@ -59,18 +62,33 @@ impl Problem {
     }
 }
 
+/// Why a request was not answered as asked (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Document {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: Option<&'static str>,
+    status: u16,
+    /// Never changes: programs decide by it.
+    code: Cow<'static, str>,
+    /// What happened, for people.
+    detail: String,
+    /// What to do about it, and what belongs to certain codes, such as the `problems` of a definition.
+    #[serde(flatten)]
+    more: BTreeMap<&'static str, Value>,
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut body = json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason(),
-            "status": self.status.as_u16(),
-            "code": self.code,
-            "detail": self.detail,
-        });
-        for (name, value) in self.more {
-            body[name] = value;
-        }
+        let body = Document {
+            kind: "about:blank",
+            title: self.status.canonical_reason(),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: self.detail,
+            more: self.more.into_iter().collect(),
+        };
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
         let mut response = (self.status, kind, Json(body)).into_response();
         if let Some(seconds) = self.retry_after {

@@ -3,6 +3,7 @@
 mod config;
 mod secrets;
 mod size;
+mod variables;
 
 use std::collections::BTreeSet;
 

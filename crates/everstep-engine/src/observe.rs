@@ -35,6 +35,15 @@ pub struct Seen<'a> {
     pub before: Option<Status>,
     pub after: Status,
     pub entries: &'a [Entry],
+    pub(crate) since: &'a [Option<Timestamp>],
+}
+
+impl Seen<'_> {
+    /// The entries, each that settles a step with the time at which that was dispatched.
+    /// Where a run was failed or paused from outside its workflow, no times are known.
+    pub fn settled(&self) -> impl Iterator<Item = (&Entry, Option<Timestamp>)> {
+        self.entries.iter().zip(self.since.iter().copied().chain(std::iter::repeat(None)))
+    }
 }
 
 /// Sees nothing.

@@ -43,6 +43,7 @@ impl Shard {
                     before: Some(row.status),
                     after: Status::Paused,
                     entries: &entries,
+                    since: &[],
                 });
             }
             return;
@@ -145,6 +146,7 @@ impl Shard {
             before: flight.before,
             after: flight.status,
             entries: &flight.entries,
+            since: &flight.since,
         });
     }
 

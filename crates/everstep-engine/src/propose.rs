@@ -30,7 +30,7 @@ pub(crate) fn propose(
     becomes: Becomes,
     writer: &Writer,
 ) -> (Item, usize, Flight) {
-    let Decided { entries, answered } = decided;
+    let Decided { entries, since, answered } = decided;
     let status = shown_status(held, becomes, writer.now);
     let waits = changed_waits(held, &entries);
     let is_start = start.is_some();
@@ -68,6 +68,7 @@ pub(crate) fn propose(
         start: None,
         answered,
         entries,
+        since,
     };
     let item = Item {
         commit: writer.commit,

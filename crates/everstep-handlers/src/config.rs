@@ -36,3 +36,15 @@ pub(crate) fn check(config: &Value, schema: &Value, raw_fields: &[String]) -> Ve
     }
     schema::check(schema, config, Stage::Saved { raw_fields })
 }
+
+/// What is wrong with a value in which nothing stands for anything else.
+pub(crate) fn check_exactly<T: DeserializeOwned>(value: &Value, schema: &Value) -> Vec<Fault> {
+    if !value.is_object() {
+        return vec![Fault { pointer: String::new(), message: "a config is an object".to_owned() }];
+    }
+    let faults = schema::check(schema, value, Stage::Resolved);
+    match serde_json::from_value::<T>(value.clone()) {
+        Err(error) if faults.is_empty() => vec![Fault { pointer: String::new(), message: error.to_string() }],
+        _ => faults,
+    }
+}

@@ -3,8 +3,8 @@
 //! A handler is told a task and answers with a value or a failure. Retries, timeouts, the journal and the
 //! resolution of templates are left to the engine and the core.
 
-mod base64;
 mod config;
+mod data_query;
 mod handler;
 mod http;
 mod javascript;
@@ -14,10 +14,12 @@ mod ports;
 mod registry;
 pub mod schema;
 mod secrets;
+pub mod sources;
 
+pub use data_query::DataQuery;
 pub use handler::{Description, Example, Handler, Report, Task};
 pub use http::Http;
 pub use javascript::JavaScript;
 pub use noop::Noop;
-pub use ports::{Fetches, Ports, Query, Secrets, Source, Sources};
+pub use ports::{Fetches, Ports, Secrets, Sources};
 pub use registry::Registry;

@@ -7,6 +7,7 @@ use everstep_core::evaluate::Fault;
 use everstep_core::kinds::{KindInfo, Kinds};
 use serde_json::Value;
 
+use crate::data_query::DataQuery;
 use crate::handler::{Description, Handler};
 use crate::http::Http;
 use crate::javascript::JavaScript;
@@ -25,6 +26,7 @@ impl Registry {
         Self::with([
             Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>,
             Arc::new(Http::new(ports.client, ports.secrets)),
+            Arc::new(DataQuery::new(ports.sources, ports.drivers)),
             Arc::new(Noop::new()),
         ])
     }

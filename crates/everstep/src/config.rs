@@ -96,7 +96,8 @@ impl Config {
             | Command::Load(_)
             | Command::Keys(_)
             | Command::Nodes(_)
-            | Command::Bench(_) => "warn",
+            | Command::Bench(_)
+            | Command::Openapi(_) => "warn",
         };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
@@ -160,7 +161,7 @@ impl Typed {
             },
             Command::Nodes(args) => at(&args.place),
             Command::Run(args) => Self { engine: args.engine.clone(), ..Self::default() },
-            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) => Self::default(),
+            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) | Command::Openapi(_) => Self::default(),
         }
     }
 }

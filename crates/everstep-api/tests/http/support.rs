@@ -60,7 +60,7 @@ impl Server {
         let (engine, store) = engine(&folder, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let keys = Arc::new(Keys::new(Arc::clone(&store)));
+        let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let served = Served { engine, keys, store: "sqlite" };
         tokio::spawn(serve(listener, served, std::future::pending()));
         let client = Client::builder(TokioExecutor::new()).build_http();
@@ -83,7 +83,7 @@ impl Server {
         let response = self.client.request(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.into_body().collect().await.unwrap().to_bytes();
-        let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+        let body = if body.is_empty() { Value::Null } else { read(&body) };
         Answer { status, headers, body }
     }
 
@@ -123,6 +123,11 @@ impl Server {
         }
         panic!("the run is not {status}: {}", self.get(path).await.body);
     }
+}
+
+/// JSON, or the text of what is none.
+fn read(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
 }
 
 /// An engine on a database of its own.

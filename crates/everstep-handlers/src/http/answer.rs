@@ -1,5 +1,7 @@
 //! Reads an answer.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use everstep_core::event::Outcome;
 use everstep_core::failure::{Failure, code};
 use everstep_net::header::{self, HeaderMap};
@@ -7,7 +9,6 @@ use everstep_net::{Error, Response};
 use serde_json::{Map, Value, json};
 
 use super::config::{ResponseType, Statuses};
-use crate::base64;
 use crate::secrets::Revealed;
 
 /// How much of a refusal's body is told.
@@ -71,7 +72,7 @@ fn body(bytes: Vec<u8>, headers: &HeaderMap, kind: ResponseType) -> Result<Value
         ResponseType::Auto if is_json => parse(&bytes),
         ResponseType::Text => Ok(text(bytes, &content_type)),
         ResponseType::Auto if is_text(media) => Ok(text(bytes, &content_type)),
-        ResponseType::Auto | ResponseType::Base64 => Ok(Value::String(base64::encode(&bytes))),
+        ResponseType::Auto | ResponseType::Base64 => Ok(Value::String(BASE64_STANDARD.encode(&bytes))),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Makes a request of a config.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::{Failure, code};
 use everstep_net::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -8,7 +10,6 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::config::{Auth, BodyType, Config, Many, Plain, Verb};
-use crate::base64;
 use crate::handler::Task;
 use crate::secrets::Revealed;
 
@@ -161,7 +162,7 @@ fn authorize(auth: &Auth, headers: &mut HeaderMap, revealed: &mut Revealed) -> R
                 return Err(invalid("`auth/username` cannot hold a colon".to_owned()));
             }
             let pair = Zeroizing::new(format!("{username}:{password}"));
-            let token = Zeroizing::new(base64::encode(pair.as_bytes()));
+            let token = Zeroizing::new(BASE64_STANDARD.encode(pair.as_bytes()));
             if !revealed.is_empty() {
                 revealed.add(token.clone());
             }
