@@ -29,7 +29,7 @@ pub struct JavaScript {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Config {
     /// The body of an async function: it may `await` and it may `return` any JSON value.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), regex(pattern = r"\S"))]
     code: String,
     /// How long the code may run, in seconds.
     #[serde(default)]

@@ -3,6 +3,7 @@
 //! A handler is told a task and answers with a value or a failure. Retries, timeouts, the journal and the
 //! resolution of templates are left to the engine and the core.
 
+mod catalogue;
 mod config;
 mod data_query;
 mod handler;
@@ -16,6 +17,7 @@ pub mod schema;
 mod secrets;
 pub mod sources;
 
+pub use catalogue::{Entry, Handle, Timeout, catalogue, page};
 pub use data_query::DataQuery;
 pub use handler::{Description, Example, Handler, Report, Task};
 pub use http::Http;

@@ -84,8 +84,19 @@ impl Checker<'_> {
             let message = schema["not"]["description"].as_str().unwrap_or("it must not be this");
             self.report(pointer, message);
         }
-        for word in ["oneOf", "anyOf"] {
-            self.check_shapes(&list(schema, word).collect::<Vec<_>>(), value, pointer);
+        if let Some(condition) = schema.get("if") {
+            let holds = self.faults_of(condition, value, pointer).is_empty();
+            if let Some(branch) = schema.get(if holds { "then" } else { "else" }) {
+                self.check(branch, value, pointer);
+            }
+        }
+        self.check_shapes(&list(schema, "anyOf").collect::<Vec<_>>(), value, pointer);
+        let shapes: Vec<_> = list(schema, "oneOf").collect();
+        self.check_shapes(&shapes, value, pointer);
+        let fitting = shapes.iter().filter(|shape| self.faults_of(shape, value, pointer).is_empty());
+        let fitting: Vec<_> = fitting.map(|shape| title(resolve(self.root, shape))).collect();
+        if fitting.len() > 1 {
+            self.report(pointer, format!("only one may be there: {}", fitting.join(" or ")));
         }
     }
 
@@ -194,7 +205,7 @@ fn not_one_of(schema: &Value, value: &Value) -> Option<String> {
 }
 
 fn wrong_text(schema: &Value, text: &str) -> Option<String> {
-    if schema["minLength"].as_u64().is_some_and(|least| least > 0) && text.trim().is_empty() {
+    if schema["minLength"].as_u64().is_some_and(|least| least > text.chars().count() as u64) {
         return Some("it must not be empty".to_owned());
     }
     if schema["maxLength"].as_u64().is_some_and(|most| text.chars().count() as u64 > most) {
@@ -202,7 +213,10 @@ fn wrong_text(schema: &Value, text: &str) -> Option<String> {
     }
     let pattern = schema["pattern"].as_str()?;
     let fits = Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text));
-    (!fits).then(|| format!("it does not fit {pattern}"))
+    (!fits).then(|| match pattern {
+        r"\S" => "it must not be empty".to_owned(),
+        pattern => format!("it does not fit {pattern}"),
+    })
 }
 
 fn out_of_range(schema: &Value, number: f64) -> Option<String> {
@@ -247,7 +261,10 @@ fn title(shape: &Value) -> String {
     match (tag, shape["type"].as_str()) {
         (Some((field, word)), _) => format!("{{\"{field}\": {word}, …}}"),
         (None, Some(name)) => name_of(name).to_owned(),
-        (None, None) => "another value".to_owned(),
+        (None, None) => match list(shape, "required").filter_map(Value::as_str).next() {
+            Some(field) => format!("`{field}`"),
+            None => "another value".to_owned(),
+        },
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use everstep_core::limits::PAYLOAD_BYTES;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// Asks a server over HTTP.
@@ -37,6 +37,7 @@ pub(super) struct Config {
     pub(super) content_type: Option<String>,
     /// Who asks.
     #[serde(default)]
+    #[schemars(extend("default" = {"type": "none"}))]
     pub(super) auth: Auth,
     /// How long an attempt may take, in seconds, redirects included.
     #[serde(default)]
@@ -92,7 +93,7 @@ fn key_header() -> String {
 }
 
 /// A method of HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
 pub(super) enum Verb {
@@ -106,7 +107,7 @@ pub(super) enum Verb {
     Options,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(super) enum BodyType {
@@ -117,7 +118,7 @@ pub(super) enum BodyType {
     Form,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(super) enum ResponseType {
@@ -265,6 +266,15 @@ impl Statuses {
             Value::Number(number) => Some(Self::One(u16::try_from(number.as_u64()?).ok()?)),
             Value::String(text) => Some(Self::Class(text.strip_suffix("xx")?.parse().ok()?)),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}
+
+impl Serialize for Statuses {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::One(status) => serializer.serialize_u16(*status),
+            Self::Class(class) => serializer.serialize_str(&format!("{class}xx")),
         }
     }
 }

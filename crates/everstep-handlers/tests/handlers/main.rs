@@ -1,5 +1,6 @@
 //! What the handlers promise, seen from outside.
 
+mod catalogue;
 mod http;
 mod javascript;
 mod noop;
