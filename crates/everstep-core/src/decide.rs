@@ -144,7 +144,9 @@ impl Draft<'_> {
         if self.state.phase != Phase::Pending {
             return Reply::ignored("the run was started before");
         }
-        self.write(Event::RunStarted { input, parent });
+        let definition =
+            self.workflow.is_unpublished.then(|| Payload::from(self.workflow.graph().definition().clone()));
+        self.write(Event::RunStarted { input, parent, definition });
         Reply::Accepted
     }
 

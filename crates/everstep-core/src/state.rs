@@ -32,6 +32,9 @@ pub struct State {
     pub input: Payload,
     pub output: Option<Payload>,
     pub failure: Option<Failure>,
+    /// When it was paused, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Timestamp>,
     /// The step that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
@@ -72,14 +75,9 @@ pub(crate) struct Open {
     pub(crate) crashes: u32,
     pub(crate) doing: Doing,
     pub(crate) timer: Option<Timestamp>,
-    /// When this attempt was dispatched.
-    #[serde(default = "long_ago")]
-    pub(crate) since: Timestamp,
-}
-
-/// Snapshots of older builds do not know when their open steps were dispatched.
-fn long_ago() -> Timestamp {
-    Timestamp::EPOCH
+    /// When that began. Snapshots of older builds do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,8 +104,8 @@ pub(crate) enum Doing {
 pub struct OpenStep<'a> {
     pub step: &'a StepKey,
     pub attempt: u32,
-    /// When this attempt was dispatched.
-    pub since: Timestamp,
+    /// When that began, where it is known.
+    pub since: Option<Timestamp>,
     pub what: OpenWhat<'a>,
 }
 
@@ -119,8 +117,14 @@ pub enum OpenWhat<'a> {
     Wait { event: &'a str, pattern: &'a Payload, due: Option<Timestamp> },
     /// A run that must be there. The parent that it is to be started with is [`State::parent_of`].
     Child(&'a Child),
-    /// It goes on by itself: a timer, or steps inside it.
-    Other,
+    /// It is over at a time.
+    Delay { due: Option<Timestamp> },
+    /// It failed and is tried again at a time.
+    Backoff { due: Option<Timestamp> },
+    /// A loop or scope: steps inside it go on, or its next item waits for a time.
+    Body { due: Option<Timestamp> },
+    /// It goes on at once.
+    Soon,
 }
 
 /// The journal does not fit the workflow: a bug, or a journal of another version.
@@ -142,6 +146,7 @@ impl State {
             input: Payload::null(),
             output: None,
             failure: None,
+            paused_at: None,
             parent: None,
             open: BTreeMap::new(),
             todo: BTreeSet::new(),
@@ -227,9 +232,10 @@ impl State {
                 Doing::Task => OpenWhat::Task,
                 Doing::Wait { event, pattern } => OpenWhat::Wait { event, pattern, due: open.timer },
                 Doing::Child(child) => OpenWhat::Child(child),
-                Doing::Instant | Doing::Delay | Doing::Body | Doing::Failed | Doing::Backoff | Doing::Again => {
-                    OpenWhat::Other
-                }
+                Doing::Delay => OpenWhat::Delay { due: open.timer },
+                Doing::Backoff => OpenWhat::Backoff { due: open.timer },
+                Doing::Body => OpenWhat::Body { due: open.timer },
+                Doing::Instant | Doing::Failed | Doing::Again => OpenWhat::Soon,
             },
         })
     }
@@ -288,7 +294,7 @@ impl State {
             None => None,
         };
         match &entry.event {
-            Event::RunStarted { input, parent } => {
+            Event::RunStarted { input, parent, .. } => {
                 if self.phase != Phase::Pending {
                     return Err(misfit("the run was started before"));
                 }
@@ -305,10 +311,12 @@ impl State {
             }
             Event::RunPaused { reason } => {
                 self.phase = Phase::Paused;
+                self.paused_at = Some(entry.at);
                 self.failure.clone_from(reason);
             }
             Event::RunResumed => {
                 self.phase = Phase::Live;
+                self.paused_at = None;
                 self.failure = None;
             }
             Event::RunRetried => self.retried(workflow),
@@ -348,10 +356,11 @@ impl State {
         match &entry.event {
             Event::StepDispatched { attempt, dispatch, .. } => {
                 // Only a lost task and a step that is to be tried again are dispatched while they are open.
-                if self.open.get(step).is_some_and(|open| !matches!(open.doing, Doing::Task | Doing::Again)) {
+                let is_again = |open: &Open| matches!(open.doing, Doing::Task | Doing::Again);
+                if self.open.get(step).is_some_and(|open| !is_again(open)) && !self.has_foreign_child(step) {
                     return None;
                 }
-                self.dispatched(step, *attempt, dispatch, entry.at);
+                self.dispatched(step, *attempt, dispatch);
                 let items = match dispatch {
                     Dispatch::Body { items } => Some(items.as_slice()),
                     Dispatch::Task
@@ -363,12 +372,12 @@ impl State {
                 self.graph.dispatched(graph, place, items)?;
             }
             Event::StepCompleted { outcome, .. } => {
-                since = Some(self.close(step)?.since);
+                since = self.close(step)?.since;
                 self.record(workflow, place, outcome);
                 self.graph.completed(graph, place, &outcome.output, outcome.handle.as_deref())?;
             }
             Event::StepFailed { failure, .. } => {
-                since = Some(self.open.get(step)?.since);
+                since = self.open.get(step)?.since;
                 self.step_failed(workflow, step, place, failure)?;
             }
             Event::StepSkipped { .. } => self.graph.skipped(graph, place)?,
@@ -412,7 +421,7 @@ impl State {
         Some(since)
     }
 
-    fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch, since: Timestamp) {
+    fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch) {
         let (doing, timer) = match dispatch {
             Dispatch::Task => (Doing::Task, None),
             Dispatch::Instant => (Doing::Instant, None),
@@ -434,7 +443,10 @@ impl State {
         if let Some(due) = timer {
             self.timers.insert((due, step.clone()));
         }
-        self.open.insert(step.clone(), Open { attempt, failures, crashes, doing, timer, since });
+        self.open.insert(step.clone(), Open { attempt, failures, crashes, doing, timer, since: Some(self.updated_at) });
+        if self.has_foreign_child(step) {
+            self.todo.insert(step.clone());
+        }
     }
 
     /// Removes an open step with its timer.
@@ -455,11 +467,12 @@ impl State {
         let mut open = self.close(step)?;
         open.failures += 1;
         open.crashes = 0;
-        self.leave_late_child(&open, failure);
+        self.leave_late_child(step, &open, failure);
         let may_retry = matches!(open.doing, Doing::Task | Doing::Child(_));
         let policy = self.policy(workflow, place);
         if may_retry && policy.retries(open.failures, failure) {
             (open.doing, open.timer) = (Doing::Failed, None);
+            open.since = Some(self.updated_at);
             self.open.insert(step.clone(), open);
             self.todo.insert(step.clone());
             return Some(());
@@ -486,7 +499,9 @@ impl State {
         };
         let from = StepKey::from(prefix);
         for step in keys(&mut self.open.range(from.clone()..).map(|(step, _)| step)) {
-            if let Some(Open { doing: Doing::Child(child), .. }) = self.close(&step) {
+            if let Some(Open { doing: Doing::Child(child), attempt, .. }) = self.close(&step)
+                && child.is_of(self.run, &step, attempt)
+            {
                 self.children.leave(self.seq, &child);
             }
         }
@@ -512,8 +527,8 @@ impl State {
             if doing == Doing::Again {
                 self.todo.insert(step.clone());
             }
-            self.open
-                .insert(step, Open { attempt, failures: 0, crashes: 0, doing, timer: None, since: self.updated_at });
+            let since = Some(self.updated_at);
+            self.open.insert(step, Open { attempt, failures: 0, crashes: 0, doing, timer: None, since });
             self.graph.reopen(graph, &place);
         }
     }

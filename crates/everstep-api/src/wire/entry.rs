@@ -68,6 +68,9 @@ enum Data {
         input: Payload,
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Json")]
+        definition: Option<Payload>,
     },
     Dispatched(Dispatched),
     Completed {
@@ -150,9 +153,9 @@ enum Dispatched {
 impl Data {
     fn of(event: Event) -> Self {
         match event {
-            Event::RunStarted { input, parent } => {
+            Event::RunStarted { input, parent, definition } => {
                 let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
-                Self::Started { input, parent }
+                Self::Started { input, parent, definition }
             }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::of(dispatch)),
             Event::StepCompleted { outcome: Outcome { output, handle, logs }, .. } => {

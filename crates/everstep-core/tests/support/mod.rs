@@ -61,13 +61,13 @@ impl Kinds for TestKinds {
 
 pub(crate) fn compile(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     let graph = graph::compile(definition, &TestKinds::new(), &Expressions::default())?;
-    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph) })
+    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unpublished: false })
 }
 
 /// As `compile`, for a definition that an earlier version of the server saved.
 pub(crate) fn load(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     let graph = graph::load(definition, &TestKinds::new(), &Expressions::default())?;
-    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph) })
+    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unpublished: false })
 }
 
 /// The time that something takes.
