@@ -5,6 +5,7 @@
 
 mod config;
 mod data_query;
+mod fetch;
 mod handler;
 mod javascript;
 mod logs;

@@ -23,7 +23,7 @@ impl Registry {
     /// Every kind that comes with the server.
     pub fn standard(ports: Ports) -> Self {
         Self::with([
-            Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>,
+            Arc::new(JavaScript::new(ports.sandbox, ports.client, ports.fetches)) as Arc<dyn Handler>,
             Arc::new(Noop::new()),
             Arc::new(DataQuery::new(ports.sources, ports.drivers)),
         ])

@@ -1,5 +1,6 @@
 //! What the handlers promise, seen from outside.
 
+mod fetch;
 mod javascript;
 mod noop;
 mod registry;
