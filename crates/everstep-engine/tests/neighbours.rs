@@ -8,10 +8,8 @@ use std::time::{Duration, Instant};
 
 use everstep_core::input::Input;
 use everstep_engine::Engine;
-use everstep_handlers::{Ports, Registry};
-use everstep_sandbox::Sandbox;
 use serde_json::{Value, json};
-use support::{chain, finish, open_sqlite, options, publish, start, world};
+use support::{chain, engine, finish, publish, start};
 
 const ROUNDS: usize = 6;
 const RUNS: usize = 60;
@@ -62,9 +60,7 @@ fn attack(code: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_neighbour_s_run_is_little_slower_while_scripts_attack() {
     let folder = tempfile::tempdir().unwrap();
-    let ports = Ports { sandbox: Sandbox::default(), ..Ports::none() };
-    let store = open_sqlite(folder.path());
-    let engine = Engine::start(world(store, Registry::standard(ports)), options()).await.unwrap();
+    let engine = engine(folder.path()).await;
     let work = json!({"config": {}});
     publish(
         &engine,
@@ -84,10 +80,12 @@ async fn a_neighbour_s_run_is_little_slower_while_scripts_attack() {
             running.push(start(&engine, &format!("attack{}", number % ATTACKS.len()), json!({})).await);
         }
         let under_attack = measure(&engine).await;
+        assert!(engine.active_runs() > 0, "the attack is over before it was measured");
         let is_held = under_attack.p50 <= quiet.p50 * FACTOR && under_attack.p99 <= SLOWEST;
         seen.push((quiet, under_attack));
         for run in running {
-            engine.input(support::WORKSPACE, run, Input::Cancel { reason: None }).await.unwrap();
+            // One that has ended already is not cancelled, and that is as good.
+            engine.send(run, Input::Cancel { reason: None }).await.unwrap();
         }
         if is_held {
             engine.stop(Duration::from_secs(5)).await.unwrap();
