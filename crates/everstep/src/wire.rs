@@ -10,7 +10,7 @@ use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::{Ports, Registry};
+use everstep_handlers::{Fetches, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::config::{self, Config};
 use crate::database::Database;
 use crate::exit::invalid;
+use crate::fetches;
 
 /// How long the others may take to be told that this node stops.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -85,12 +86,12 @@ impl Node {
 
 async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Peers>) -> anyhow::Result<Engine> {
     let world = World {
-        store,
+        store: Arc::clone(&store),
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(ports(&config))),
+        handlers: Arc::new(Registry::standard(ports(&config, store))),
         peers,
         observe: Arc::new(Blind),
     };
@@ -98,9 +99,11 @@ async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Pee
 }
 
 /// What the handlers are given of the world around them.
-fn ports(config: &config::Engine) -> Ports {
+fn ports(config: &config::Engine, store: Arc<dyn Store>) -> Ports {
+    let fetches: Arc<dyn Fetches> =
+        if config.allows_fetch { Arc::new(fetches::Everyone) } else { Arc::new(fetches::Stored::new(store)) };
     let sandbox = config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new);
-    Ports { sandbox, client: Client::new(config.guard.clone()), ..Ports::none() }
+    Ports { sandbox, client: Client::new(config.guard.clone()), fetches, ..Ports::none() }
 }
 
 /// Checks a definition as publishing it would.
