@@ -66,7 +66,7 @@ pub(crate) struct Exchange {
 struct State {
     made: usize,
     waiting: VecDeque<(usize, Request)>,
-    /// **Invariant**: at most [`IN_FLIGHT`], and none once it is over.
+    /// **Invariant**: at most six requests of a script are under way, and none once it is over.
     flying: BTreeMap<usize, AbortHandle>,
     arrived: VecDeque<Arrival>,
     is_over: bool,
