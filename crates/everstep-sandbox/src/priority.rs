@@ -18,7 +18,10 @@ pub(crate) type Thread = ();
 #[cfg(target_os = "linux")]
 pub(crate) fn lower() -> Thread {
     let thread = rustix::thread::gettid();
-    let _ = rustix::process::setpriority_process(Some(thread), SCRIPTS);
+    // A server that was started with a still lower one keeps it.
+    if rustix::process::getpriority_process(Some(thread)).is_ok_and(|now| now < SCRIPTS) {
+        let _ = rustix::process::setpriority_process(Some(thread), SCRIPTS);
+    }
     thread
 }
 

@@ -153,6 +153,7 @@ fn conditions_are_checked_though_they_forgive_at_run_time() {
         |source: &str| head(&format!("\"conditions\": [{{\"leftValue\": \"{source}\", \"operator\": \"is_empty\"}}]"));
     assert_unknown(&expression("ctx.totl > 1"), "check", "`ctx.totl`", "known here");
     assert_unknown(&left("{{ctx.totl}}"), "check", "`ctx.totl`", "known here");
+    assert_unknown(&head("\"condition\": \"ctx.totl\""), "check", "`ctx.totl`", "known here");
     assert_sound(&expression("ctx.totl is defined and ctx.totl > 1"));
     assert_sound(&left("{{ctx.input.totl}}"));
 }

@@ -131,8 +131,12 @@ async fn scripts_have_a_lower_priority_than_the_rest() {
     };
     let sandbox = Sandbox::new(1);
     assert_eq!(sandbox.run(script("return 1", 5_000)).await.unwrap().json, "1");
-    let before = nice();
-    assert!(!before.is_empty() && before.iter().all(|nice| *nice >= 10), "{before:?}");
+    // Threads of other tests may just be beginning, so it is looked at until all have it.
+    let begin = Instant::now();
+    while nice().is_empty() || nice().iter().any(|nice| *nice < 10) {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", nice());
+        tokio::task::yield_now().await;
+    }
     assert!(sandbox.run(script(STUCK, 100)).await.is_err());
     assert!(nice().contains(&19), "a thread that was given up has the lowest");
 }
