@@ -63,6 +63,8 @@ pub(crate) struct Engine {
     pub(crate) javascript_threads: Option<usize>,
     /// Which addresses workflows may reach.
     pub(crate) guard: Guard,
+    /// Whether scripts of every workspace may make requests.
+    pub(crate) allows_fetch: bool,
 }
 
 /// The settings file.
@@ -245,7 +247,7 @@ impl Engine {
             None if matches!(command, Command::Run(_)) => Guard::open(),
             None => Guard::default(),
         };
-        Ok(Self { options, javascript_threads, guard })
+        Ok(Self { options, javascript_threads, guard, allows_fetch: matches!(command, Command::Run(_)) })
     }
 }
 
