@@ -1,0 +1,11 @@
+//! Data sources and saved queries, asked in earnest: real databases, real files, real services.
+
+mod definitions;
+mod http;
+mod injection;
+mod kind;
+mod limits;
+mod postgres;
+mod sqlite;
+mod support;
+mod tls;
