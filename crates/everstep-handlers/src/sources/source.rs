@@ -326,10 +326,8 @@ impl HttpSource {
                 problems.push(Problem::at(&path, "`auth` sets this header as well").hint("drop one of them"));
             }
         }
-        if let Some(HttpAuth::Basic { username, .. }) = &self.auth {
-            if username.contains(':') {
-                problems.push(Problem::at("/auth/username", "it must not hold a colon"));
-            }
+        if matches!(&self.auth, Some(HttpAuth::Basic { username, .. }) if username.contains(':')) {
+            problems.push(Problem::at("/auth/username", "it must not hold a colon"));
         }
         problems
     }
