@@ -3,6 +3,7 @@
 //! * `routes` is the table of all routes, with what each needs.
 //! * `auth` knows who asks; `body`, `query` and `headers` read what they ask; `problem` says why not.
 //! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
+//! * `live` shows runs as they go.
 //! * `wire` holds what is sent, in its own types, so that the core may change its mind without breaking a client.
 //! * [`cluster`] is the way between nodes.
 
@@ -13,6 +14,7 @@ mod controls;
 mod headers;
 mod health;
 mod journal;
+mod live;
 mod nodes;
 mod patience;
 mod problem;
@@ -24,5 +26,6 @@ mod starts;
 mod wire;
 mod workflows;
 
+pub use live::{Live, Streams};
 pub use routes::{Route, routes};
 pub use server::{Served, router, serve};

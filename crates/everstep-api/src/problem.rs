@@ -59,8 +59,9 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    /// The document itself, for those who are not answered over HTTP.
+    pub(crate) fn document(&self) -> Value {
         let mut body = json!({
             "type": "about:blank",
             "title": self.status.canonical_reason(),
@@ -68,9 +69,16 @@ impl IntoResponse for Problem {
             "code": self.code,
             "detail": self.detail,
         });
-        for (name, value) in self.more {
-            body[name] = value;
+        for (name, value) in &self.more {
+            body[*name] = value.clone();
         }
+        body
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = self.document();
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
         let mut response = (self.status, kind, Json(body)).into_response();
         if let Some(seconds) = self.retry_after {

@@ -10,7 +10,7 @@ use axum::routing::{MethodFilter, on};
 use crate::auth::{self, Permission};
 use crate::query::Query;
 use crate::server::Served;
-use crate::{controls, health, journal, nodes, problem, runs, starts, workflows};
+use crate::{controls, health, journal, live, nodes, problem, runs, starts, workflows};
 
 /// One route, as tests and documents see it.
 #[derive(Clone, Debug)]
@@ -40,6 +40,7 @@ fn table() -> Table {
     Table::default()
         .open(Method::GET, "/livez", health::live)
         .open(Method::GET, "/readyz", health::ready)
+        .protocol("/socket.io/", live::socket::open)
         .guarded(Publish, Method::PUT, "/v1/workflows/{name}", &[], workflows::put)
         .guarded(Read, Method::GET, "/v1/workflows/{name}", &["version"], workflows::get)
         .guarded(Manage, Method::POST, "/v1/workflows/{name}/runs", &[], starts::of_workflow)
@@ -48,6 +49,7 @@ fn table() -> Table {
         .guarded(View, Method::GET, "/v1/runs", runs::FILTERS, runs::list)
         .guarded(View, Method::GET, "/v1/runs/{id}", &["waitSeconds"], runs::get)
         .guarded(View, Method::GET, "/v1/runs/{id}/journal", &["after", "limit"], journal::get)
+        .guarded(View, Method::GET, "/v1/runs/{id}/events", &["after"], live::sse::events)
         .guarded(Manage, Method::POST, "/v1/runs/{id}/signals/{event}", &[], controls::signal)
         .guarded(Manage, Method::POST, "/v1/runs/{id}/cancel", &[], controls::cancel)
         .guarded(Manage, Method::POST, "/v1/runs/{id}/pause", &[], controls::pause)
@@ -72,6 +74,17 @@ impl Table {
     {
         self.open = self.open.route(path, on(filter(&method), handler));
         self.routes.push(Route { method, path, needs: None });
+        self
+    }
+
+    /// The door to a protocol that asks for keys, and for permissions, in words of its own. It is no route of ours:
+    /// documents do not list it, and it has its own tests.
+    fn protocol<H, T>(mut self, path: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, Served>,
+        T: 'static,
+    {
+        self.open = self.open.route(path, on(MethodFilter::GET, handler));
         self
     }
 

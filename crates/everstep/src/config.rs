@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::CommandFactory;
+use everstep_api::Streams;
 use everstep_engine::Options;
 use serde::Deserialize;
 
@@ -42,6 +43,7 @@ pub(crate) struct Server {
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
     pub(crate) shutdown_grace: Duration,
+    pub(crate) streams: Streams,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +109,7 @@ impl Config {
                 .shutdown_grace
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
+            streams: streams(&typed.server, &file.server)?,
         };
         let mut database = Database::new(&typed.database, &file.database)?;
         if matches!(&cli.command, Command::Load(args) if args.data.is_none() && !database.is_shared()) {
@@ -181,6 +184,16 @@ impl Engine {
         };
         Ok(Self { options, javascript_threads: typed.javascript_threads.or(file.javascript_threads) })
     }
+}
+
+fn streams(typed: &ServerSettings, file: &ServerSettings) -> anyhow::Result<Streams> {
+    let defaults = Streams::default();
+    let per_key = typed.max_streams_per_key.or(file.max_streams_per_key);
+    Ok(Streams {
+        per_node: at_least_one("max-streams", typed.max_streams.or(file.max_streams), defaults.per_node)?,
+        per_key: at_least_one("max-streams-per-key", per_key, defaults.per_key)?,
+        ..defaults
+    })
 }
 
 fn at_least_one(name: &str, given: Option<usize>, default: usize) -> anyhow::Result<usize> {

@@ -34,28 +34,35 @@ pub(crate) async fn permit(permission: Permission, request: Request, next: Next)
         return next.run(request).await;
     }
     tracing::info!(key = %caller.key, %permission, path = request.uri().path(), "a key was refused");
+    lacks(permission).into_response()
+}
+
+/// Says that a key may not do something.
+pub(crate) fn lacks(permission: Permission) -> Problem {
     let detail = format!("this key lacks the permission {permission}");
     let hint = format!("make one that has it: everstep keys create --permissions {permission}");
-    Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint).into_response()
+    Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint)
 }
 
 async fn find(served: &Served, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Problem> {
-    if has_key(uri.query().unwrap_or_default()) {
-        let detail = "a key in a query string is refused, because logs and histories keep it; consider it known";
-        return Err(refuse(detail));
-    }
+    refuse_query(uri)?;
     let Some(given) = given(headers)? else { return Err(refuse("this route needs a key")) };
-    let Ok(secret) = given.parse::<Secret>() else { return Err(refuse("what was sent has not the form of a key")) };
-    let found = served.keys.find(&secret).await?;
-    found.ok_or_else(|| refuse("the key is unknown or was revoked"))
+    by_key(served, given).await.map(|(caller, _)| caller)
 }
 
-fn refuse(detail: &str) -> Problem {
+/// The holder of a key.
+pub(crate) async fn by_key(served: &Served, text: &str) -> Result<(Caller, Secret), Problem> {
+    let Ok(secret) = text.parse::<Secret>() else { return Err(refuse("what was sent has not the form of a key")) };
+    let found = served.keys.find(&secret).await?;
+    found.map(|caller| (caller, secret)).ok_or_else(|| refuse("the key is unknown or was revoked"))
+}
+
+pub(crate) fn refuse(detail: &str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", detail).hint(HOW)
 }
 
 /// The key in the headers, if there is one.
-fn given(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(crate) fn given(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let once = |name: header::HeaderName| {
         let mut values = headers.get_all(name).iter();
         let first = values.next();
@@ -76,6 +83,15 @@ fn given(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         (Some(bearer), Some(plain)) if bearer != plain => Err(refuse("two headers hold two different keys")),
         (bearer, plain) => Ok(bearer.or(plain)),
     }
+}
+
+/// Refuses a request with a key in its query string.
+pub(crate) fn refuse_query(uri: &Uri) -> Result<(), Problem> {
+    if has_key(uri.query().unwrap_or_default()) {
+        let detail = "a key in a query string is refused, because logs and histories keep it; consider it known";
+        return Err(refuse(detail));
+    }
+    Ok(())
 }
 
 /// Whether a query string holds what is or should be a key.

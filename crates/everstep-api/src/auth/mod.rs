@@ -10,7 +10,7 @@ mod keys;
 mod permission;
 mod secret;
 
-pub(crate) use guard::{authenticate, permit};
+pub(crate) use guard::{authenticate, by_key, given, lacks, permit, refuse, refuse_query};
 pub(crate) use keys::Caller;
 pub use keys::Keys;
 pub use permission::Permission;

@@ -5,6 +5,9 @@
 mod auth;
 mod cluster;
 mod controls;
+mod events;
 mod runs;
+mod socket;
+mod stream;
 mod support;
 mod workflows;

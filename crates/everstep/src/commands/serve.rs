@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use everstep_api::Served;
 use everstep_api::auth::Keys;
+use everstep_api::{Live, Served};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -36,7 +36,8 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
-    let served = Served { engine: node.engine.clone(), keys, store: config.database.kind() };
+    let live = Arc::new(Live::new(node.engine.clone(), server.streams));
+    let served = Served { engine: node.engine.clone(), keys, store: config.database.kind(), live };
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;
