@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::{Value, json};
 
 use crate::server::Served;
+use crate::wire::{Alive, Database, Readiness};
 
 /// A database that has not answered after this long is not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -15,12 +15,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SKEW: Duration = Duration::from_secs(1);
 
 /// Answers as long as the process answers at all.
-pub(crate) async fn live() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+pub(crate) async fn live() -> Json<Alive> {
+    Json(Alive { status: "ok" })
 }
 
 /// Answers 200 while this node may write and its database answers, else 503 with the reason in the same body.
-pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Value>) {
+pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Readiness>) {
     let engine = &served.engine;
     // The cheapest question that goes to the database itself.
     let asked = tokio::time::timeout(PATIENCE, engine.world().store.next_wake("")).await;
@@ -35,16 +35,16 @@ pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Val
     };
     let is_ready = trouble.is_none() && !engine.is_fenced() && engine.is_in_touch();
     let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut body = json!({
-        "status": if is_ready { "ok" } else { "unavailable" },
-        "node": engine.node(),
-        "store": {"kind": served.store, "status": if trouble.is_none() { "ok" } else { "unavailable" }, "error": trouble},
-        "activeRuns": engine.active_runs(),
-        "fenced": engine.is_fenced(),
-        "inTouch": engine.is_in_touch(),
-    });
-    if let Some(skew) = engine.world().clock.skew().filter(|skew| Duration::from_micros(skew.unsigned_abs()) > SKEW) {
-        body["clockSkewSeconds"] = json!((skew as f64 / 1_000_000.0 * 10.0).round() / 10.0);
-    }
+    let told = |is_well| if is_well { "ok" } else { "unavailable" };
+    let skew = engine.world().clock.skew().filter(|skew| Duration::from_micros(skew.unsigned_abs()) > SKEW);
+    let body = Readiness {
+        status: told(is_ready),
+        node: engine.node(),
+        store: Database { kind: served.store, status: told(trouble.is_none()), error: trouble },
+        active_runs: engine.active_runs(),
+        fenced: engine.is_fenced(),
+        in_touch: engine.is_in_touch(),
+        clock_skew_seconds: skew.map(|skew| (skew as f64 / 1_000_000.0 * 10.0).round() / 10.0),
+    };
     (code, Json(body))
 }

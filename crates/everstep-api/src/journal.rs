@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 
 use crate::auth::Caller;
+use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
@@ -16,6 +17,11 @@ const MOST: u64 = 1_000;
 const BYTES: usize = 4 * 1024 * 1024;
 /// Entries that are read at once.
 const PART: usize = 50;
+
+pub(crate) const PAGE: &[Parameter] = &[
+    Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one: `nextAfter` of the page before."),
+    Parameter::whole("limit", 1, MOST, "How many at most; 100 if it is left out."),
+];
 
 pub(crate) async fn get(
     State(served): State<Served>,

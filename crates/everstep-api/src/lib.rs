@@ -1,6 +1,6 @@
 //! Speaks HTTP. It asks the engine and shows what the engine says; it decides nothing.
 //!
-//! * `routes` is the table of all routes, with what each needs.
+//! * `routes` is the table of all routes, with what each needs and its text; `openapi` makes a document of it.
 //! * `auth` knows who asks; `body`, `query` and `headers` read what they ask; `problem` says why not.
 //! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
 //! * `live` shows runs as they go.
@@ -11,11 +11,13 @@ pub mod auth;
 mod body;
 pub mod cluster;
 mod controls;
+mod docs;
 mod headers;
 mod health;
 mod journal;
 mod live;
 mod nodes;
+mod openapi;
 mod patience;
 mod problem;
 mod query;
@@ -23,9 +25,12 @@ mod routes;
 mod runs;
 mod server;
 mod starts;
+mod table;
 mod wire;
 mod workflows;
 
 pub use live::{Live, Streams};
-pub use routes::{Route, routes};
+pub use openapi::openapi;
+pub use routes::routes;
 pub use server::{Served, router, serve};
+pub use table::Route;

@@ -1,12 +1,15 @@
 //! What a caller is told when a request cannot be answered: a problem document with a code that never changes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use everstep_engine::Error;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 /// Why a request was not answered as asked.
 #[derive(Debug)]
@@ -59,20 +62,34 @@ impl Problem {
     }
 }
 
+/// Why a request was not answered as asked (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Document {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: Option<&'static str>,
+    status: u16,
+    /// Never changes: programs decide by it.
+    code: Cow<'static, str>,
+    /// What happened, for people.
+    detail: String,
+    /// What to do about it, and what belongs to certain codes, such as the `problems` of a definition.
+    #[serde(flatten)]
+    more: BTreeMap<&'static str, Value>,
+}
+
 impl Problem {
-    /// The document itself, for those who are not answered over HTTP.
-    pub(crate) fn document(&self) -> Value {
-        let mut body = json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason(),
-            "status": self.status.as_u16(),
-            "code": self.code,
-            "detail": self.detail,
-        });
-        for (name, value) in &self.more {
-            body[*name] = value.clone();
+    /// The document itself, also for those who are not answered over HTTP.
+    pub(crate) fn document(&self) -> Document {
+        Document {
+            kind: "about:blank",
+            title: self.status.canonical_reason(),
+            status: self.status.as_u16(),
+            code: self.code.clone(),
+            detail: self.detail.clone(),
+            more: self.more.iter().cloned().collect(),
         }
-        body
     }
 }
 

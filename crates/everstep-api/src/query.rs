@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::openapi::Parameter;
 use crate::problem::Problem;
 
 /// The parameters of a request, each there at most once.
@@ -17,7 +18,7 @@ pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
     /// Reads the parameters that a route knows before the route is asked.
-    pub(crate) async fn read(known: &'static [&'static str], mut request: Request, next: Next) -> Response {
+    pub(crate) async fn read(known: &'static [Parameter], mut request: Request, next: Next) -> Response {
         match Self::parse(request.uri().query().unwrap_or_default(), known) {
             Ok(query) => {
                 request.extensions_mut().insert(query);
@@ -27,13 +28,16 @@ impl Query {
         }
     }
 
-    fn parse(text: &str, known: &[&str]) -> Result<Self, Problem> {
+    fn parse(text: &str, known: &[Parameter]) -> Result<Self, Problem> {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-            if !known.contains(&&*name) {
+            if !known.iter().any(|parameter| parameter.is_called(&name)) {
                 let hint = match known {
                     [] => "this route takes none".to_owned(),
-                    known => format!("this route takes {}", known.join(", ")),
+                    known => {
+                        let names: Vec<_> = known.iter().map(Parameter::shown).collect();
+                        format!("this route takes {}", names.join(", "))
+                    }
                 };
                 return Err(Problem::invalid(format!("unknown query parameter {name:?}")).hint(hint));
             }
@@ -46,6 +50,22 @@ impl Query {
 
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// The parameters of a family, without what their names begin with.
+    pub(crate) fn family<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.0.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, &**value)))
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Problem> {
+        match self.text(name) {
+            None => Ok(None),
+            Some("true") => Ok(Some(true)),
+            Some("false") => Ok(Some(false)),
+            Some(text) => {
+                Err(Problem::invalid(format!("the query parameter {name:?} is `true` or `false`, not {text:?}")))
+            }
+        }
     }
 
     /// A parameter of another type than text.

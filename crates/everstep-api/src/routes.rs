@@ -1,25 +1,18 @@
-//! The table of routes. A route stands here with what it needs, or it does not exist.
+//! The table of routes. A route stands here with what it needs and its text, or it does not exist.
 
 use axum::Router;
-use axum::extract::Request;
-use axum::handler::Handler;
 use axum::http::Method;
-use axum::middleware::{self, Next};
-use axum::routing::{MethodFilter, on};
+use axum::middleware;
 
 use crate::auth::{self, Permission};
-use crate::query::Query;
+use crate::openapi::{self, doc};
 use crate::server::Served;
-use crate::{controls, health, journal, live, nodes, problem, runs, starts, workflows};
-
-/// One route, as tests and documents see it.
-#[derive(Clone, Debug)]
-pub struct Route {
-    pub method: Method,
-    pub path: &'static str,
-    /// The permission that a key needs; `None` where no key is asked for.
-    pub needs: Option<Permission>,
-}
+use crate::table::{Route, Table};
+use crate::wire::{
+    Alive, Cancel, Control, Entries, Json, Nodes, Object, OfWorkflow, Outcome, Readiness, Run, Runs, Started, Welcome,
+    Workflow,
+};
+use crate::{controls, docs, health, journal, live, nodes, problem, runs, starts, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -38,80 +31,169 @@ pub(crate) fn router(served: Served) -> Router {
 fn table() -> Table {
     use Permission::{Admin, Manage, Publish, Read, View};
     Table::default()
-        .open(Method::GET, "/livez", health::live)
-        .open(Method::GET, "/readyz", health::ready)
+        .open(Method::GET, "/livez", doc("health", "Does it live").answers::<Alive>(200), health::live)
+        .open(
+            Method::GET,
+            "/readyz",
+            doc("health", "Can it work")
+                .about("200 while the node can work, else 503, with the reason in the same body.")
+                .answers::<Readiness>(200)
+                .answers::<Readiness>(503),
+            health::ready,
+        )
+        .open(
+            Method::GET,
+            "/v1/openapi.json",
+            doc("documents", "Show this document").answers::<Object>(200),
+            openapi::serve,
+        )
+        .open(
+            Method::GET,
+            "/docs",
+            doc("documents", "Show the docs page")
+                .about("The document of this API for people. It asks this server alone.")
+                .sends(200, "text/html"),
+            docs::page,
+        )
+        .open(
+            Method::GET,
+            "/",
+            doc("documents", "Say where to go from here")
+                .about("A browser is led to `/docs`.")
+                .answers::<Welcome>(200)
+                .answers_nothing(303)
+                .with_header("Location", "The docs page."),
+            docs::welcome,
+        )
         .protocol("/socket.io/", live::socket::open)
-        .guarded(Publish, Method::PUT, "/v1/workflows/{name}", &[], workflows::put)
-        .guarded(Read, Method::GET, "/v1/workflows/{name}", &["version"], workflows::get)
-        .guarded(Manage, Method::POST, "/v1/workflows/{name}/runs", &[], starts::of_workflow)
-        .guarded(Manage, Method::POST, "/v1/workflow-runs", &[], starts::of_definition)
-        .guarded(Manage, Method::POST, "/api/v1/workflow-runs", &[], starts::of_definition)
-        .guarded(View, Method::GET, "/v1/runs", runs::FILTERS, runs::list)
-        .guarded(View, Method::GET, "/v1/runs/{id}", &["waitSeconds"], runs::get)
-        .guarded(View, Method::GET, "/v1/runs/{id}/journal", &["after", "limit"], journal::get)
-        .guarded(View, Method::GET, "/v1/runs/{id}/events", &["after"], live::sse::events)
-        .guarded(Manage, Method::POST, "/v1/runs/{id}/signals/{event}", &[], controls::signal)
-        .guarded(Manage, Method::POST, "/v1/runs/{id}/cancel", &[], controls::cancel)
-        .guarded(Manage, Method::POST, "/v1/runs/{id}/pause", &[], controls::pause)
-        .guarded(Manage, Method::POST, "/v1/runs/{id}/resume", &[], controls::resume)
-        .guarded(Manage, Method::POST, "/v1/runs/{id}/retry", &[], controls::retry)
-        .guarded(Admin, Method::GET, "/v1/nodes", &[], nodes::list)
-}
-
-#[derive(Default)]
-struct Table {
-    open: Router<Served>,
-    guarded: Router<Served>,
-    routes: Vec<Route>,
-}
-
-impl Table {
-    /// A route that anybody may ask.
-    fn open<H, T>(mut self, method: Method, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, Served>,
-        T: 'static,
-    {
-        self.open = self.open.route(path, on(filter(&method), handler));
-        self.routes.push(Route { method, path, needs: None });
-        self
-    }
-
-    /// The door to a protocol that asks for keys, and for permissions, in words of its own. It is no route of ours:
-    /// documents do not list it, and it has its own tests.
-    fn protocol<H, T>(mut self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, Served>,
-        T: 'static,
-    {
-        self.open = self.open.route(path, on(MethodFilter::GET, handler));
-        self
-    }
-
-    /// A route for keys with a permission. It is asked with these query parameters and no others.
-    fn guarded<H, T>(
-        mut self,
-        needs: Permission,
-        method: Method,
-        path: &'static str,
-        parameters: &'static [&'static str],
-        handler: H,
-    ) -> Self
-    where
-        H: Handler<T, Served>,
-        T: 'static,
-    {
-        let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
-        let permit = move |request: Request, next: Next| auth::permit(needs, request, next);
-        let route = on(filter(&method), handler)
-            .route_layer(middleware::from_fn(read_query))
-            .route_layer(middleware::from_fn(permit));
-        self.guarded = self.guarded.route(path, route);
-        self.routes.push(Route { method, path, needs: Some(needs) });
-        self
-    }
-}
-
-fn filter(method: &Method) -> MethodFilter {
-    MethodFilter::try_from(method.clone()).expect("the table names usual methods")
+        .guarded(
+            Publish,
+            Method::PUT,
+            "/v1/workflows/{name}",
+            doc("workflows", "Save a workflow")
+                .about("Saves a definition and makes it the active version. The same again is the same version.")
+                .takes::<Object>()
+                .answers::<Workflow>(200),
+            workflows::put,
+        )
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/workflows/{name}",
+            doc("workflows", "Show a workflow").query(workflows::VERSION).answers::<Workflow>(200),
+            workflows::get,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/workflows/{name}/runs",
+            doc("runs", "Start a run")
+                .about("The idempotency key belongs to the workflow: two workflows may use the same.")
+                .keyed()
+                .may_take::<OfWorkflow>()
+                .answers::<Started>(201)
+                .with_header("Location", "Where the run is.")
+                .answers::<Started>(200)
+                .with_header("Location", "Where the run is."),
+            starts::of_workflow,
+        )
+        .guarded(Manage, Method::POST, "/v1/workflow-runs", starts::of_definition_doc(), starts::of_definition)
+        .guarded(Manage, Method::POST, "/api/v1/workflow-runs", starts::of_definition_doc(), starts::of_definition)
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs",
+            doc("runs", "List runs")
+                .about("Newest first. What is added meanwhile moves nothing.")
+                .query(runs::FILTERS)
+                .answers::<Runs>(200),
+            runs::list,
+        )
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}",
+            doc("runs", "Show a run")
+                .query(runs::WAIT)
+                .answers::<Run>(200)
+                .with_header("ETag", "The run's version, for `If-Match`."),
+            runs::get,
+        )
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}/journal",
+            doc("runs", "Read the journal of a run")
+                .about("What happened, in order.")
+                .query(journal::PAGE)
+                .answers::<Entries>(200),
+            journal::get,
+        )
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}/events",
+            doc("runs", "Follow a run")
+                .about(
+                    "Server-sent events: a `snapshot`, an `entry` for every entry of the journal, a `status` whenever \
+                     it changes, and an `end`. The header `Last-Event-ID` says from where; 204 says that nothing \
+                     will follow.",
+                )
+                .query(live::sse::AFTER)
+                .sends(200, "text/event-stream")
+                .answers_nothing(204)
+                .refuses(429, "`TOO_MANY_STREAMS`: the key has as many streams open as it may."),
+            live::sse::events,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/signals/{event}",
+            doc("runs", "Signal a run")
+                .about("The body is the signal's payload: any JSON, or nothing.")
+                .keyed()
+                .matched()
+                .may_take::<Json>()
+                .answers::<Outcome>(200),
+            controls::signal,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/cancel",
+            doc("runs", "Cancel a run").keyed().matched().may_take::<Cancel>().answers::<Outcome>(200),
+            controls::cancel,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/pause",
+            doc("runs", "Pause a run")
+                .about("Nothing more is dispatched until it is resumed.")
+                .keyed()
+                .matched()
+                .may_take::<Control>()
+                .answers::<Outcome>(200),
+            controls::pause,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/resume",
+            doc("runs", "Resume a run").keyed().matched().may_take::<Control>().answers::<Outcome>(200),
+            controls::resume,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/retry",
+            doc("runs", "Retry a run")
+                .about("Tries the failed steps of a failed run again.")
+                .keyed()
+                .matched()
+                .may_take::<Control>()
+                .answers::<Outcome>(200),
+            controls::retry,
+        )
+        .guarded(Admin, Method::GET, "/v1/nodes", doc("nodes", "List nodes").answers::<Nodes>(200), nodes::list)
 }

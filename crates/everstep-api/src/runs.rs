@@ -14,12 +14,23 @@ use everstep_core::{codec, workflow};
 use everstep_store::{Loaded, RunFilter, RunRow};
 
 use crate::auth::Caller;
+use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{Run, RunSummary, Runs};
 
-pub(crate) const FILTERS: &[&str] = &["workflow", "status", "since", "until", "cursor", "limit"];
+pub(crate) const FILTERS: &[Parameter] = &[
+    Parameter::text("workflow", "Runs of this workflow."),
+    Parameter::choice("status", STATUSES, "Runs with this status."),
+    Parameter::time("since", "Created at this time or later."),
+    Parameter::time("until", "Created before this time."),
+    Parameter::text("cursor", "`nextCursor` of the page before, as it is."),
+    Parameter::whole("limit", 1, MOST, "How many at most; 50 if it is left out."),
+];
+pub(crate) const WAIT: &[Parameter] =
+    &[Parameter::whole("waitSeconds", 0, 30, "Answer when the run has ended, or after so many seconds.")];
+const STATUSES: &[&str] = &["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"];
 const LIMIT: u64 = 50;
 const MOST: u64 = 500;
 

@@ -5,10 +5,12 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::{limits, payload};
 use everstep_engine::NewStart;
+use serde_json::json;
 
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::headers::IdempotencyKey;
+use crate::openapi::{Doc, doc};
 use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::runs;
@@ -35,6 +37,20 @@ pub(crate) async fn of_workflow(
     let retention_days = retention_days.map(|days| days.min(MOST_RETENTION_DAYS));
     start(&served, NewStart { workspace: caller.workspace, version, key, retention_days, ..NewStart::new(name, input) })
         .await
+}
+
+/// The text of both paths to [`of_definition`].
+pub(crate) fn of_definition_doc() -> Doc {
+    doc("runs", "Start a run of a definition")
+        .about("`definitionId` is a workflow's name. The idempotency key belongs to the workspace.")
+        .keyed()
+        .takes::<OfDefinition>()
+        .example(json!({"definitionId": "order", "input": {"amount": 20}, "idempotencyKey": "order-17"}))
+        .answers::<Started>(201)
+        .with_header("Location", "Where the run is.")
+        .answers::<Started>(200)
+        .with_header("Location", "Where the run is.")
+        .refuses(404, "`NOT_FOUND`: there is no such workflow.")
 }
 
 /// Starts a run of a workflow that the body names. Its key is the workspace's.

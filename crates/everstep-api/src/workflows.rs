@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
@@ -15,6 +16,9 @@ use crate::wire::Workflow;
 
 /// Bytes of a definition.
 const DEFINITION: usize = 16 * 1024 * 1024;
+
+pub(crate) const VERSION: &[Parameter] =
+    &[Parameter::whole("version", 1, u32::MAX as u64, "This version; the active one if it is left out.")];
 
 /// Saves a definition and makes it the active version. The same definition again is the same version.
 pub(crate) async fn put(

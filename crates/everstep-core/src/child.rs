@@ -4,6 +4,8 @@
 //! 2. A step that waits for its child takes the child's end for its result; any other is done once the child is there.
 //! 3. A child that was waited for and is so no longer is cancelled: the run ended, the step timed out, or the
 //!    iteration around it was given up. A child that nobody waits for goes its own way.
+//! 4. A fork has its original's journal, but neither its children nor its parent: a child's id tells whose it is. An
+//!    open child of the original is left to it, and its step is dispatched again; the parent is told nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +27,13 @@ pub struct Parent {
     pub depth: u32,
 }
 
+impl Parent {
+    /// Whether it started this very run, and not one that this run is a fork of.
+    pub fn started(&self, run: RunId) -> bool {
+        Child::is_id(run, self.run, &self.step, self.attempt)
+    }
+}
+
 /// A run that a step starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -44,10 +53,21 @@ pub struct Child {
 
 impl Child {
     /// The id of the child of one attempt: the same wherever it is decided at that time, and nobody else's.
-    pub(crate) fn id(parent: RunId, step: &StepKey, attempt: u32, now: Timestamp) -> RunId {
+    pub fn id(parent: RunId, step: &StepKey, attempt: u32, now: Timestamp) -> RunId {
         let parent = parent.uuid().as_u128();
         let half = |run: u128| u128::from(retry::seed(run, step.as_str(), attempt));
         RunId::new(now, half(parent) << 64 | half(parent.rotate_left(29) ^ u128::from(u64::MAX)))
+    }
+
+    /// Whether an id is what [`Child::id`] gives at some time.
+    fn is_id(child: RunId, parent: RunId, step: &StepKey, attempt: u32) -> bool {
+        let millis = i64::try_from(child.uuid().as_u128() >> 80).expect("a time has 48 bits");
+        Self::id(parent, step, attempt, Timestamp::from_millis(millis)) == child
+    }
+
+    /// Whether this attempt of the run's own step started it, and not one of a run that it is a fork of.
+    pub(crate) fn is_of(&self, run: RunId, step: &StepKey, attempt: u32) -> bool {
+        Self::is_id(self.run, run, step, attempt)
     }
 
     /// Roughly the memory that it takes, in bytes.

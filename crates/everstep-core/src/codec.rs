@@ -41,6 +41,9 @@ struct Beside {
     /// The step that started the run, beside its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<Parent>,
+    /// The workflow of a test run, beside its input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    definition: Option<Payload>,
 }
 
 #[derive(Deserialize)]
@@ -88,10 +91,13 @@ pub fn encode(entry: &Entry) -> Row {
         Event::RunCancelled { reason } => json(reason),
         Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => Vec::new(),
     };
-    let parent = if let Event::RunStarted { parent, .. } = event { parent.as_ref() } else { None };
-    if entry.key.is_some() || parent.is_some() {
+    let (parent, definition) = match event {
+        Event::RunStarted { parent, definition, .. } => (parent.clone(), definition.clone()),
+        _ => (None, None),
+    };
+    if entry.key.is_some() || parent.is_some() || definition.is_some() {
         payload.push(b'\n');
-        payload.extend(json(&Beside { key: entry.key.clone(), parent: parent.cloned() }));
+        payload.extend(json(&Beside { key: entry.key.clone(), parent, definition }));
     }
     let (step, attempt) = event.step().map_or((None, 0), |(step, attempt)| (Some(step.clone()), attempt));
     Row { kind: event.kind(), step, attempt, payload }
@@ -110,7 +116,8 @@ fn read_event(row: Row) -> Result<(Event, Beside), String> {
     Ok(match kind {
         Kind::RunStarted => {
             let (input, mut beside) = read(bytes)?;
-            (Event::RunStarted { input, parent: beside.parent.take() }, beside)
+            let (parent, definition) = (beside.parent.take(), beside.definition.take());
+            (Event::RunStarted { input, parent, definition }, beside)
         }
         Kind::StepDispatched if bytes.is_empty() => {
             (Event::StepDispatched { step: step()?, attempt, dispatch: Dispatch::Task }, Beside::default())

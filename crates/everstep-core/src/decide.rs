@@ -37,6 +37,8 @@ use crate::workflow::Workflow;
 #[derive(Debug)]
 pub struct Decision {
     pub entries: Vec<Entry>,
+    /// For each entry that settles a step: when that was dispatched.
+    pub since: Vec<Option<Timestamp>>,
     pub reply: Reply,
     /// More is ready than one item takes: decide again with [`Input::Settle`].
     pub has_more: bool,
@@ -52,10 +54,10 @@ pub fn decide(
     now: Timestamp,
     evaluate: &dyn Evaluate,
 ) -> Decision {
-    let mut draft = Draft { workflow, state, now, evaluate, key: None, entries: Vec::new() };
+    let mut draft = Draft { workflow, state, now, evaluate, key: None, entries: Vec::new(), since: Vec::new() };
     let reply = draft.record_once(input, key);
     let has_more = draft.settle();
-    Decision { entries: draft.entries, reply, has_more }
+    Decision { entries: draft.entries, since: draft.since, reply, has_more }
 }
 
 /// Records an input and leaves what follows to whoever settles the run later.
@@ -66,7 +68,7 @@ pub fn record(
     now: Timestamp,
     evaluate: &dyn Evaluate,
 ) -> Vec<Entry> {
-    let mut draft = Draft { workflow, state, now, evaluate, key: None, entries: Vec::new() };
+    let mut draft = Draft { workflow, state, now, evaluate, key: None, entries: Vec::new(), since: Vec::new() };
     draft.record(input);
     draft.entries
 }
@@ -84,6 +86,7 @@ struct Draft<'a> {
     /// The key of the input, until the entry is written that keeps it.
     key: Option<Arc<str>>,
     entries: Vec<Entry>,
+    since: Vec<Option<Timestamp>>,
 }
 
 impl Draft<'_> {
@@ -102,8 +105,9 @@ impl Draft<'_> {
         // Time does not go back within a journal.
         let at = self.now.max(self.state.updated_at);
         let entry = Entry { seq: self.state.seq + 1, at, event, key };
-        self.state.apply(self.workflow, &entry).expect("what is decided from a state fits it");
+        let since = self.state.apply(self.workflow, &entry).expect("what is decided from a state fits it");
         self.entries.push(entry);
+        self.since.push(since);
     }
 
     /// Records an input unless its key was seen before.
@@ -140,7 +144,9 @@ impl Draft<'_> {
         if self.state.phase != Phase::Pending {
             return Reply::ignored("the run was started before");
         }
-        self.write(Event::RunStarted { input, parent });
+        let definition =
+            self.workflow.is_unpublished.then(|| Payload::from(self.workflow.graph().definition().clone()));
+        self.write(Event::RunStarted { input, parent, definition });
         Reply::Accepted
     }
 

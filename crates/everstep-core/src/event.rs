@@ -20,6 +20,8 @@ pub enum Event {
         input: Payload,
         /// The step that started it.
         parent: Option<Parent>,
+        /// The workflow itself, where it is in no library: a test run's.
+        definition: Option<Payload>,
     },
     /// The durable record that a step is under way. "Dispatched and not settled" is what a new owner redoes.
     StepDispatched {

@@ -50,7 +50,7 @@ fn why(event: &Event) -> &'static str {
 }
 
 fn to_parent(state: &State, entries: &[Entry]) -> Option<(RunId, Input)> {
-    let parent = state.parent.as_ref().filter(|parent| parent.waits && state.has_ended())?;
+    let parent = state.awaited_by().filter(|_| state.has_ended())?;
     // Nothing follows a run's end, so the item that ends it ends with it.
     let end = entries.last().filter(|last| last.seq == state.seq)?;
     let reason = if let Event::RunCancelled { reason } = &end.event { reason.as_deref() } else { None };

@@ -32,6 +32,9 @@ pub struct State {
     pub input: Payload,
     pub output: Option<Payload>,
     pub failure: Option<Failure>,
+    /// When it was paused, while it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Timestamp>,
     /// The step that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
@@ -72,6 +75,9 @@ pub(crate) struct Open {
     pub(crate) crashes: u32,
     pub(crate) doing: Doing,
     pub(crate) timer: Option<Timestamp>,
+    /// When that began. Snapshots of older builds do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,6 +104,8 @@ pub(crate) enum Doing {
 pub struct OpenStep<'a> {
     pub step: &'a StepKey,
     pub attempt: u32,
+    /// When that began, where it is known.
+    pub since: Option<Timestamp>,
     pub what: OpenWhat<'a>,
 }
 
@@ -109,8 +117,14 @@ pub enum OpenWhat<'a> {
     Wait { event: &'a str, pattern: &'a Payload, due: Option<Timestamp> },
     /// A run that must be there. The parent that it is to be started with is [`State::parent_of`].
     Child(&'a Child),
-    /// It goes on by itself: a timer, or steps inside it.
-    Other,
+    /// It is over at a time.
+    Delay { due: Option<Timestamp> },
+    /// It failed and is tried again at a time.
+    Backoff { due: Option<Timestamp> },
+    /// A loop or scope: steps inside it go on, or its next item waits for a time.
+    Body { due: Option<Timestamp> },
+    /// It goes on at once.
+    Soon,
 }
 
 /// The journal does not fit the workflow: a bug, or a journal of another version.
@@ -132,6 +146,7 @@ impl State {
             input: Payload::null(),
             output: None,
             failure: None,
+            paused_at: None,
             parent: None,
             open: BTreeMap::new(),
             todo: BTreeSet::new(),
@@ -212,13 +227,15 @@ impl State {
         self.open.iter().map(|(step, open)| OpenStep {
             step,
             attempt: open.attempt,
+            since: open.since,
             what: match &open.doing {
                 Doing::Task => OpenWhat::Task,
                 Doing::Wait { event, pattern } => OpenWhat::Wait { event, pattern, due: open.timer },
                 Doing::Child(child) => OpenWhat::Child(child),
-                Doing::Instant | Doing::Delay | Doing::Body | Doing::Failed | Doing::Backoff | Doing::Again => {
-                    OpenWhat::Other
-                }
+                Doing::Delay => OpenWhat::Delay { due: open.timer },
+                Doing::Backoff => OpenWhat::Backoff { due: open.timer },
+                Doing::Body => OpenWhat::Body { due: open.timer },
+                Doing::Instant | Doing::Failed | Doing::Again => OpenWhat::Soon,
             },
         })
     }
@@ -253,7 +270,8 @@ impl State {
     }
 
     /// Folds one entry.
-    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<(), Misfit> {
+    /// Returns when the step that it settles was dispatched, if it settles one that was.
+    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<Option<Timestamp>, Misfit> {
         let misfit = |reason: &str| Misfit { seq: entry.seq, reason: reason.to_owned() };
         if entry.seq != self.seq + 1 {
             return Err(misfit("it does not follow the entry before it"));
@@ -276,7 +294,7 @@ impl State {
             None => None,
         };
         match &entry.event {
-            Event::RunStarted { input, parent } => {
+            Event::RunStarted { input, parent, .. } => {
                 if self.phase != Phase::Pending {
                     return Err(misfit("the run was started before"));
                 }
@@ -293,10 +311,12 @@ impl State {
             }
             Event::RunPaused { reason } => {
                 self.phase = Phase::Paused;
+                self.paused_at = Some(entry.at);
                 self.failure.clone_from(reason);
             }
             Event::RunResumed => {
                 self.phase = Phase::Live;
+                self.paused_at = None;
                 self.failure = None;
             }
             Event::RunRetried => self.retried(workflow),
@@ -316,18 +336,28 @@ impl State {
             | Event::TimerSet { .. }
             | Event::TimerFired { .. } => {
                 let (step, place) = place.expect("these events name a step");
-                self.apply_step(workflow, step, &place, &entry.event).ok_or_else(|| misfit("the step is not open"))?;
+                let applied = self.apply_step(workflow, step, &place, entry);
+                return applied.ok_or_else(|| misfit("the step is not open"));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn apply_step(&mut self, workflow: &Workflow, step: &StepKey, place: &Place, event: &Event) -> Option<()> {
+    /// `None` when the step is not open.
+    fn apply_step(
+        &mut self,
+        workflow: &Workflow,
+        step: &StepKey,
+        place: &Place,
+        entry: &Entry,
+    ) -> Option<Option<Timestamp>> {
         let graph = workflow.graph();
-        match event {
+        let mut since = None;
+        match &entry.event {
             Event::StepDispatched { attempt, dispatch, .. } => {
                 // Only a lost task and a step that is to be tried again are dispatched while they are open.
-                if self.open.get(step).is_some_and(|open| !matches!(open.doing, Doing::Task | Doing::Again)) {
+                let is_again = |open: &Open| matches!(open.doing, Doing::Task | Doing::Again);
+                if self.open.get(step).is_some_and(|open| !is_again(open)) && !self.has_foreign_child(step) {
                     return None;
                 }
                 self.dispatched(step, *attempt, dispatch);
@@ -342,11 +372,14 @@ impl State {
                 self.graph.dispatched(graph, place, items)?;
             }
             Event::StepCompleted { outcome, .. } => {
-                self.close(step)?;
+                since = self.close(step)?.since;
                 self.record(workflow, place, outcome);
                 self.graph.completed(graph, place, &outcome.output, outcome.handle.as_deref())?;
             }
-            Event::StepFailed { failure, .. } => self.step_failed(workflow, step, place, failure)?,
+            Event::StepFailed { failure, .. } => {
+                since = self.open.get(step)?.since;
+                self.step_failed(workflow, step, place, failure)?;
+            }
             Event::StepSkipped { .. } => self.graph.skipped(graph, place)?,
             Event::TimerSet { due, .. } => {
                 let open = self.open.get_mut(step)?;
@@ -385,7 +418,7 @@ impl State {
             | Event::RunFailed { .. }
             | Event::RunCancelled { .. } => {}
         }
-        Some(())
+        Some(since)
     }
 
     fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch) {
@@ -410,7 +443,10 @@ impl State {
         if let Some(due) = timer {
             self.timers.insert((due, step.clone()));
         }
-        self.open.insert(step.clone(), Open { attempt, failures, crashes, doing, timer });
+        self.open.insert(step.clone(), Open { attempt, failures, crashes, doing, timer, since: Some(self.updated_at) });
+        if self.has_foreign_child(step) {
+            self.todo.insert(step.clone());
+        }
     }
 
     /// Removes an open step with its timer.
@@ -431,11 +467,12 @@ impl State {
         let mut open = self.close(step)?;
         open.failures += 1;
         open.crashes = 0;
-        self.leave_late_child(&open, failure);
+        self.leave_late_child(step, &open, failure);
         let may_retry = matches!(open.doing, Doing::Task | Doing::Child(_));
         let policy = self.policy(workflow, place);
         if may_retry && policy.retries(open.failures, failure) {
             (open.doing, open.timer) = (Doing::Failed, None);
+            open.since = Some(self.updated_at);
             self.open.insert(step.clone(), open);
             self.todo.insert(step.clone());
             return Some(());
@@ -462,7 +499,9 @@ impl State {
         };
         let from = StepKey::from(prefix);
         for step in keys(&mut self.open.range(from.clone()..).map(|(step, _)| step)) {
-            if let Some(Open { doing: Doing::Child(child), .. }) = self.close(&step) {
+            if let Some(Open { doing: Doing::Child(child), attempt, .. }) = self.close(&step)
+                && child.is_of(self.run, &step, attempt)
+            {
                 self.children.leave(self.seq, &child);
             }
         }
@@ -488,7 +527,8 @@ impl State {
             if doing == Doing::Again {
                 self.todo.insert(step.clone());
             }
-            self.open.insert(step, Open { attempt, failures: 0, crashes: 0, doing, timer: None });
+            let since = Some(self.updated_at);
+            self.open.insert(step, Open { attempt, failures: 0, crashes: 0, doing, timer: None, since });
             self.graph.reopen(graph, &place);
         }
     }

@@ -18,6 +18,8 @@ pub struct TaskSpec {
     pub kind: String,
     /// Resolved, but for the kind's raw fields.
     pub config: Value,
+    /// Where in the config the definition names secrets, as JSON pointers.
+    pub secrets: Vec<String>,
     pub context: Payload,
     pub timeout: Option<Duration>,
 }
@@ -33,7 +35,7 @@ pub fn describe(
     let unknown = || Failure::fatal(code::UNKNOWN_KIND, format!("{step} is not a task of this workflow"));
     let place = Place::find(graph, step).ok_or_else(unknown)?;
     let node = graph.node(place.node);
-    let Kind::Task { kind, config, raw_fields, needs_context } = &node.kind else { return Err(unknown()) };
+    let Kind::Task { kind, config, secrets, raw_fields, needs_context } = &node.kind else { return Err(unknown()) };
     let view = View::new(workflow, state, &place.path);
     let config = match config {
         Value::Object(fields) => {
@@ -54,5 +56,5 @@ pub fn describe(
     } else {
         Payload::null()
     };
-    Ok(TaskSpec { kind: kind.clone(), config, context, timeout: node.timeout })
+    Ok(TaskSpec { kind: kind.clone(), config, secrets: secrets.clone(), context, timeout: node.timeout })
 }

@@ -8,6 +8,8 @@ pub struct Workflow {
     pub name: String,
     pub version: u32,
     pub style: Style,
+    /// Whether it is in no library, so that its definition stands in the journals of its runs.
+    pub is_unpublished: bool,
 }
 
 /// How a workflow is written. A style answers one question: what next?

@@ -54,10 +54,15 @@ fn events() -> Vec<Event> {
     ];
     let failures = [Failure::fatal("A", "no"), Failure::transient("B", "später")];
     let mut events = vec![
-        Event::RunStarted { input: Payload::from(json!({"x": 1})), parent: None },
-        Event::RunStarted { input: Payload::null(), parent: None },
-        Event::RunStarted { input: Payload::from_json("{\n}").unwrap(), parent: Some(parent(true)) },
-        Event::RunStarted { input: Payload::null(), parent: Some(parent(false)) },
+        Event::RunStarted { input: Payload::from(json!({"x": 1})), parent: None, definition: None },
+        Event::RunStarted { input: Payload::null(), parent: None, definition: None },
+        Event::RunStarted {
+            input: Payload::from(json!({"definition": 1})),
+            parent: None,
+            definition: Some(Payload::from(json!({"nodes": []}))),
+        },
+        Event::RunStarted { input: Payload::from_json("{\n}").unwrap(), parent: Some(parent(true)), definition: None },
+        Event::RunStarted { input: Payload::null(), parent: Some(parent(false)), definition: None },
         Event::StepSkipped { step: step() },
         Event::TimerSet { step: step(), attempt: 2, due },
         Event::TimerFired { step: step(), attempt: 2 },
@@ -135,7 +140,7 @@ fn a_key_stands_on_a_line_of_its_own() {
 #[test]
 fn a_parent_stands_beside_the_input() {
     let payload = |parent| {
-        let event = Event::RunStarted { input: Payload::from(json!({"parent": 1})), parent };
+        let event = Event::RunStarted { input: Payload::from(json!({"parent": 1})), parent, definition: None };
         String::from_utf8(codec::encode(&Entry::new(1, Timestamp::EPOCH, event)).payload).unwrap()
     };
     assert_eq!(payload(None), r#"{"parent":1}"#);
@@ -299,4 +304,22 @@ fn journals_with_children_are_read_for_ever() {
     let parent = states[1].parent.as_ref().unwrap();
     assert_eq!((parent.step.as_str(), parent.attempt, parent.waits, parent.depth), ("each[0].call", 2, true, 5));
     assert_eq!(states[1].output.as_ref().unwrap().json(), r#"{"paid":true}"#);
+}
+
+/// A journal that holds its workflow, and one of a fork that started a child of its own in place of its original's.
+#[test]
+fn journals_of_test_runs_and_forks_are_read_for_ever() {
+    let states = replay("4.jsonl", "4.definition.json");
+    let statuses: Vec<_> = states.iter().map(State::status).collect();
+    assert_eq!(statuses, [Status::Waiting, Status::Waiting]);
+    let (at, row) = read_history("4.jsonl").remove(0);
+    let Event::RunStarted { definition: Some(definition), .. } = codec::decode(1, at, row).unwrap().event else {
+        panic!("it holds its workflow");
+    };
+    assert_eq!(definition.value()["nodes"][0]["id"], "start");
+    for (state, attempt) in states.iter().zip([1, 2]) {
+        let open: Vec<_> = state.open().map(|open| (open.step.to_string(), open.attempt)).collect();
+        assert_eq!(open, [("call".to_owned(), attempt)]);
+        assert!(state.parent_of(&"call".into(), attempt).is_some(), "the child is its own");
+    }
 }

@@ -69,6 +69,11 @@ texts! {
     a_fatal_failure_is_not_retried
     a_final_failure_while_paused_fails_the_run_at_the_resume
     a_fixed_backoff_waits_the_same_each_time
+    a_fork_leaves_the_originals_child_alone
+    a_fork_of_a_child_tells_the_parent_nothing
+    a_fork_performs_open_tasks_again
+    a_fork_starts_a_child_of_its_own
+    a_fork_waits_until_the_same_deadline
     a_join_sees_both_branches_and_runs_once
     a_join_waits_for_all_branches
     a_key_is_known_after_the_end

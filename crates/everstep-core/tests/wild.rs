@@ -273,7 +273,7 @@ fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
     match random.below(16) {
         0 => {
             let parent = Parent { run: child(random), step: step.clone(), attempt, waits: true, depth: attempt };
-            Event::RunStarted { input: Payload::null(), parent: random.chance(50).then_some(parent) }
+            Event::RunStarted { input: Payload::null(), parent: random.chance(50).then_some(parent), definition: None }
         }
         1..=3 => {
             let dispatch = match random.below(6) {

@@ -15,6 +15,7 @@ use futures_util::future::{self, Either};
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
+use crate::count::{self, Tally};
 use crate::error::Error;
 use crate::library::Library;
 use crate::member::Member;
@@ -38,6 +39,8 @@ struct Inner {
     world: World,
     options: Options,
     library: Arc<Library>,
+    /// What has changed in how many runs there are.
+    tally: Arc<Tally>,
     /// What this node is just now; another after it was fenced.
     member: RwLock<Arc<Member>>,
     /// Bounds the starts and inputs that wait for their commit.
@@ -116,10 +119,12 @@ impl Engine {
     /// Joins the database as a new node and starts all loops.
     pub async fn start(world: World, options: Options) -> Result<Self, Error> {
         let library = Arc::new(Library::new(world.clone()));
-        let member = Member::join(&world, &options, &library).await?;
+        let tally = Arc::new(Tally::default());
+        let member = Member::join(&world, &options, &library, &tally).await?;
         let inner = Arc::new(Inner {
             world: world.clone(),
             library,
+            tally: Arc::clone(&tally),
             member: RwLock::new(Arc::new(member)),
             pending: Semaphore::new(options.max_pending),
             is_stopping: AtomicBool::new(false),
@@ -131,6 +136,8 @@ impl Engine {
         }
         let sweep = sweep::run(world.clone(), options, Arc::clone(&inner.stopped));
         world.spawn.spawn(Box::pin(sweep));
+        let count = count::run(world.clone(), tally);
+        world.spawn.spawn(Box::pin(count));
         Ok(Self(inner))
     }
 
@@ -360,6 +367,7 @@ impl Engine {
         }
         self.0.stopped.notify_one();
         member.quit();
+        self.0.tally.stop(&*self.0.world.store).await;
         // The clocks of two nodes differ a little; what is given back is due by each of them.
         let now = Timestamp::from_micros(self.0.world.clock.now().micros() - CLOCKS_DIFFER);
         self.0.world.store.leave(member.node, now).await?;
@@ -388,9 +396,12 @@ async fn stay(inner: Weak<Inner>) {
         member.shared.fenced.notified().await;
         tracing::warn!(node = %member.node, "this node was fenced: others go on with its runs; joining anew");
         member.quit();
+        if let Some(inner) = inner.upgrade() {
+            inner.tally.forget();
+        }
         loop {
             let Some(inner) = inner.upgrade().filter(|inner| !inner.is_stopping.load(Ordering::SeqCst)) else { return };
-            match Member::join(&world, &inner.options, &inner.library).await {
+            match Member::join(&world, &inner.options, &inner.library, &inner.tally).await {
                 Ok(member) => {
                     let member = Arc::new(member);
                     *inner.member.write().expect("no holder of the lock panics") = Arc::clone(&member);

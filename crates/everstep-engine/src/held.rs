@@ -107,6 +107,7 @@ pub(crate) enum Tenure {
 pub(crate) struct Held {
     pub(crate) workspace: WorkspaceId,
     pub(crate) workflow: Arc<Workflow>,
+    pub(crate) is_test: bool,
     pub(crate) state: State,
     pub(crate) tenure: Tenure,
     pub(crate) mailbox: VecDeque<Mail>,
@@ -141,9 +142,13 @@ pub(crate) struct Flight {
     pub(crate) answered: Vec<(Mail, Reply)>,
     pub(crate) start: Option<oneshot::Sender<Result<Started, Error>>>,
     pub(crate) dispatched: Vec<(StepKey, u32)>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) since: Vec<Option<Timestamp>>,
     pub(crate) has_messages: bool,
     pub(crate) first_seq: u64,
     pub(crate) becomes: Becomes,
+    /// The status that the run's row had; none before its start.
+    pub(crate) before: Option<Status>,
     pub(crate) status: Status,
 }
 
@@ -157,8 +162,11 @@ pub(crate) enum Becomes {
 }
 
 /// What the waiting inputs of a run led to.
+#[derive(Default)]
 pub(crate) struct Decided {
     pub(crate) entries: Vec<Entry>,
+    /// For each entry that settles a step: when that was dispatched.
+    pub(crate) since: Vec<Option<Timestamp>>,
     pub(crate) answered: Vec<(Mail, Reply)>,
 }
 
@@ -167,6 +175,7 @@ impl Held {
         Self {
             workspace,
             workflow,
+            is_test: false,
             state: State::new(run),
             tenure: Tenure::Owned,
             mailbox: VecDeque::new(),
@@ -201,6 +210,7 @@ impl Held {
             held.state.apply(workflow, &entry).map_err(|misfit| unreadable(misfit.to_string()))?;
         }
         held.tenure = tenure;
+        held.is_test = loaded.run.is_test;
         held.status = loaded.run.status;
         held.waits = held.open_waits().collect();
         Ok(held)
@@ -213,7 +223,7 @@ impl Held {
 
     /// Takes due timers and all waiting inputs through the core, each on the state that the one before left.
     pub(crate) fn decide_all(&mut self, now: Timestamp, evaluate: &dyn Evaluate) -> Decided {
-        let mut decided = Decided { entries: Vec::new(), answered: Vec::new() };
+        let mut decided = Decided::default();
         if let Some(input) = self.urgent.take() {
             decided.entries = decide::record(&self.workflow, &mut self.state, input, now, evaluate);
             if !decided.entries.is_empty() {
@@ -240,10 +250,11 @@ impl Held {
             }
             let key = mail.key.as_deref();
             let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), key, now, evaluate);
-            let Decision { entries, reply, has_more } = decision;
+            let Decision { entries, since, reply, has_more } = decision;
             self.has_more = has_more;
             self.forget_child(&mail.input);
             decided.entries.extend(entries);
+            decided.since.extend(since);
             decided.answered.push((mail, reply));
         }
         decided

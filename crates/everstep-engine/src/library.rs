@@ -95,7 +95,8 @@ impl Library {
                 first.unwrap_or_default()
             ))
         })?;
-        let workflow = Workflow { name: row.name, version: row.version, style: Style::Graph(graph) };
+        let workflow =
+            Workflow { name: row.name, version: row.version, style: Style::Graph(graph), is_unpublished: false };
         Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days })
     }
 }

@@ -12,7 +12,7 @@ use everstep_core::input::Input;
 use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Gate, Item, Loaded, NewEntry, Projection};
+use everstep_store::{Gate, Item, Loaded, NewEntry, Projection, RunRow};
 
 use crate::error::Error;
 use crate::held::{self, Becomes, Held, Loading, Slot, Tenure};
@@ -25,6 +25,12 @@ use crate::shard::Shard;
 const SHUNNED: Duration = Duration::from_secs(60);
 /// A run of ours that cannot be loaded is tried again.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// A run that cannot be read, and the entries that say so.
+pub(crate) struct Pausing {
+    pub(crate) row: RunRow,
+    pub(crate) entries: Vec<Entry>,
+}
 
 impl Shard {
     pub(crate) fn claimed(&mut self, run: RunId) {
@@ -42,7 +48,7 @@ impl Shard {
 
     /// The database says that a run is ours. One that is not held as such was claimed without our learning of it.
     pub(crate) fn owned(&mut self, run: RunId) {
-        if self.pausing.contains(&run) {
+        if self.pausing.contains_key(&run) {
             return;
         }
         match self.runs.get_mut(&run) {
@@ -178,7 +184,8 @@ impl Shard {
             let event = Event::RunPaused { reason: Some(failure.clone()) };
             let read = loaded.entries.last().map(|entry| entry.seq).or(loaded.snapshot.map(|snapshot| snapshot.seq));
             let last = loaded.unreadable.map(|(last, _)| last).or(read).unwrap_or(0);
-            let entry = NewEntry { seq: last + 1, at: now, row: codec::encode(&Entry::new(last + 1, now, event)) };
+            let entry = Entry::new(last + 1, now, event);
+            let row = NewEntry { seq: entry.seq, at: now, row: codec::encode(&entry) };
             let was_paused = loaded.run.status == Status::Paused;
             let writer = self.writer(now);
             let item = Item {
@@ -186,7 +193,7 @@ impl Shard {
                 run: loaded.run.id,
                 workspace: loaded.run.workspace,
                 gate: Gate::Owned,
-                entries: if was_paused { Vec::new() } else { vec![entry] },
+                entries: if was_paused { Vec::new() } else { vec![row] },
                 projection: Some(Projection {
                     status: Status::Paused,
                     owner: None,
@@ -199,7 +206,8 @@ impl Shard {
                 taken: Vec::new(),
                 messages: Vec::new(),
             };
-            self.pausing.insert(loaded.run.id);
+            let entries = if was_paused { Vec::new() } else { vec![entry] };
+            self.pausing.insert(loaded.run.id, Pausing { row: loaded.run.clone(), entries });
             self.submit(item, 512);
         }
         self.give_up(loaded.run.id, loading, &error);

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::claim::Claimer;
 use crate::commit::Committer;
+use crate::count::Tally;
 use crate::error::Error;
 use crate::library::Library;
 use crate::message::{ShardSender, Shared, ToClaimer, ToShard};
@@ -31,7 +32,12 @@ pub(crate) struct Member {
 
 impl Member {
     /// Joins the database as a new node and starts all loops.
-    pub(crate) async fn join(world: &World, options: &Options, library: &Arc<Library>) -> Result<Self, Error> {
+    pub(crate) async fn join(
+        world: &World,
+        options: &Options,
+        library: &Arc<Library>,
+        tally: &Arc<Tally>,
+    ) -> Result<Self, Error> {
         let node = new_id(world, options);
         let sent = world.clock.monotonic();
         let clock = world.store.join(node, options.node_lease, options.address.clone()).await?;
@@ -59,6 +65,7 @@ impl Member {
                 dispatcher: Arc::clone(&dispatcher),
                 library: Arc::clone(library),
                 shared: Arc::clone(&shared),
+                tally: Arc::clone(tally),
                 runs: BTreeMap::new(),
                 timers: Default::default(),
                 watchers: BTreeMap::new(),

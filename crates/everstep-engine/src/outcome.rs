@@ -7,13 +7,16 @@ use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::input::Input;
 use everstep_core::planted::{self, Bug};
+use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{InboxId, Outcome, Sent, Snapshot};
 
 use crate::engine::Started;
 use crate::error::Error;
 use crate::held::{Becomes, Flight, Held, Loading, Slot, Tenure};
+use crate::load::Pausing;
 use crate::message::{Place, ToClaimer, Verdict};
+use crate::observe::Seen;
 use crate::peers::Hint;
 use crate::shard::Shard;
 
@@ -22,11 +25,26 @@ const SNAPSHOT_AFTER: u64 = 1_000;
 
 impl Shard {
     pub(crate) fn committed(&mut self, run: RunId, verdict: Verdict) {
-        if self.pausing.remove(&run) {
+        if let Some(Pausing { row, entries }) = self.pausing.remove(&run) {
             // A pause that was not written is tried again: the run may be ours still.
             if let Verdict::Stored(Outcome::Conflict | Outcome::Lost) | Verdict::Refused(_) | Verdict::Full(_) = verdict
             {
                 self.load(run, Loading::default());
+            } else if let Verdict::Stored(_) = verdict {
+                self.observe(&Seen {
+                    run,
+                    workspace: row.workspace,
+                    workflow: &row.workflow,
+                    version: row.version,
+                    graph: None,
+                    is_test: row.is_test,
+                    parent: None,
+                    started_at: row.created_at,
+                    before: Some(row.status),
+                    after: Status::Paused,
+                    entries: &entries,
+                    since: &[],
+                });
             }
             return;
         }
@@ -66,6 +84,7 @@ impl Shard {
 
     /// The item is durable: answer, dispatch, and go on.
     pub(crate) fn applied(&mut self, run: RunId, flight: Flight) {
+        self.observe_item(run, &flight);
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let was_owned = held.tenure == Tenure::Owned;
         held.tenure = if flight.becomes == Becomes::Owned { Tenure::Owned } else { Tenure::Visiting };
@@ -111,6 +130,29 @@ impl Shard {
             self.parked(run, due);
         }
         self.go_on(run);
+    }
+
+    fn observe_item(&self, run: RunId, flight: &Flight) {
+        let Some(Slot::Held(held)) = self.runs.get(&run) else { return };
+        self.observe(&Seen {
+            run,
+            workspace: held.workspace,
+            workflow: &held.workflow.name,
+            version: held.workflow.version,
+            graph: Some(held.workflow.graph()),
+            is_test: held.is_test,
+            parent: held.state.parent.as_ref(),
+            started_at: held.state.started_at,
+            before: flight.before,
+            after: flight.status,
+            entries: &flight.entries,
+            since: &flight.since,
+        });
+    }
+
+    fn observe(&self, seen: &Seen<'_>) {
+        self.tally.see(seen);
+        self.world.observe.committed(seen);
     }
 
     /// Says that the inbox has news for the runs that messages were sent to.

@@ -189,6 +189,7 @@ mod tests {
             attempt: 1,
             kind: "noop".to_owned(),
             config: Value::Null,
+            secrets: Vec::new(),
             context: Payload::null(),
             timeout: Duration::ZERO,
         };

@@ -12,6 +12,7 @@ use everstep_handlers::Registry;
 use everstep_store::Store;
 
 use crate::clock::NodeClock;
+use crate::observe::Observe;
 use crate::peers::Peers;
 
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -45,6 +46,7 @@ pub struct World {
     pub evaluate: Arc<dyn Evaluate>,
     pub handlers: Arc<Registry>,
     pub peers: Arc<dyn Peers>,
+    pub observe: Arc<dyn Observe>,
 }
 
 impl World {

@@ -30,10 +30,11 @@ pub(crate) fn propose(
     becomes: Becomes,
     writer: &Writer,
 ) -> (Item, usize, Flight) {
-    let Decided { entries, answered } = decided;
+    let Decided { entries, since, answered } = decided;
     let status = shown_status(held, becomes, writer.now);
     let waits = changed_waits(held, &entries);
     let is_start = start.is_some();
+    let before = (!is_start).then_some(held.status);
     let gate = match (start, held.tenure) {
         (Some(new), _) => Gate::Start(Box::new(new)),
         (None, Tenure::Owned) => Gate::Owned,
@@ -62,9 +63,12 @@ pub(crate) fn propose(
         has_messages: !messages.is_empty(),
         first_seq: rows.first().map_or(0, |entry| entry.seq),
         becomes,
+        before,
         status,
         start: None,
         answered,
+        entries,
+        since,
     };
     let item = Item {
         commit: writer.commit,

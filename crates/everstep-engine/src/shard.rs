@@ -21,10 +21,12 @@ use futures_util::future::{self, AbortHandle, Either};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::commit::CROWD;
+use crate::count::Tally;
 use crate::engine::News;
 use crate::error::Error;
 use crate::held::{Becomes, Decided, Held, Loading, Slot, Tenure};
 use crate::library::Library;
+use crate::load::Pausing;
 use crate::message::{Mail, Proposal, ShardSender, Shared, StartRequest, ToClaimer, ToShard};
 use crate::options::Options;
 use crate::perform::{Dispatcher, Job};
@@ -52,6 +54,7 @@ pub(crate) struct Shard {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) library: Arc<Library>,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) tally: Arc<Tally>,
     pub(crate) runs: BTreeMap<RunId, Slot>,
     pub(crate) timers: BTreeSet<(Timestamp, RunId)>,
     pub(crate) watchers: BTreeMap<RunId, Vec<mpsc::UnboundedSender<News>>>,
@@ -60,7 +63,7 @@ pub(crate) struct Shard {
     /// How many watched runs there may be before those that nobody watches any more are forgotten.
     pub(crate) most_watched: usize,
     /// Runs that cannot be read and whose pause is on its way.
-    pub(crate) pausing: BTreeSet<RunId>,
+    pub(crate) pausing: BTreeMap<RunId, Pausing>,
     /// Runs whose inbox rows are left alone, and until when.
     pub(crate) shunned: BTreeMap<RunId, Duration>,
     pub(crate) weight: usize,
@@ -160,6 +163,7 @@ impl Shard {
         }
         let now = self.world.clock.now();
         let mut held = Held::new(workspace, workflow, run);
+        held.is_test = new.is_test;
         let input = Input::Start { input, parent };
         let has_room = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
         let (decided, becomes) = if has_room {
@@ -170,12 +174,13 @@ impl Shard {
             (decided, becomes)
         } else {
             let entries = decide::record(&held.workflow, &mut held.state, input, now, &*self.world.evaluate);
-            (Decided { entries, answered: Vec::new() }, Becomes::Parked(now))
+            (Decided { entries, ..Decided::default() }, Becomes::Parked(now))
         };
         let writer = self.writer(now);
         let (mut item, bytes, mut flight) = propose::propose(&mut held, decided, Some(new), becomes, &writer);
         if !has_room && let Some(projection) = &mut item.projection {
             projection.status = Status::Pending;
+            flight.status = Status::Pending;
         }
         flight.start = Some(reply);
         held.flight = Some(flight);
@@ -198,7 +203,7 @@ impl Shard {
 
     /// Puts an input into its run's mailbox; a run that is not in memory is loaded first.
     pub(crate) fn deliver(&mut self, run: RunId, mail: Mail) {
-        if self.pausing.contains(&run) {
+        if self.pausing.contains_key(&run) {
             return mail.answer(Err(Error::Unavailable(format!("run {run} is being paused: it cannot be read"))));
         }
         let is_shunned = mail.inbox.is_some() && self.is_shunned(run);
@@ -315,6 +320,7 @@ impl Shard {
                 attempt: *attempt,
                 kind: spec.kind,
                 config: spec.config,
+                secrets: spec.secrets,
                 context: spec.context,
                 timeout: spec.timeout.unwrap_or(Duration::ZERO),
             };

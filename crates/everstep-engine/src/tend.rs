@@ -63,8 +63,7 @@ impl Shard {
             }
         }
         for (due, run) in idle {
-            let decided = Decided { entries: Vec::new(), answered: Vec::new() };
-            self.propose(run, decided, now, Some(Becomes::Parked(due)));
+            self.propose(run, Decided::default(), now, Some(Becomes::Parked(due)));
         }
     }
 

@@ -18,8 +18,7 @@ use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_engine::{Delivery, Engine, Error, Hint, Options, Peer, Peers, World};
-use everstep_handlers::Registry;
-use everstep_sandbox::Sandbox;
+use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres::PostgresStore;
 use everstep_testkit::postgres::{Cluster, Database, Durability};
 use serde_json::{Value, json};
@@ -56,7 +55,7 @@ impl Peers for Street {
 /// Joins a database, and the street under a name.
 async fn join(database: &Database<'_>, street: &Street, name: &str) -> Engine {
     let store = Arc::new(PostgresStore::open(&database.url(), &Default::default()).await.unwrap());
-    let world = support::world(store, Registry::standard(Sandbox::new(1)));
+    let world = support::world(store, Registry::standard(Ports::none()));
     let world = World { peers: Arc::new(street.clone()), ..world };
     let options = Options { node_lease: LEASE, address: Some(name.to_owned()), ..Options::default() };
     let engine = Engine::start(world, options).await.unwrap();
@@ -246,7 +245,7 @@ async fn a_node_that_stops_hands_its_runs_over_at_once() {
 async fn a_start_without_room_is_taken_by_another_node() {
     let (database, street) = (Cluster::shared().database(), Street::default());
     let store = Arc::new(PostgresStore::open(&database.url(), &Default::default()).await.unwrap());
-    let world = support::world(store, Registry::standard(Sandbox::new(1)));
+    let world = support::world(store, Registry::standard(Ports::none()));
     let world = World { peers: Arc::new(street.clone()), ..world };
     let options = Options { node_lease: LEASE, max_active_runs: 1, address: Some("full".into()), ..Options::default() };
     let full = Engine::start(world, options).await.unwrap();

@@ -18,7 +18,7 @@ use everstep_core::input::Input;
 use everstep_core::law;
 use everstep_core::status::Status;
 use everstep_engine::{Engine, NewStart, Options};
-use everstep_handlers::Registry;
+use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
 use everstep_store::RunRow;
 use serde_json::{Value, json};
@@ -60,7 +60,10 @@ struct Fixture {
 impl Fixture {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let world = support::world(support::open(folder.path()).await, Registry::standard(Sandbox::new(2)));
+        let world = support::world(
+            support::open(folder.path()).await,
+            Registry::standard(Ports { sandbox: Sandbox::new(2), ..Ports::none() }),
+        );
         Self { engine: Engine::start(world, Options::default()).await.unwrap(), _folder: folder }
     }
 

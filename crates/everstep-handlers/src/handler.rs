@@ -22,6 +22,8 @@ pub struct Task {
     pub kind: String,
     /// The node's config with every template resolved, but for the kind's raw fields.
     pub config: Value,
+    /// Where in the config the definition names secrets, as JSON pointers. Nothing else may be taken for one.
+    pub secrets: Vec<String>,
     /// The context, for kinds that ask for it; else null.
     pub context: Payload,
     /// How long this attempt may take, counted from the start of performing.

@@ -8,9 +8,11 @@ mod handler;
 mod javascript;
 mod logs;
 mod noop;
+mod ports;
 mod registry;
 
 pub use handler::{Description, Handler, Report, Task};
 pub use javascript::JavaScript;
 pub use noop::Noop;
+pub use ports::{Fetches, Ports, Query, Secrets, Source, Sources};
 pub use registry::Registry;

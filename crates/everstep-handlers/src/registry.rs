@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use everstep_core::evaluate::Fault;
 use everstep_core::kinds::{KindInfo, Kinds};
-use everstep_sandbox::Sandbox;
 use serde_json::Value;
 
 use crate::handler::{Description, Handler};
 use crate::javascript::JavaScript;
 use crate::noop::Noop;
+use crate::ports::Ports;
 
 /// All handlers of a server. Cheap to clone.
 #[derive(Clone, Default)]
@@ -20,8 +20,8 @@ pub struct Registry {
 
 impl Registry {
     /// Every kind that comes with the server.
-    pub fn standard(sandbox: Sandbox) -> Self {
-        Self::with([Arc::new(JavaScript::new(sandbox)) as Arc<dyn Handler>, Arc::new(Noop::new())])
+    pub fn standard(ports: Ports) -> Self {
+        Self::with([Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>, Arc::new(Noop::new())])
     }
 
     /// These handlers and no others. Of two with one name the later counts.

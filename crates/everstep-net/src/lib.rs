@@ -1,3 +1,16 @@
 //! Reaches out: the one HTTP client for everything that a workflow asks for, and TLS.
 //!
 //! Addresses that lie inside (loopback, private and such) are refused unless they are allowed by a setting.
+
+mod address;
+mod client;
+mod error;
+mod guard;
+mod redirect;
+mod resolver;
+
+pub use client::{Client, Request, Response};
+pub use error::Error;
+pub use guard::{Guard, NotAddresses, SETTING};
+pub use redirect::MOST as MOST_REDIRECTS;
+pub use reqwest::{Method, StatusCode, Url, header};

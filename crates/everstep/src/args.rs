@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Nodes(NodesArgs),
     Bench(bench::Args),
     Sim(SimArgs),
+    Openapi(OpenapiArgs),
 }
 
 /// Run a workflow file to its end and print its output.
@@ -258,3 +259,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nodes: Option<u8>,
 }
+
+/// Print the document of the HTTP API, OpenAPI 3.1.
+///
+/// A server answers with the same at /v1/openapi.json, and shows it to people at /docs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep openapi > openapi.json")]
+pub(crate) struct OpenapiArgs {}

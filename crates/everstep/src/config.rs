@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::CommandFactory;
 use everstep_api::Streams;
 use everstep_engine::Options;
+use everstep_net::Guard;
 use serde::Deserialize;
 
 use crate::args::{Cli, Command, KeysCommand};
@@ -50,6 +51,8 @@ pub(crate) struct Server {
 pub(crate) struct Engine {
     pub(crate) options: Options,
     pub(crate) javascript_threads: Option<usize>,
+    /// Which addresses workflows may reach.
+    pub(crate) guard: Guard,
 }
 
 /// The settings file.
@@ -95,12 +98,14 @@ impl Config {
             | Command::Load(_)
             | Command::Keys(_)
             | Command::Nodes(_)
-            | Command::Bench(_) => "warn",
+            | Command::Bench(_)
+            | Command::Openapi(_) => "warn",
         };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
             format: cli.log.log_format.or(file.log.log_format).unwrap_or_default(),
         };
+        let streams = streams(&typed.server, &file.server)?;
         let server = Server {
             listen: typed.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
             data: typed.server.data.clone().or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
@@ -109,14 +114,14 @@ impl Config {
                 .shutdown_grace
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
-            streams: streams(&typed.server, &file.server)?,
+            streams,
         };
         let mut database = Database::new(&typed.database, &file.database)?;
         if matches!(&cli.command, Command::Load(args) if args.data.is_none() && !database.is_shared()) {
             return Err(invalid("name a data folder with --data, or a database with --database-url"));
         }
         let cluster = Cluster::new(&typed.cluster, &file.cluster, server.listen, database.is_shared())?;
-        let mut engine = Engine::new(&typed.engine, &file.engine)?;
+        let mut engine = Engine::new(&typed.engine, &file.engine, &cli.command)?;
         if let Some(Span(lease)) = typed.cluster.node_lease.or(file.cluster.node_lease) {
             refuse_alone("node-lease", !database.is_shared())?;
             if lease < LEAST_LEASE {
@@ -160,13 +165,13 @@ impl Typed {
             },
             Command::Nodes(args) => at(&args.place),
             Command::Run(args) => Self { engine: args.engine.clone(), ..Self::default() },
-            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) => Self::default(),
+            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) | Command::Openapi(_) => Self::default(),
         }
     }
 }
 
 impl Engine {
-    fn new(typed: &EngineSettings, file: &EngineSettings) -> anyhow::Result<Self> {
+    fn new(typed: &EngineSettings, file: &EngineSettings, command: &Command) -> anyhow::Result<Self> {
         let defaults = Options::default();
         let options = Options {
             shards: at_least_one("shards", typed.shards.or(file.shards), defaults.shards)?,
@@ -182,7 +187,14 @@ impl Engine {
             park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
             ..defaults
         };
-        Ok(Self { options, javascript_threads: typed.javascript_threads.or(file.javascript_threads) })
+        let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
+        let guard = match typed.allow_addresses.as_deref().or(file.allow_addresses.as_deref()) {
+            Some(networks) => networks.parse().map_err(|error| invalid(format!("allow-addresses: {error}")))?,
+            // A person who runs a file may reach what that machine reaches anyway.
+            None if matches!(command, Command::Run(_)) => Guard::open(),
+            None => Guard::default(),
+        };
+        Ok(Self { options, javascript_threads, guard })
     }
 }
 

@@ -229,4 +229,15 @@ pub(crate) struct EngineSettings {
         help_heading = "Engine options"
     )]
     pub(crate) javascript_threads: Option<usize>,
+
+    /// Addresses inside (loopback, private, reserved) that workflows may reach all the same: networks with commas
+    /// between, such as 10.0.0.0/8,127.0.0.1, or all [default: none; all for run].
+    #[arg(
+        long,
+        env = "EVERSTEP_ALLOW_ADDRESSES",
+        hide_env_values = true,
+        value_name = "NETWORKS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) allow_addresses: Option<String>,
 }

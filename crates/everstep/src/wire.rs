@@ -8,9 +8,10 @@ use anyhow::{Context, anyhow};
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
+use everstep_handlers::{Ports, Registry};
+use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
 use everstep_store::postgres::PostgresStore;
@@ -89,19 +90,22 @@ async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Pee
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(sandbox(&config))),
+        handlers: Arc::new(Registry::standard(ports(&config))),
         peers,
+        observe: Arc::new(Blind),
     };
     Engine::start(world, config.options).await.context("starting the engine")
 }
 
-fn sandbox(config: &config::Engine) -> Sandbox {
-    config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new)
+/// What the handlers are given of the world around them.
+fn ports(config: &config::Engine) -> Ports {
+    let sandbox = config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new);
+    Ports { sandbox, client: Client::new(config.guard.clone()), ..Ports::none() }
 }
 
 /// Checks a definition as publishing it would.
 pub(crate) fn check(definition: &Value) -> Result<Graph, Vec<Problem>> {
-    graph::compile(definition, &Registry::standard(Sandbox::new(1)), &Expressions::default())
+    graph::compile(definition, &Registry::standard(Ports::none()), &Expressions::default())
 }
 
 /// Saves a definition that was found valid.

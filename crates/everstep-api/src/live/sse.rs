@@ -26,6 +26,7 @@ use super::feed::Feed;
 use super::fold::{Fold, Snapshot};
 use super::pass::{LOOKED_AT, Pass};
 use crate::auth;
+use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
@@ -38,6 +39,9 @@ const RETRY: u32 = 1_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Messages that wait for the connection.
 const WAITING: usize = 4;
+
+pub(crate) const AFTER: &[Parameter] =
+    &[Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one, and no snapshot; the header wins.")];
 
 pub(crate) async fn events(
     State(served): State<Served>,

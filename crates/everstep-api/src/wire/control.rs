@@ -1,25 +1,30 @@
 //! What a run is told from outside, and what became of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `POST /v1/runs/{id}/pause`, `resume` and `retry`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Control {
     pub(crate) expected_version: Option<u64>,
 }
 
 /// `POST /v1/runs/{id}/cancel`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Cancel {
     pub(crate) reason: Option<String>,
     pub(crate) expected_version: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
+/// What became of a signal or a control.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Outcome {
+    /// `accepted`: it is in the journal. `repeated`: it was accepted before, under the same key.
+    /// `ignored`: it changes nothing.
+    #[schemars(extend("enum" = ["accepted", "repeated", "ignored"]))]
     pub(crate) outcome: &'static str,
     /// Why nothing was changed.
     #[serde(skip_serializing_if = "Option::is_none")]

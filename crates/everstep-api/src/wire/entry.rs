@@ -8,13 +8,14 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_store::StoredEntry;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::wire::Time;
+use crate::wire::{Id, Json, Time};
 
 /// A page of a journal.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entries {
     pub(crate) entries: Vec<Entry>,
@@ -23,20 +24,23 @@ pub(crate) struct Entries {
 }
 
 /// One fact.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
     seq: u64,
     at: Time,
     event: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     step: Option<StepKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
     /// The node that wrote it.
+    #[schemars(with = "Id")]
     writer: NodeId,
     /// The key of the signal or control that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     idempotency_key: Option<Arc<str>>,
     /// What the event says besides.
     data: Data,
@@ -56,16 +60,21 @@ impl Entry {
 }
 
 /// What stands in an entry, by its event.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", untagged, rename_all_fields = "camelCase")]
 enum Data {
     Started {
+        #[schemars(with = "Json")]
         input: Payload,
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Json")]
+        definition: Option<Payload>,
     },
     Dispatched(Dispatched),
     Completed {
+        #[schemars(with = "Json")]
         output: Payload,
         #[serde(skip_serializing_if = "Option::is_none")]
         handle: Option<String>,
@@ -81,17 +90,20 @@ enum Data {
         due: Time,
     },
     Values {
+        #[schemars(with = "Json")]
         values: Payload,
     },
     Paused {
         reason: Option<Value>,
     },
     Output {
+        #[schemars(with = "Json")]
         output: Payload,
     },
     RunFailed {
         error: Value,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
         failed_step: Option<StepKey>,
     },
     Cancelled {
@@ -105,7 +117,7 @@ enum Data {
 }
 
 /// What a dispatched step is doing.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 enum Dispatched {
     Task,
@@ -116,20 +128,24 @@ enum Dispatched {
     Wait {
         event: String,
         #[serde(rename = "match")]
+        #[schemars(with = "Json")]
         pattern: Payload,
         due: Option<Time>,
     },
     #[serde(rename_all = "camelCase")]
     Child {
+        #[schemars(with = "Id")]
         run: RunId,
         workflow: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         workflow_version: Option<u32>,
+        #[schemars(with = "Json")]
         input: Payload,
         waits: bool,
         due: Option<Time>,
     },
     Body {
+        #[schemars(with = "Vec<Json>")]
         items: Vec<Payload>,
     },
 }
@@ -137,9 +153,9 @@ enum Dispatched {
 impl Data {
     fn of(event: Event) -> Self {
         match event {
-            Event::RunStarted { input, parent } => {
+            Event::RunStarted { input, parent, definition } => {
                 let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
-                Self::Started { input, parent }
+                Self::Started { input, parent, definition }
             }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::of(dispatch)),
             Event::StepCompleted { outcome: Outcome { output, handle, logs }, .. } => {

@@ -2,18 +2,22 @@
 
 use everstep_core::ids::NodeId;
 use everstep_store::NodeRow;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::wire::Time;
+use crate::wire::{Id, Time};
 
-#[derive(Debug, Serialize)]
+/// The servers that share a database.
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Nodes {
     pub(crate) nodes: Vec<Node>,
 }
 
-#[derive(Debug, Serialize)]
+/// One server.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Node {
+    #[schemars(with = "Id")]
     id: NodeId,
     /// Where other nodes reach it.
     address: Option<String>,

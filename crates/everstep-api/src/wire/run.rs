@@ -5,28 +5,36 @@ use everstep_core::ids::{NodeId, RunId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::RunRow;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::wire::Time;
+use crate::wire::{Id, Json, Status as AnyStatus, Time};
 
 /// A run, whole.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Run {
+    #[schemars(with = "Id")]
     id: RunId,
     workflow: String,
     workflow_version: u32,
+    #[schemars(with = "AnyStatus")]
     status: &'static str,
     /// Counts up with every change; what `If-Match` and `expectedVersion` are compared with.
     pub(crate) version: u64,
+    #[schemars(with = "Json")]
     input: Payload,
+    #[schemars(with = "Json")]
     output: Option<Payload>,
     error: Option<Error>,
+    #[schemars(with = "Option<Id>")]
     parent: Option<RunId>,
+    #[schemars(with = "Json")]
     tags: Payload,
     idempotency_key: Option<String>,
     retention_days: u32,
     /// The node that holds the run in memory; none while it sleeps in the database.
+    #[schemars(with = "Option<Id>")]
     owner: Option<NodeId>,
     /// When a run that nobody owns goes on by itself.
     wake_at: Option<Time>,
@@ -59,14 +67,17 @@ impl Run {
 }
 
 /// A run as lists show it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunSummary {
+    #[schemars(with = "Id")]
     id: RunId,
     workflow: String,
     workflow_version: u32,
+    #[schemars(with = "AnyStatus")]
     status: &'static str,
     error: Option<Error>,
+    #[schemars(with = "Json")]
     tags: Payload,
     created_at: Time,
     ended_at: Option<Time>,
@@ -88,7 +99,7 @@ impl RunSummary {
 }
 
 /// A page of runs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Runs {
     pub(crate) runs: Vec<RunSummary>,
@@ -97,7 +108,7 @@ pub(crate) struct Runs {
 }
 
 /// The answer to a start.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Started {
     pub(crate) run: Run,
     /// False when a run with that key was there before.
@@ -105,7 +116,7 @@ pub(crate) struct Started {
 }
 
 /// Why a step or a run failed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Error {
     code: String,
     message: String,

@@ -1,7 +1,12 @@
 //! Times as clients see them: RFC 3339, UTC, microseconds.
 
+use std::borrow::Cow;
+
 use everstep_core::time::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
+
+use crate::wire::schema::Moment;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time(Timestamp);
@@ -20,6 +25,20 @@ impl Time {
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{:.6}", self.0))
+    }
+}
+
+impl JsonSchema for Time {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Moment::json_schema(generator)
     }
 }
 

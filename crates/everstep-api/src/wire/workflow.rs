@@ -2,18 +2,20 @@
 
 use everstep_core::payload::Payload;
 use everstep_store::WorkflowRow;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::wire::Time;
+use crate::wire::{Object, Time};
 
 /// One version of a workflow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Workflow {
     name: String,
     version: u32,
     style: String,
     /// As it was understood: older names of fields are replaced by ours.
+    #[schemars(with = "Object")]
     definition: Payload,
     digest: String,
     retention_days: u32,

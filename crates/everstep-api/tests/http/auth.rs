@@ -16,7 +16,7 @@ fn path(route: &Route) -> String {
 }
 
 #[tokio::test]
-async fn every_route_but_the_health_checks_needs_a_key() {
+async fn every_route_but_health_checks_and_documents_needs_a_key() {
     let server = Server::start().await;
     let stranger = Secret::generate();
     let mut open = Vec::new();
@@ -42,7 +42,7 @@ async fn every_route_but_the_health_checks_needs_a_key() {
             assert!(problem["hint"].as_str().unwrap().contains("everstep keys create"), "{problem}");
         }
     }
-    assert_eq!(open, ["/livez", "/readyz"]);
+    assert_eq!(open, ["/livez", "/readyz", "/v1/openapi.json", "/docs", "/"]);
     // What is not there is not told to strangers.
     server.ask(Method::GET, "/v1/nothing", &[], "").await.refuses(401, "AUTH_ERROR");
     server.get("/v1/nothing").await.refuses(404, "NOT_FOUND");
@@ -120,7 +120,7 @@ fn every_route_stands_in_the_reference() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/http.md");
     let page = std::fs::read_to_string(page).unwrap();
     let mut listed = 0;
-    for Route { method, path, needs } in routes() {
+    for Route { method, path, needs, .. } in routes() {
         let needs = needs.map_or_else(|| "no key".to_owned(), |permission| format!("`{permission}`"));
         let row = format!("| `{method} {path}` | {needs} |");
         assert!(page.contains(&row), "docs/reference/http.md has no row that begins with {row}");

@@ -5,6 +5,7 @@
 mod auth;
 mod cluster;
 mod controls;
+mod documents;
 mod events;
 mod runs;
 mod socket;

@@ -8,10 +8,9 @@ use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::{Keys, Permission, Secret};
 use everstep_api::{Live, Served, Streams, serve};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
-use everstep_sandbox::Sandbox;
+use everstep_handlers::{Ports, Registry};
 use everstep_store::Store;
 use everstep_store::sqlite::SqliteStore;
 use http_body_util::{BodyExt, Full};
@@ -101,7 +100,7 @@ impl Server {
         let response = self.send(method, path, headers, body).await;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.into_body().collect().await.unwrap().to_bytes();
-        let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+        let body = if body.is_empty() { Value::Null } else { read(&body) };
         Answer { status, headers, body }
     }
 
@@ -159,6 +158,11 @@ impl Server {
     }
 }
 
+/// JSON, or the text of what is none.
+fn read(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
+}
+
 /// An engine on a database of its own.
 pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, Arc<dyn Store>) {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
@@ -168,8 +172,9 @@ pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, 
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(Sandbox::new(1))),
+        handlers: Arc::new(Registry::standard(Ports::none())),
         peers,
+        observe: Arc::new(Blind),
     };
     (Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap(), store)
 }

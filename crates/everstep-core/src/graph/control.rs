@@ -9,6 +9,7 @@ use super::fields::Fields;
 use super::model::{Branch, Call, Condition, Delay, Kind, Loop, OnItemError, Test};
 use super::problem::Problem;
 use super::read::{Ports, is_variable};
+use super::secrets::{self, Named};
 use crate::kinds::KindInfo;
 use crate::workflow::is_name;
 
@@ -45,6 +46,8 @@ pub(crate) fn read(
 ) -> Option<Read> {
     let before = problems.len();
     let mut reader = Reader { config, path, node, ports, problems };
+    let places = ports.kinds.find(name).map_or(&[][..], |info| &info.secret_places);
+    let secrets = reader.secrets(name, places);
     let (kind, handles): (Option<Kind>, Vec<String>) = match name {
         "start" => (reader.empty().map(|()| Kind::Start), words(&["output"])),
         "scope" => (reader.empty().map(|()| Kind::Scope), words(&["body", "success", "error"])),
@@ -65,7 +68,7 @@ pub(crate) fn read(
         "loop" => (reader.repeat(), words(&["loop", "done", "error"])),
         _ => {
             let info = ports.kinds.find(name)?.clone();
-            let kind = reader.task(&info);
+            let kind = reader.task(&info, secrets);
             let mut handles = words(&["success", "error"]);
             handles.extend(info.handles.iter().cloned());
             let is_sound = problems.len() == before;
@@ -96,6 +99,32 @@ impl<'a> Reader<'a, '_> {
     fn empty(&mut self) -> Option<()> {
         self.fields()?.finish();
         Some(())
+    }
+
+    /// Where the config names secrets. They are refused everywhere but in the places that are made for them.
+    fn secrets(&mut self, kind: &str, places: &[String]) -> Vec<String> {
+        let mut pointers = Vec::new();
+        for Named { pointer, fault } in secrets::find(self.config) {
+            let is_place = secrets::is_place(&pointer, places);
+            let problem = match fault {
+                _ if !is_place => {
+                    let hint = match places {
+                        [] => format!("no field of a node of type {kind:?} takes a secret"),
+                        places => format!("a node of type {kind:?} takes secrets at {}", places.join(", ")),
+                    };
+                    Some(("a secret cannot be named here".to_owned(), hint))
+                }
+                fault => fault.map(|(message, hint)| (message.to_owned(), hint.to_owned())),
+            };
+            match problem {
+                None => pointers.push(pointer),
+                Some((message, hint)) => {
+                    let problem = Problem::at(format!("{}{pointer}", self.path), message);
+                    self.problems.push(problem.of_node(self.node).hint(hint));
+                }
+            }
+        }
+        pointers
     }
 
     /// Notes what is wrong with the templates inside a value of the config.
@@ -406,7 +435,7 @@ impl<'a> Reader<'a, '_> {
         }))
     }
 
-    fn task(&mut self, info: &KindInfo) -> Kind {
+    fn task(&mut self, info: &KindInfo, secrets: Vec<String>) -> Kind {
         for fault in self.ports.kinds.check(&info.name, self.config) {
             self.problems.push(
                 Problem::at(format!("{}{}", self.path, fault.pointer), fault.message)
@@ -422,6 +451,7 @@ impl<'a> Reader<'a, '_> {
         Kind::Task {
             kind: info.name.clone(),
             config: self.config.clone(),
+            secrets,
             raw_fields: info.raw_fields.clone(),
             needs_context: info.needs_context,
         }

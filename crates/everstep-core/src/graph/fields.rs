@@ -166,6 +166,6 @@ fn shown(value: &Value) -> String {
 }
 
 /// A field's name as a part of a JSON pointer.
-fn escape(field: &str) -> String {
+pub(crate) fn escape(field: &str) -> String {
     field.replace('~', "~0").replace('/', "~1")
 }

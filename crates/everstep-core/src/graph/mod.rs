@@ -15,6 +15,7 @@ mod problem;
 mod progress;
 mod read;
 mod repeat;
+mod secrets;
 mod view;
 
 pub use compile::compile;

@@ -126,7 +126,7 @@ pub enum Kind {
     Workflow(Call),
     Loop(Loop),
     Scope,
-    Task { kind: String, config: Value, raw_fields: Vec<String>, needs_context: bool },
+    Task { kind: String, config: Value, secrets: Vec<String>, raw_fields: Vec<String>, needs_context: bool },
 }
 
 impl Kind {

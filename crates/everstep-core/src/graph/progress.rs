@@ -37,6 +37,13 @@ impl Path {
         self.0.starts_with(&outer.0)
     }
 
+    /// The path as step keys have it: `each[3]`, `each[3].inner[0]`.
+    pub fn name(&self, graph: &Graph) -> String {
+        let mut name = self.prefix(graph);
+        name.pop();
+        name
+    }
+
     /// The text before a node's id in a step key.
     pub(crate) fn prefix(&self, graph: &Graph) -> String {
         let mut prefix = String::new();
@@ -62,7 +69,7 @@ impl Place {
     }
 
     /// Finds a step's place by its key; `None` when the graph has no such step.
-    pub(crate) fn find(graph: &Graph, key: &StepKey) -> Option<Self> {
+    pub fn find(graph: &Graph, key: &StepKey) -> Option<Self> {
         let mut path = Vec::new();
         let mut home = 0;
         let mut segments = key.as_str().split('.').peekable();
@@ -153,6 +160,11 @@ pub(crate) enum Stage {
 pub(crate) type Dropped = Option<String>;
 
 impl Progress {
+    /// The iterations under way, outer ones first.
+    pub fn iterations(&self) -> impl Iterator<Item = &Path> {
+        self.scopes.keys().filter(|path| !path.0.is_empty())
+    }
+
     pub(crate) fn begin(&mut self, graph: &Graph) {
         self.open_scope(graph, Path::default(), 0);
     }

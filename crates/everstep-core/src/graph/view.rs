@@ -58,6 +58,23 @@ impl<'a> View<'a> {
         Payload::from_json(text).expect("an object of JSON parts is JSON")
     }
 
+    /// What belongs to this scope alone, without what it sees around it.
+    pub fn own(&self) -> Payload {
+        let mut fields = serde_json::Map::new();
+        if let Some((owner, iteration)) = self.path.owner()
+            && let Kind::Loop(config) = &self.graph().node(owner.node).kind
+        {
+            fields.insert(config.index.clone(), iteration.into());
+            let item = self.state.graph.item(self.path);
+            fields.insert(config.item.clone(), item.map_or(Value::Null, |item| item.value().clone()));
+        }
+        let vars = self.state.graph.scopes.get(self.path).into_iter().flat_map(|scope| &scope.vars);
+        for (name, value) in vars.filter(|(name, _)| !name.starts_with("__")) {
+            fields.insert(name.clone(), value.value().clone());
+        }
+        Payload::from(Value::Object(fields))
+    }
+
     /// A variable that is kept as JSON text.
     fn payload_of(&self, name: &str) -> Option<&'a Payload> {
         if name == "input" {

@@ -6,12 +6,25 @@ use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 
 impl State {
-    /// The run that this attempt of a step started, while the step is open.
+    /// The run that this attempt of a step started, while the step is open. Of an original's child a fork knows nothing.
     pub(crate) fn open_child(&self, step: &StepKey, attempt: u32) -> Option<&Child> {
         match &self.open.get(step).filter(|open| open.attempt == attempt)?.doing {
-            Doing::Child(child) => Some(child),
+            Doing::Child(child) if child.is_of(self.run, step, attempt) => Some(child),
             _ => None,
         }
+    }
+
+    /// Whether a step was opened by the run that this one is a fork of, and its child is not ours.
+    pub(super) fn has_foreign_child(&self, step: &StepKey) -> bool {
+        let open = self.open.get(step);
+        open.is_some_and(
+            |open| matches!(&open.doing, Doing::Child(child) if !child.is_of(self.run, step, open.attempt)),
+        )
+    }
+
+    /// The step that waits for this run's end. That of a fork's original waits for the original.
+    pub fn awaited_by(&self) -> Option<&Parent> {
+        self.parent.as_ref().filter(|parent| parent.waits && parent.started(self.run))
     }
 
     /// What the child of an open step is told of its parent; `None` for a step that is not one.
@@ -34,8 +47,10 @@ impl State {
     pub(super) fn end(&mut self, phase: Phase) {
         self.phase = phase;
         if self.children.has_open() {
-            for open in self.open.values() {
-                if let Doing::Child(child) = &open.doing {
+            for (step, open) in &self.open {
+                if let Doing::Child(child) = &open.doing
+                    && child.is_of(self.run, step, open.attempt)
+                {
                     self.children.leave(self.seq, child);
                 }
             }
@@ -44,8 +59,9 @@ impl State {
 
     /// Leaves the child of a step that timed out. A child that ended is not left, whatever it failed of: timers fire
     /// only while the run is live, and before all else.
-    pub(super) fn leave_late_child(&mut self, open: &Open, failure: &Failure) {
+    pub(super) fn leave_late_child(&mut self, step: &StepKey, open: &Open, failure: &Failure) {
         if let Doing::Child(child) = &open.doing
+            && child.is_of(self.run, step, open.attempt)
             && self.phase == Phase::Live
             && failure.code == code::STEP_TIMEOUT
             && open.timer.is_some_and(|due| due <= self.updated_at)

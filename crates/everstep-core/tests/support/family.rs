@@ -84,7 +84,7 @@ impl Family {
             }
         }
         let ends = state.has_ended() && !entries.is_empty();
-        let is_awaited = state.parent.as_ref().is_some_and(|parent| parent.waits);
+        let is_awaited = state.awaited_by().is_some();
         assert_eq!(to_parent, usize::from(ends && is_awaited), "a parent hears of each end once");
         self.check(state);
     }
@@ -95,7 +95,8 @@ impl Family {
         let mut followed: Vec<_> = self.children.values().filter(awaited).map(|kin| (&kin.step, kin.attempt)).collect();
         let open = state
             .open()
-            .filter(|open| !state.has_ended() && matches!(open.what, OpenWhat::Child(child) if child.waits));
+            .filter(|open| !state.has_ended() && matches!(open.what, OpenWhat::Child(child) if child.waits))
+            .filter(|open| state.parent_of(open.step, open.attempt).is_some());
         let mut open: Vec<_> = open.map(|open| (open.step, open.attempt)).collect();
         open.sort_unstable();
         followed.sort_unstable();

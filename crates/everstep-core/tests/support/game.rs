@@ -1,5 +1,6 @@
 //! Plays one run, holding up the laws after every item.
 
+use everstep_core::child::Child;
 use everstep_core::codec;
 use everstep_core::decide::{decide, record};
 use everstep_core::event::Entry;
@@ -52,8 +53,32 @@ impl Game {
         self.keyed(input, None)
     }
 
+    /// A run that goes on from this one as it was after an entry.
+    pub(crate) fn fork(&self, at: u64) -> Self {
+        let mut fork = Self::new(self.workflow.clone());
+        fork.state = State::new(RunId::new(Self::BEGIN, 8));
+        fork.journal = self.journal[..usize::try_from(at).unwrap()].to_vec();
+        for entry in &fork.journal {
+            fork.state.apply(&fork.workflow, entry).unwrap();
+        }
+        fork.shadow = fork.state.clone();
+        fork.now = self.now;
+        fork
+    }
+
+    /// A child has the id that its parent chose for it.
+    fn name_child(&mut self, input: &Input) {
+        if let Input::Start { parent: Some(parent), .. } = input
+            && self.journal.is_empty()
+        {
+            let run = Child::id(parent.run, &parent.step, parent.attempt, self.now);
+            (self.state, self.shadow) = (State::new(run), State::new(run));
+        }
+    }
+
     /// Decides one input under a key, and everything that follows.
     pub(crate) fn keyed(&mut self, input: Input, key: Option<&str>) -> (Vec<Entry>, Reply) {
+        self.name_child(&input);
         let mut written = Vec::new();
         let child = Family::child_in(&input);
         let decision = decide(&self.workflow, &mut self.state, input, key, self.now, &self.evaluate);
@@ -70,6 +95,7 @@ impl Game {
 
     /// Records an input and leaves what follows for later.
     pub(crate) fn record(&mut self, input: Input) {
+        self.name_child(&input);
         let child = Family::child_in(&input);
         let entries = record(&self.workflow, &mut self.state, input, self.now, &self.evaluate);
         self.family.heard(child.filter(|_| !entries.is_empty()));

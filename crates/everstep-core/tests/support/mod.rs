@@ -61,7 +61,7 @@ impl Kinds for TestKinds {
 
 pub(crate) fn compile(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     let graph = graph::compile(definition, &TestKinds::new(), &Expressions::default())?;
-    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph) })
+    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unpublished: false })
 }
 
 /// The time that something takes.

@@ -75,6 +75,8 @@ impl Player {
             // Moves the clock and leaves the timers alone.
             "later" => return self.pass(rest),
             "after" => self.pass(rest),
+            // `fork 4` goes on from the fourth entry, as another run.
+            "fork" => self.game = self.game.fork(rest.parse().unwrap()),
             _ => {}
         }
         // `key k1 cancel` is a cancellation under the key k1.
@@ -186,7 +188,7 @@ impl Player {
             "cancel" => Input::Cancel { reason: None },
             "retry" => Input::Retry,
             "broken" => Input::Fail { failure: Failure::fatal("STORE_REFUSED", "no luck") },
-            "settle" => Input::Settle,
+            "settle" | "fork" => Input::Settle,
             _ => panic!("unknown command {verb:?}"),
         }]
     }
@@ -206,7 +208,9 @@ impl Player {
                     OpenWhat::Task => format!("{} #{}", open.step, open.attempt),
                     OpenWhat::Wait { event, .. } => format!("{} for {event}", open.step),
                     OpenWhat::Child(child) => format!("{} #{} runs {}", open.step, open.attempt, child.workflow),
-                    OpenWhat::Other => open.step.to_string(),
+                    OpenWhat::Delay { .. } | OpenWhat::Backoff { .. } | OpenWhat::Body { .. } | OpenWhat::Soon => {
+                        open.step.to_string()
+                    }
                 });
                 open.collect::<Vec<_>>().join(", ")
             }

@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Alone, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
-use everstep_sandbox::Sandbox;
+use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres::PostgresStore;
 use everstep_store::sqlite::SqliteStore;
 use everstep_store::{RunRow, Store};
@@ -62,11 +61,12 @@ pub(crate) fn world(store: Arc<dyn Store>, handlers: Registry) -> World {
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(handlers),
         peers: Arc::new(Alone),
+        observe: Arc::new(Blind),
     }
 }
 
 pub(crate) async fn engine_with(store: Arc<dyn Store>, options: Options) -> Engine {
-    let handlers = Registry::standard(Sandbox::new(1));
+    let handlers = Registry::standard(Ports::none());
     Engine::start(world(store, handlers), options).await.unwrap()
 }
 

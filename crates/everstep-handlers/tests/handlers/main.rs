@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use everstep_core::ids::{StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
-use everstep_handlers::{Registry, Task};
-use everstep_sandbox::Sandbox;
+use everstep_handlers::{Ports, Registry, Task};
 use serde_json::Value;
 
 fn registry() -> Registry {
-    Registry::standard(Sandbox::new(1))
+    Registry::standard(Ports::none())
 }
 
 fn task(kind: &str, config: Value, context: Value) -> Task {
@@ -24,6 +23,7 @@ fn task(kind: &str, config: Value, context: Value) -> Task {
         attempt: 1,
         kind: kind.to_owned(),
         config,
+        secrets: Vec::new(),
         context: Payload::from(context),
         timeout: Duration::from_secs(5),
     }

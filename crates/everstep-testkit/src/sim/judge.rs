@@ -51,7 +51,8 @@ impl Judge {
         let found = found.map_err(|error| error.to_string())?.ok_or("the workflow is gone")?;
         let graph = graph::compile(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
             .map_err(|problems| format!("{problems:?}"))?;
-        let workflow = Workflow { name: found.name, version: found.version, style: Style::Graph(graph) };
+        let workflow =
+            Workflow { name: found.name, version: found.version, style: Style::Graph(graph), is_unpublished: false };
         let workflow = Arc::new(workflow);
         self.workflows.lock().expect("one thread").insert(key, Arc::clone(&workflow));
         Ok(workflow)

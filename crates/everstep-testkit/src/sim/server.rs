@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use everstep_engine::{Alone, Engine, NodeClock, Options, Peers, World};
+use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use futures_util::future::{self, Either};
@@ -46,6 +46,7 @@ pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, p
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::with([Arc::new(Act::new(store.clone())) as _])),
         peers,
+        observe: Arc::new(Blind),
     }
 }
 

@@ -165,7 +165,11 @@ impl Watch {
             OpenWhat::Wait { due, .. } => due.is_none(),
             // Nobody but its parent would start it.
             OpenWhat::Child(child) => self.judge.row(child.run).is_ok(),
-            OpenWhat::Task | OpenWhat::Other => false,
+            OpenWhat::Task
+            | OpenWhat::Delay { .. }
+            | OpenWhat::Backoff { .. }
+            | OpenWhat::Body { .. }
+            | OpenWhat::Soon => false,
         };
         if state.is_paused() || state.open().any(waits) {
             return Ok(());

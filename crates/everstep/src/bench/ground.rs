@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, NodeClock, Options, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
+use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
 use everstep_store::postgres::{self, PostgresStore};
@@ -108,8 +108,9 @@ pub(super) async fn start_engine(store: Arc<dyn Store>, name: &str, graph: &Valu
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(Sandbox::default())),
+        handlers: Arc::new(Registry::standard(Ports { sandbox: Sandbox::default(), ..Ports::none() })),
         peers: Arc::new(Alone),
+        observe: Arc::new(Blind),
     };
     let engine = Engine::start(world, Options::default()).await.context("starting an engine")?;
     let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph).await?;

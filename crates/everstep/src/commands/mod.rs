@@ -3,6 +3,7 @@
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod nodes;
+pub(crate) mod openapi;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sim;

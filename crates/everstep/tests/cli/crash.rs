@@ -13,8 +13,7 @@ use everstep_core::law;
 use everstep_core::status::Status;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
-use everstep_sandbox::Sandbox;
+use everstep_handlers::{Ports, Registry};
 use everstep_store::Store;
 use everstep_store::sqlite::SqliteStore;
 use rusqlite::{Connection, OpenFlags};
@@ -184,8 +183,8 @@ fn check_tables(look: &Look) {
 fn check_laws(data: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let evaluate = Expressions::default();
-    let graph = graph::compile(&workflow(), &Registry::standard(Sandbox::new(1)), &evaluate).unwrap();
-    let workflow = Workflow { name: "crash".to_owned(), version: 1, style: Style::Graph(graph) };
+    let graph = graph::compile(&workflow(), &Registry::standard(Ports::none()), &evaluate).unwrap();
+    let workflow = Workflow { name: "crash".to_owned(), version: 1, style: Style::Graph(graph), is_unpublished: false };
     let look = Look::into(data).unwrap();
     let mut statement = look.0.prepare("select id from runs").unwrap();
     let runs: Vec<RunId> = statement

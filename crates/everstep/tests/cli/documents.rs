@@ -127,7 +127,7 @@ fn the_command_line_reference_is_what_the_binary_says() {
     };
     let mut page = "# Command line\n\nWhat `everstep --help` says, command by command.\n\n".to_owned();
     page += &format!("```text\n{}\n```\n", help(&[]));
-    for command in ["run", "validate", "serve", "load", "keys create", "nodes", "bench", "sim"] {
+    for command in ["run", "validate", "serve", "load", "keys create", "nodes", "bench", "sim", "openapi"] {
         let words: Vec<_> = command.split(' ').collect();
         page += &format!("\n## everstep {command}\n\n```text\n{}\n```\n", help(&words));
     }

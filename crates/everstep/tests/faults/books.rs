@@ -12,8 +12,7 @@ use everstep_core::time::Timestamp;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_core::{graph, law};
 use everstep_expressions::Expressions;
-use everstep_handlers::Registry;
-use everstep_sandbox::Sandbox;
+use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres::PostgresStore;
 use everstep_store::sqlite::SqliteStore;
 use everstep_store::{RunFilter, RunRow, Store};
@@ -155,9 +154,9 @@ impl Account {
 
 async fn read_workflow(store: &dyn Store, (name, version): &(String, u32)) -> Workflow {
     let row = store.workflow(WorkspaceId::DEFAULT, name, Some(*version)).await.unwrap().unwrap();
-    let registry = Registry::standard(Sandbox::new(1));
+    let registry = Registry::standard(Ports::none());
     let graph = graph::compile(row.definition.value(), &registry, &Expressions::default()).unwrap();
-    Workflow { name: name.clone(), version: *version, style: Style::Graph(graph) }
+    Workflow { name: name.clone(), version: *version, style: Style::Graph(graph), is_unpublished: false }
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -156,7 +156,7 @@ impl Session {
             }
             Some(Packet::Elsewhere { namespace }) => {
                 let problem = Problem::not_found(format!("there is no namespace {namespace:?}"));
-                self.say(packet::refused(&namespace, "Invalid namespace", &problem.document())).await
+                self.say(packet::refused(&namespace, "Invalid namespace", &json!(problem.document()))).await
             }
             Some(Packet::Close | Packet::Disconnect | Packet::Connect { .. } | Packet::Event { .. }) | None => {
                 Err(Over)
@@ -172,7 +172,7 @@ impl Session {
                 self.say(packet::connected(&self.sid)).await
             }
             Err(problem) => {
-                let document = problem.document();
+                let document = json!(problem.document());
                 let message = document["detail"].as_str().unwrap_or_default();
                 self.say(packet::refused("/", message, &document)).await?;
                 Err(Over)

@@ -1,0 +1,162 @@
+//! Parameters of requests, as clients are told of them and as they are let through.
+
+use serde_json::{Value, json};
+
+/// A query parameter, a header or a place in a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameter {
+    /// What it is called; of a family, what all names begin with.
+    pub(crate) name: &'static str,
+    about: &'static str,
+    shape: Shape,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Text { least: u32, most: u32 },
+    Pattern(&'static str),
+    Whole { least: u64, most: u64 },
+    Flag,
+    Time,
+    Id,
+    Choice(&'static [&'static str]),
+    Family,
+}
+
+impl Parameter {
+    pub(crate) const fn text(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Text { least: 0, most: 0 } }
+    }
+
+    /// Text of so many characters.
+    pub(crate) const fn sized(name: &'static str, least: u32, most: u32, about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Text { least, most } }
+    }
+
+    /// Text that a regular expression describes.
+    pub(crate) const fn pattern(name: &'static str, pattern: &'static str, about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Pattern(pattern) }
+    }
+
+    /// A whole number within bounds.
+    pub(crate) const fn whole(name: &'static str, least: u64, most: u64, about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Whole { least, most } }
+    }
+
+    /// `true` or `false`.
+    pub(crate) const fn flag(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Flag }
+    }
+
+    /// A time in RFC 3339.
+    pub(crate) const fn time(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Time }
+    }
+
+    /// A UUID.
+    pub(crate) const fn id(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Id }
+    }
+
+    /// One of these words.
+    pub(crate) const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Choice(words) }
+    }
+
+    /// Any number of parameters whose names begin alike: `input.` stands for `input.order.id` too.
+    pub(crate) const fn family(prefix: &'static str, about: &'static str) -> Self {
+        Self { name: prefix, about, shape: Shape::Family }
+    }
+
+    /// Whether it is the one, or one of those, that a request names.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        match self.shape {
+            Shape::Family => name.len() > self.name.len() && name.starts_with(self.name),
+            _ => name == self.name,
+        }
+    }
+
+    /// Its name for people.
+    pub(crate) fn shown(&self) -> String {
+        match self.shape {
+            Shape::Family => format!("{}<path>", self.name),
+            _ => self.name.to_owned(),
+        }
+    }
+
+    /// As the document shows it. `place` is `query`, `header` or `path`.
+    pub(crate) fn document(&self, place: &str) -> Value {
+        let mut shown = json!({
+            "name": self.name.trim_end_matches('.'),
+            "in": place,
+            "description": self.about,
+            "required": place == "path",
+            "schema": self.schema(),
+        });
+        if matches!(self.shape, Shape::Family) {
+            // An object that is spread out: each of its fields is a parameter of its own.
+            shown["style"] = json!("form");
+            shown["explode"] = json!(true);
+        }
+        shown
+    }
+
+    fn schema(&self) -> Value {
+        match self.shape {
+            Shape::Text { most: 0, .. } => json!({"type": "string"}),
+            Shape::Text { least, most } => json!({"type": "string", "minLength": least, "maxLength": most}),
+            Shape::Pattern(pattern) => json!({"type": "string", "pattern": pattern}),
+            Shape::Whole { least, most } => json!({"type": "integer", "minimum": least, "maximum": most}),
+            Shape::Flag => json!({"type": "boolean"}),
+            Shape::Time => json!({"type": "string", "format": "date-time"}),
+            Shape::Id => json!({"type": "string", "format": "uuid"}),
+            Shape::Choice(words) => json!({"type": "string", "enum": words}),
+            Shape::Family => {
+                let pattern = format!("^{}.+$", self.name.replace('.', "\\."));
+                json!({
+                    "type": "object",
+                    "patternProperties": {pattern: {"type": "string"}},
+                    "additionalProperties": false,
+                })
+            }
+        }
+    }
+}
+
+/// `Idempotency-Key`.
+pub(crate) const KEY: Parameter = Parameter::pattern(
+    "Idempotency-Key",
+    "^[!-~]{1,255}$",
+    "The same request sent again with the same key is answered without being done again. 1 to 255 characters.",
+);
+
+/// `If-Match`.
+pub(crate) const MATCH: Parameter = Parameter::pattern(
+    "If-Match",
+    "^\"[0-9]{1,9}\"$",
+    "The version that must still be there, as the header `ETag` of `GET` shows it: `\"12\"`. \
+     Else nothing is done and `CONCURRENCY_ERROR` is answered.",
+);
+
+/// What may stand in a path, with the word before it.
+const PLACES: &[(&str, Parameter)] = &[
+    (
+        "workflows",
+        Parameter::pattern(
+            "name",
+            "^[a-z0-9][a-z0-9_-]{0,127}$",
+            "The workflow's name: 1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit.",
+        ),
+    ),
+    ("runs", Parameter::id("id", "The run's id.")),
+    ("signals", Parameter::sized("event", 1, 256, "The signal's name.")),
+];
+
+/// The place in a path that follows a word: `workflows/{name}`.
+///
+/// # Panics
+/// When the list of places does not have it.
+pub(crate) fn place(word: &str, name: &str) -> Parameter {
+    let found = PLACES.iter().find(|(before, place)| (*before, place.name) == (word, name));
+    found.unwrap_or_else(|| panic!("{word}/{{{name}}} is missing in the list of places")).1
+}

@@ -1,0 +1,99 @@
+//! What the API says about itself.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use axum::http::Method;
+use everstep_api::{openapi, routes};
+use serde_json::Value;
+
+use crate::support::Server;
+
+/// `BLESS=1 cargo test -p everstep-api --test http documents` writes it anew.
+#[test]
+fn the_committed_document_is_the_one_that_is_served() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
+    let document = format!("{:#}\n", openapi());
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &document).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == document, "docs/reference/openapi.json is old: write it anew with BLESS=1");
+}
+
+#[tokio::test]
+async fn the_document_is_open_to_everybody_and_has_every_route() {
+    let server = Server::start().await;
+    let document = server.ask(Method::GET, "/v1/openapi.json", &[], "").await.is(200);
+    assert_eq!(document, openapi());
+    assert_eq!(document["openapi"], "3.1.0");
+    let operations: usize =
+        document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum();
+    assert_eq!(operations, routes().len());
+    let mut names = BTreeSet::new();
+    for route in routes() {
+        let operation = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
+        assert_eq!(operation["summary"], route.summary());
+        assert!(names.insert(operation["operationId"].as_str().unwrap().to_owned()), "{operation}");
+        assert_eq!(operation["x-permission"].as_str(), route.needs.map(everstep_api::auth::Permission::as_str));
+        let places: Vec<_> =
+            operation["parameters"].as_array().unwrap().iter().filter(|one| one["in"] == "path").collect();
+        assert_eq!(places.len(), route.path.matches('{').count(), "{}", route.path);
+    }
+}
+
+/// Everything that is referred to is there, and everything that is there is referred to.
+#[test]
+fn the_document_refers_to_what_it_has() {
+    let document = openapi();
+    let mut referred = BTreeSet::new();
+    let mut open = vec![&document];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(fields) => {
+                if let Some(Value::String(place)) = fields.get("$ref") {
+                    let name = place.strip_prefix("#/components/schemas/").unwrap();
+                    assert!(document["components"]["schemas"][name].is_object(), "{place}");
+                    referred.insert(name.to_owned());
+                }
+                open.extend(fields.values());
+            }
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    let there: BTreeSet<_> = document["components"]["schemas"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(referred, there);
+}
+
+#[tokio::test]
+async fn the_docs_page_asks_this_server_alone() {
+    let server = Server::start().await;
+    let answer = server.ask(Method::GET, "/docs", &[], "").await;
+    assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8");
+    assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+    let policy = answer.headers["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
+    assert!(policy.contains("connect-src 'self'") && !policy.contains("unsafe"), "{policy}");
+    let page = answer.is(200);
+    let page = page.as_str().unwrap();
+    // No address of anybody else, in any of the ways in which a page can name one.
+    for outside in
+        ["http:", "https:", "\"//", "'//", "`//", "(//", "@import", " url(", "<link", "<img", "src=", "import("]
+    {
+        assert!(!page.contains(outside), "the docs page holds {outside}");
+    }
+    assert!(page.contains("v1/openapi.json"));
+    // The policy allows no handlers and styles in attributes.
+    assert!(!page.contains(" style=") && !page.contains(" onclick="));
+}
+
+#[tokio::test]
+async fn the_root_leads_to_the_docs() {
+    let server = Server::start().await;
+    let told = server.ask(Method::GET, "/", &[], "").await.is(200);
+    assert_eq!((&told["name"], &told["docs"]), (&"everstep".into(), &"/docs".into()));
+    let answer = server.ask(Method::GET, "/", &[("accept", "text/html,*/*")], "").await;
+    assert_eq!(answer.headers["location"], "/docs");
+    assert_eq!(answer.is(303), Value::Null);
+}

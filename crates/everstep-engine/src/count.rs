@@ -1,0 +1,139 @@
+//! Counts runs by workflow and status, and adds what has changed to the database once a second.
+//!
+//! The runs themselves are never counted for a list: a list reads the sums. What this node has not yet added is lost
+//! when it crashes, at most the changes of about a second; whoever finds the crash counts anew. While runs are counted
+//! anew other nodes go on, so that their changes of about a second may be counted twice, or not at all.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everstep_core::ids::WorkspaceId;
+use everstep_core::status::Status;
+use everstep_store::{Counts, Store};
+use futures_util::future::{self, Either};
+use tokio::sync::Notify;
+
+use crate::observe::Seen;
+use crate::ports::World;
+
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What has changed since the last time that it was added.
+#[derive(Default)]
+pub(crate) struct Tally {
+    changes: Mutex<Changes>,
+    changed: Notify,
+    stopped: Notify,
+}
+
+/// Differences by workspace and workflow, one per status.
+type Changes = BTreeMap<WorkspaceId, BTreeMap<String, [i64; 7]>>;
+
+impl Tally {
+    /// Takes an item in.
+    pub(crate) fn see(&self, seen: &Seen<'_>) {
+        if !seen.is_test && seen.before != Some(seen.after) {
+            self.change(seen.workspace, seen.workflow, seen.before, seen.after);
+        }
+    }
+
+    /// A run of a workflow has changed its status, or is new.
+    pub(crate) fn change(&self, workspace: WorkspaceId, workflow: &str, before: Option<Status>, after: Status) {
+        let mut changes = self.changes.lock().expect("no holder of the lock panics");
+        let was_empty = changes.is_empty();
+        let workflows = changes.entry(workspace).or_default();
+        if !workflows.contains_key(workflow) {
+            workflows.insert(workflow.to_owned(), [0; 7]);
+        }
+        if let Some(counts) = workflows.get_mut(workflow) {
+            if let Some(before) = before {
+                counts[before as usize] -= 1;
+            }
+            counts[after as usize] += 1;
+        }
+        if was_empty {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Forgets what was not added: others count anew.
+    pub(crate) fn forget(&self) {
+        self.changes.lock().expect("no holder of the lock panics").clear();
+    }
+
+    /// Ends the loop and adds what is left.
+    pub(crate) async fn stop(&self, store: &dyn Store) {
+        self.stopped.notify_one();
+        self.flush(store).await;
+    }
+
+    /// Adds what has changed, one statement per workspace. What could not be added is kept for the next time.
+    pub(crate) async fn flush(&self, store: &dyn Store) {
+        let changes = std::mem::take(&mut *self.changes.lock().expect("no holder of the lock panics"));
+        for (workspace, workflows) in changes {
+            let deltas = deltas(&workflows);
+            if deltas.is_empty() {
+                continue;
+            }
+            if let Err(error) = store.add_counts(workspace, deltas).await {
+                tracing::warn!(%error, "the counts of runs were not written; the next second tries again");
+                self.take_back(workspace, workflows);
+            }
+        }
+    }
+
+    fn take_back(&self, workspace: WorkspaceId, workflows: BTreeMap<String, [i64; 7]>) {
+        let mut changes = self.changes.lock().expect("no holder of the lock panics");
+        let kept = changes.entry(workspace).or_default();
+        for (workflow, counts) in workflows {
+            let kept = kept.entry(workflow).or_insert([0; 7]);
+            for (kept, count) in kept.iter_mut().zip(counts) {
+                *kept += count;
+            }
+        }
+        drop(changes);
+        self.changed.notify_one();
+    }
+}
+
+fn deltas(workflows: &BTreeMap<String, [i64; 7]>) -> Vec<Counts> {
+    let mut deltas = Vec::new();
+    for (workflow, counts) in workflows {
+        for (status, n) in Status::ALL.iter().zip(counts).filter(|(_, n)| **n != 0) {
+            deltas.push(Counts { workflow: workflow.clone(), status: *status, n: *n });
+        }
+    }
+    deltas
+}
+
+/// Adds what has changed once a second; sleeps while nothing does.
+pub(crate) async fn run(world: World, tally: Arc<Tally>) {
+    loop {
+        let stopped = std::pin::pin!(tally.stopped.notified());
+        let changed = std::pin::pin!(async {
+            tally.changed.notified().await;
+            world.sleep(EVERY).await;
+        });
+        if let Either::Right(_) = future::select(changed, stopped).await {
+            return;
+        }
+        tally.flush(&*world.store).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_that_cancel_each_other_out_are_not_written() {
+        let tally = Tally::default();
+        tally.change(WorkspaceId::DEFAULT, "a", None, Status::Running);
+        tally.change(WorkspaceId::DEFAULT, "a", Some(Status::Running), Status::Waiting);
+        tally.change(WorkspaceId::DEFAULT, "a", Some(Status::Waiting), Status::Running);
+        let changes = tally.changes.lock().unwrap();
+        let count = Counts { workflow: "a".to_owned(), status: Status::Running, n: 1 };
+        assert_eq!(deltas(&changes[&WorkspaceId::DEFAULT]), [count]);
+    }
+}

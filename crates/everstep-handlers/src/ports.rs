@@ -1,0 +1,94 @@
+//! What the handlers are given of the world around them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use everstep_core::failure::Failure;
+use everstep_core::ids::WorkspaceId;
+use everstep_net::{Client, Guard};
+use everstep_sandbox::Sandbox;
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+/// Reveals the secrets of a workspace.
+#[async_trait]
+pub trait Secrets: Send + Sync {
+    async fn reveal(&self, workspace: WorkspaceId, name: &str) -> Result<Zeroizing<String>, Failure>;
+}
+
+/// Knows the data sources of a workspace, and its saved queries.
+#[async_trait]
+pub trait Sources: Send + Sync {
+    async fn query(&self, workspace: WorkspaceId, id: &str) -> Result<Query, Failure>;
+
+    async fn source(&self, workspace: WorkspaceId, name: &str) -> Result<Source, Failure>;
+}
+
+/// A saved query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    pub body: Value,
+}
+
+/// A data source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    pub body: Value,
+}
+
+/// Knows which workspaces let their scripts reach out.
+#[async_trait]
+pub trait Fetches: Send + Sync {
+    async fn allows(&self, workspace: WorkspaceId) -> Result<bool, Failure>;
+}
+
+/// All that the standard handlers use.
+#[derive(Clone)]
+pub struct Ports {
+    pub sandbox: Sandbox,
+    pub client: Client,
+    pub secrets: Arc<dyn Secrets>,
+    pub sources: Arc<dyn Sources>,
+    pub fetches: Arc<dyn Fetches>,
+}
+
+impl Ports {
+    /// For checking definitions, and for tests: there are no secrets and no sources, nothing inside may be reached.
+    pub fn none() -> Self {
+        Self {
+            sandbox: Sandbox::new(1),
+            client: Client::new(Guard::default()),
+            secrets: Arc::new(Nothing),
+            sources: Arc::new(Nothing),
+            fetches: Arc::new(Nothing),
+        }
+    }
+}
+
+/// Has nothing to give.
+struct Nothing;
+
+#[async_trait]
+impl Secrets for Nothing {
+    async fn reveal(&self, _: WorkspaceId, name: &str) -> Result<Zeroizing<String>, Failure> {
+        Err(Failure::fatal("SECRET_NOT_FOUND", format!("there is no secret {name:?}: no secrets are kept here")))
+    }
+}
+
+#[async_trait]
+impl Sources for Nothing {
+    async fn query(&self, _: WorkspaceId, id: &str) -> Result<Query, Failure> {
+        Err(Failure::fatal("SOURCE_NOT_FOUND", format!("there is no query {id:?}: no queries are kept here")))
+    }
+
+    async fn source(&self, _: WorkspaceId, name: &str) -> Result<Source, Failure> {
+        Err(Failure::fatal("SOURCE_NOT_FOUND", format!("there is no data source {name:?}: none are kept here")))
+    }
+}
+
+#[async_trait]
+impl Fetches for Nothing {
+    async fn allows(&self, _: WorkspaceId) -> Result<bool, Failure> {
+        Ok(false)
+    }
+}

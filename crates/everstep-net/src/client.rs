@@ -1,0 +1,229 @@
+//! The guarded client.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Method, StatusCode, Url};
+use rustls::crypto::ring;
+
+use crate::error::Error;
+use crate::guard::Guard;
+use crate::redirect;
+use crate::resolver::Resolver;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const IDLE_CONNECTIONS: usize = 16;
+const MOST_HEADERS: usize = 100;
+const MOST_HEADER_BYTES: u32 = 64 * 1024;
+const MOST_URL_BYTES: usize = 16 * 1024;
+
+/// Speaks HTTP with whom its guard permits. Cheap to clone; clones share their connections.
+///
+/// 1. Every address is checked when it is connected to: names by what they resolve to, literals as they are.
+/// 2. Every redirect is checked likewise, and credentials stay with whom they were meant for.
+/// 3. Proxies of the environment are not used: behind one, nothing could be checked.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    guard: Arc<Guard>,
+    /// Made when it is first used: reading the machine's certificates takes a while.
+    client: OnceLock<Result<reqwest::Client, String>>,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    pub url: Url,
+    /// Those that hold a secret are marked as sensitive: they are not sent to another origin.
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+    /// Whether the body holds a secret.
+    pub has_secret_body: bool,
+    /// For everything, redirects included.
+    pub timeout: Duration,
+    /// How many redirects are followed; the answer after that many is an error. With 0 it is handed back.
+    pub redirects: u32,
+    /// More bytes are an error.
+    pub max_bytes: usize,
+}
+
+impl Request {
+    /// A plain request, with the usual limits.
+    pub fn new(method: Method, url: Url) -> Self {
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Vec::new(),
+            has_secret_body: false,
+            timeout: Duration::from_secs(30),
+            redirects: redirect::MOST,
+            max_bytes: 1024 * 1024,
+        }
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Response {
+    pub status: StatusCode,
+    /// Where it came from in the end.
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    pub fn new(guard: Guard) -> Self {
+        Self { inner: Arc::new(Inner { guard: Arc::new(guard), client: OnceLock::new() }) }
+    }
+
+    pub fn guard(&self) -> &Guard {
+        &self.inner.guard
+    }
+
+    /// Asks and waits for the whole answer. Every status is an answer.
+    pub async fn send(&self, request: Request) -> Result<Response, Error> {
+        let timeout = request.timeout;
+        match tokio::time::timeout(timeout, self.follow(request)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Error::Timeout(timeout)),
+        }
+    }
+
+    async fn follow(&self, mut request: Request) -> Result<Response, Error> {
+        let mut followed = 0;
+        loop {
+            let response = self.ask(&request).await?;
+            let Some(target) = redirect::target(&response).filter(|_| request.redirects > 0) else {
+                return read(response, request.max_bytes).await;
+            };
+            if followed == request.redirects {
+                return Err(Error::Redirect(format!("more than {followed} redirects")));
+            }
+            followed += 1;
+            redirect::turn(&mut request, response.status(), &target)?;
+        }
+    }
+
+    /// One exchange, without the body of the answer.
+    async fn ask(&self, request: &Request) -> Result<reqwest::Response, Error> {
+        let host = self.check(&request.url)?;
+        let client = self.inner.client.get_or_init(|| connect(&self.inner.guard)).as_ref();
+        let client = client.map_err(|reason| Error::Invalid(format!("this machine cannot speak HTTP: {reason}")))?;
+        let asked = client
+            .request(request.method.clone(), request.url.clone())
+            .headers(request.headers.clone())
+            .body(request.body.clone());
+        asked.send().await.map_err(|error| blame(error, &host))
+    }
+
+    /// The host of a URL that may be asked.
+    fn check(&self, url: &Url) -> Result<String, Error> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Error::Invalid(format!("{:?} is not a scheme of HTTP: http or https", url.scheme())));
+        }
+        if url.as_str().len() > MOST_URL_BYTES {
+            return Err(Error::Invalid(format!("the address has more than {MOST_URL_BYTES} bytes")));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Error::Invalid("credentials cannot stand in an address".to_owned()));
+        }
+        let Some(host) = url.host_str() else { return Err(Error::Invalid("the address has no host".to_owned())) };
+        // A literal is not resolved, so it is looked at here. The URL has it in its usual notation.
+        let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        if literal.is_ok_and(|address| !self.inner.guard.permits(address)) {
+            return Err(Error::Refused { host: host.to_owned() });
+        }
+        Ok(host.to_owned())
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("guard", &self.inner.guard).finish_non_exhaustive()
+    }
+}
+
+fn connect(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
+    // Somebody else may have been first; any provider will do.
+    let _ = ring::default_provider().install_default();
+    let builder = || {
+        reqwest::Client::builder()
+            .dns_resolver(Resolver(Arc::clone(guard)))
+            .redirect(Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy()
+            .referer(false)
+            .user_agent(concat!("everstep/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .http1_max_headers(MOST_HEADERS)
+            .http2_max_header_list_size(MOST_HEADER_BYTES)
+    };
+    builder().build().or_else(|error| {
+        // Small containers have no certificates of their own.
+        tracing::warn!(error = %chain(&error), "the machine's certificates are not used; those of the web are");
+        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+        let roots = roots.filter_map(|root| Certificate::from_der(root).ok());
+        builder().tls_certs_only(roots).build().map_err(|error| chain(&error))
+    })
+}
+
+/// Reads an answer to its end, if that is near enough.
+async fn read(mut response: reqwest::Response, max_bytes: usize) -> Result<Response, Error> {
+    let url = response.url().clone();
+    let host = url.host_str().unwrap_or_default().to_owned();
+    if response.content_length().is_some_and(|length| length > max_bytes as u64) {
+        return Err(Error::TooLarge(max_bytes));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| blame(error, &host))? {
+        if body.len() + chunk.len() > max_bytes {
+            return Err(Error::TooLarge(max_bytes));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Response { status: response.status(), url, headers: response.headers().clone(), body })
+}
+
+/// What a failed exchange means.
+fn blame(error: reqwest::Error, host: &str) -> Error {
+    let error = error.without_url();
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(error) = cause {
+        if let Some(ours) = error.downcast_ref::<Error>() {
+            return ours.clone();
+        }
+        cause = error.source();
+    }
+    let host = host.to_owned();
+    if error.is_connect() && error.is_timeout() {
+        return Error::Unreachable { host, reason: format!("nobody answered within {} s", CONNECT_TIMEOUT.as_secs()) };
+    }
+    let reason = chain(&error);
+    match error {
+        error if error.is_connect() => Error::Unreachable { host, reason },
+        error if error.is_builder() => Error::Invalid(format!("this cannot be asked: {reason}")),
+        _ => Error::Broken { host, reason },
+    }
+}
+
+/// An error in the words of its last cause, which says what happened.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}

@@ -1,0 +1,61 @@
+//! Which addresses may be reached.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+use crate::address;
+
+/// The setting that allows addresses which lie inside.
+pub const SETTING: &str = "EVERSTEP_ALLOW_ADDRESSES";
+
+/// Which addresses may be reached: all public ones, and those that are allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// Networks that may be reached although they lie inside.
+    pub allow: Vec<IpNet>,
+    /// Whether everything may be reached: on a person's own machine.
+    pub allow_all: bool,
+}
+
+impl Guard {
+    /// Everything may be reached.
+    pub fn open() -> Self {
+        Self { allow: Vec::new(), allow_all: true }
+    }
+
+    /// Whether an address may be reached.
+    pub fn permits(&self, address: IpAddr) -> bool {
+        if self.allow_all {
+            return true;
+        }
+        let forms = address::forms(address);
+        // An address that holds another one is reached where that one is.
+        let is_allowed = |form: &IpAddr| self.allow.iter().any(|net| net.contains(form));
+        forms.iter().all(|form| address::is_public(*form) || is_allowed(form))
+    }
+}
+
+/// A text that lists no addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an address or a network: write such as 10.0.0.0/8, 127.0.0.1 or all")]
+pub struct NotAddresses(String);
+
+impl FromStr for Guard {
+    type Err = NotAddresses;
+
+    /// Reads `10.0.0.0/8, 127.0.0.1` or `all`.
+    fn from_str(text: &str) -> Result<Self, NotAddresses> {
+        let mut guard = Self::default();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            if word == "all" {
+                guard.allow_all = true;
+                continue;
+            }
+            let net = word.parse::<IpNet>().or_else(|_| word.parse::<IpAddr>().map(IpNet::from));
+            guard.allow.push(net.map_err(|_| NotAddresses(word.to_owned()))?);
+        }
+        Ok(guard)
+    }
+}

@@ -1,0 +1,73 @@
+//! Follows redirects: each is a new request, and not everything goes along.
+
+use reqwest::header::{self, HeaderMap, HeaderName};
+use reqwest::{Method, StatusCode};
+
+use crate::client::Request;
+use crate::error::Error;
+
+/// How many redirects are followed at most.
+pub const MOST: u32 = 10;
+
+/// Where an answer sends us, if it does.
+pub(crate) fn target(response: &reqwest::Response) -> Option<String> {
+    let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = response.headers().get(header::LOCATION).filter(|_| is_redirect)?;
+    Some(String::from_utf8_lossy(location.as_bytes()).into_owned())
+}
+
+/// Makes a request to the place that an answer named.
+///
+/// 1. A 303, and a 301 or 302 after a POST, is asked for with GET and without a body.
+/// 2. Another origin is not told credentials: no sensitive header, no body that holds a secret.
+/// 3. From https nothing that holds a credential leads to http.
+pub(crate) fn turn(request: &mut Request, status: StatusCode, target: &str) -> Result<(), Error> {
+    let url = request.url.join(target);
+    let url = url.map_err(|error| Error::Redirect(format!("a redirect leads to no address: {error}")))?;
+    let keeps_body = !asks_anew(status, &request.method);
+    if !keeps_body {
+        request.method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
+        request.body = Vec::new();
+        request.has_secret_body = false;
+        for name in [
+            header::CONTENT_TYPE,
+            header::CONTENT_LENGTH,
+            header::CONTENT_ENCODING,
+            header::CONTENT_LANGUAGE,
+            header::TRANSFER_ENCODING,
+        ] {
+            request.headers.remove(name);
+        }
+    }
+    let has_credentials = request.has_secret_body || credentials(&request.headers).next().is_some();
+    if has_credentials && request.url.scheme() == "https" && url.scheme() == "http" {
+        return Err(Error::Redirect("a redirect leads from https to http, and credentials would go along".to_owned()));
+    }
+    if request.url.origin() != url.origin() {
+        if request.has_secret_body {
+            return Err(Error::Redirect("a redirect leads elsewhere, and the body holds a secret".to_owned()));
+        }
+        let names: Vec<HeaderName> = credentials(&request.headers).cloned().collect();
+        for name in names {
+            request.headers.remove(name);
+        }
+    }
+    request.url = url;
+    Ok(())
+}
+
+fn asks_anew(status: StatusCode, method: &Method) -> bool {
+    match status.as_u16() {
+        303 => true,
+        301 | 302 => *method == Method::POST,
+        _ => false,
+    }
+}
+
+/// The headers that hold credentials.
+fn credentials(headers: &HeaderMap) -> impl Iterator<Item = &HeaderName> {
+    let is_known = |name: &HeaderName| {
+        [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION, header::WWW_AUTHENTICATE].contains(name)
+    };
+    headers.iter().filter(move |(name, value)| value.is_sensitive() || is_known(name)).map(|(name, _)| name)
+}
