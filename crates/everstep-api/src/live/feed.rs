@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use super::hub::{Seen, Stage};
 
 /// Entries that are read at once, at first and at most.
-const FIRST: usize = 16;
-const MOST: usize = 128;
+const FIRST: usize = 8;
+const MOST: usize = 32;
 /// A page should hold no more bytes than this: an entry may have a mebibyte.
-const BYTES: usize = 1024 * 1024;
+const BYTES: usize = 512 * 1024;
 /// How long to wait before a database that did not answer is asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -79,7 +79,8 @@ impl Feed {
     async fn read(&mut self) -> everstep_store::Result<()> {
         let page = self.store.journal(self.run, self.after, self.limit).await?;
         let bytes: usize = page.iter().map(|entry| entry.row.payload.len()).sum();
-        self.limit = if bytes > BYTES { self.limit.div_ceil(2) } else { MOST.min(self.limit * 2) };
+        let fitting = BYTES * page.len().max(1) / bytes.max(1);
+        self.limit = fitting.clamp(1, MOST.min(self.limit * 2));
         self.page = page.into();
         Ok(())
     }
