@@ -24,8 +24,8 @@ use tokio::time::{Instant, interval_at, timeout};
 
 use super::feed::Feed;
 use super::fold::{Fold, Snapshot};
-use super::pass::{LOOKED_AT, Pass};
-use crate::auth;
+use super::pass::{self, LOOKED_AT};
+use crate::auth::{Caller, TICKET};
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -40,34 +40,36 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Messages that wait for the connection.
 const WAITING: usize = 4;
 
-pub(crate) const AFTER: &[Parameter] =
-    &[Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one, and no snapshot; the header wins.")];
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one, and no snapshot; the header wins."),
+    Parameter::text(TICKET, "A ticket in place of a key, for browsers: `POST /v1/tickets`."),
+];
 
 pub(crate) async fn events(
     State(served): State<Served>,
+    caller: Caller,
     Path(id): Path<String>,
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = runs::read_id(&id)?;
     let after = after(&query, &headers)?;
-    let pass = Pass::of_headers(&served, &headers).await?.ok_or_else(|| auth::refuse("this route needs a key"))?;
-    let slot = served.live.slots.take(Some(pass.caller.key))?;
-    let snapshot = Snapshot::take(&served, pass.caller.workspace, id).await?;
+    let slot = served.live.slots.take(Some(caller.key))?;
+    let snapshot = Snapshot::take(&served, caller.workspace, id).await?;
     if let Some(after) = after {
         snapshot.check(after)?;
         if after == snapshot.seq && snapshot.fold.status().has_ended() {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
-    let feed = served.live.feed(pass.caller.workspace, id, &snapshot, after.unwrap_or(snapshot.seq));
+    let feed = served.live.feed(caller.workspace, id, &snapshot, after.unwrap_or(snapshot.seq));
     let Snapshot { run, seq, fold } = snapshot;
     let (sender, mut receiver) = mpsc::channel(WAITING);
     let run = after.is_none().then_some(run);
     tokio::spawn(async move {
         let _slot = slot;
         let stream = Stream { told: run.as_ref().map(|_| fold.status()), feed, fold, sender, seq };
-        stream.run(&served, &pass, run).await;
+        stream.run(&served, &caller, run).await;
     });
     let body = stream::poll_fn(move |cx| receiver.poll_recv(cx).map(|bytes| bytes.map(Ok::<_, Infallible>)));
     let headers = [
@@ -110,7 +112,7 @@ struct Gone;
 
 impl Stream {
     /// Tells everything, until the run ends or nobody listens, or may listen, any more.
-    async fn run(mut self, served: &Served, pass: &Pass, run: Option<Run>) {
+    async fn run(mut self, served: &Served, caller: &Caller, run: Option<Run>) {
         let (now, live) = (Instant::now(), &served.live);
         // A comment keeps the connection from being thought dead.
         let mut heartbeat = interval_at(now + live.heartbeat, live.heartbeat);
@@ -135,7 +137,7 @@ impl Stream {
         let refused = async {
             loop {
                 look.tick().await;
-                if !pass.holds(served).await {
+                if !pass::holds(served, caller).await {
                     return;
                 }
             }

@@ -10,7 +10,7 @@ use everstep_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::stream::{Stream, entries, statuses};
-use crate::support::{Server, add_key, wait_for_go};
+use crate::support::{Server, add_key, revoke, wait_for_go};
 
 async fn journal(server: &Server, run: &str) -> Vec<Value> {
     let page = server.get(&format!("{run}/journal?limit=1000")).await.is(200);
@@ -200,4 +200,39 @@ async fn a_reader_that_does_not_read_holds_nobody_up() {
     let told: Vec<_> = entries(&events).iter().map(|entry| entry["seq"].as_u64().unwrap()).collect();
     let version = server.get(&run).await.is(200)["version"].as_u64().unwrap();
     assert_eq!(told, (1..=version).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_ticket_opens_a_stream_that_outlives_it() {
+    let server = Server::start().await;
+    let run = server.start_chain("waits", &[wait_for_go()]).await;
+    let weak = server.key_with(&[Permission::Manage]).await;
+    let ticket = async |key: &str| {
+        let made = server.ask(Method::POST, "/v1/tickets", &[("x-api-key", key)], "").await;
+        assert_eq!(made.status / 100, 2, "{}", made.body);
+        made.body["ticket"].as_str().unwrap().to_owned()
+    };
+    let path = format!("{run}/events?ticket={}", ticket(server.key()).await);
+    let mut stream = Stream::open_with(&server, &path, &[]).await;
+    assert_eq!(stream.next().await.unwrap().name, "snapshot");
+    // A browser comes again with the same address and the id that it saw last.
+    let mut again = Stream::open_with(&server, &path, &[("last-event-id", "1")]).await;
+    assert_eq!(again.next().await.unwrap().id, Some(2));
+    let path = format!("{run}/events?ticket={}", ticket(&weak).await);
+    server.ask(Method::GET, &path, &[], "").await.refuses(403, "PERMISSION_DENIED");
+    let path = format!("{run}/events?ticket=est_{}", "0".repeat(144));
+    server.ask(Method::GET, &path, &[], "").await.refuses(401, "AUTH_ERROR");
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_ends_its_streams_within_seconds() {
+    let server = Server::start().await;
+    let run = server.start_chain("waits", &[wait_for_go()]).await;
+    let key = server.key_with(&[Permission::View]).await;
+    let mut stream = Stream::open_with(&server, &format!("{run}/events"), &[("x-api-key", &key)]).await;
+    stream.until(|event| event.name == "snapshot").await;
+    let began = Instant::now();
+    revoke(&server, &key).await;
+    assert!(stream.next().await.is_none());
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }

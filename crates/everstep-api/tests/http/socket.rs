@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::support::{Server, add_key, wait_for_go};
+use crate::support::{Server, add_key, revoke, wait_for_go};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const PLACE: &str = "/socket.io/?EIO=4&transport=websocket";
@@ -380,4 +380,36 @@ async fn a_server_that_stops_closes_its_connections_at_once() {
     drop(server.running.take());
     while client.packet().await.is_some() {}
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_ticket_opens_a_connection() {
+    let server = Server::start().await;
+    let run = server.start_chain("waits", &[wait_for_go()]).await;
+    let made = server.post("/v1/tickets", &Value::Null).await;
+    let ticket = made.body["ticket"].as_str().unwrap().to_owned();
+    let mut client = Client::open(&server, &[]).await;
+    assert!(client.introduce(&json!({"ticket": ticket})).await.is_ok());
+    assert_eq!(client.join(&run).await["ok"], true);
+    for wrong in [json!({"ticket": "est_0"}), json!({"ticket": ticket, "key": server.key()})] {
+        let mut client = Client::open(&server, &[]).await;
+        assert_eq!(client.introduce(&wrong).await.unwrap_err()["code"], "AUTH_ERROR");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_ends_its_connections_within_seconds() {
+    let server = Server::start().await;
+    let run = server.start_chain("waits", &[wait_for_go()]).await;
+    let key = server.key_with(&[Permission::View]).await;
+    let mut client = Client::connect(&server, &key).await;
+    client.join(&run).await;
+    let began = Instant::now();
+    revoke(&server, &key).await;
+    let mut last = String::new();
+    while let Some(packet) = client.packet().await {
+        last = packet;
+    }
+    assert_eq!(last, "41", "a client that is told so does not come again by itself");
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }

@@ -67,7 +67,7 @@ impl Server {
         let (engine, store) = engine(&folder, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let keys = Arc::new(Keys::new(Arc::clone(&store)));
+        let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let live = Arc::new(Live::new(engine.clone(), streams));
         let served = Served { engine, keys, store: "sqlite", live };
         let (running, stopped) = oneshot::channel();
@@ -199,4 +199,11 @@ pub(crate) fn chain(middle: &[Value]) -> Value {
 /// A node that waits for the event `go`.
 pub(crate) fn wait_for_go() -> Value {
     json!({"id": "wait", "type": "wait", "config": {"event": "go"}})
+}
+
+/// Revokes a key of the usual workspace.
+pub(crate) async fn revoke(server: &Server, key: &str) {
+    let hash = key.parse::<Secret>().unwrap_or_else(|_| panic!("{key} is a key")).hash();
+    let row = server.store.find_key(&hash).await.unwrap().unwrap();
+    server.store.revoke_key(row.workspace, row.id, everstep_core::time::Timestamp::EPOCH).await.unwrap();
 }

@@ -17,7 +17,6 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
-use super::pass::Pass;
 use crate::auth;
 use crate::problem::Problem;
 use crate::server::Served;
@@ -31,15 +30,20 @@ pub(crate) async fn open(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    auth::refuse_query(&uri)?;
-    check_query(uri.query().unwrap_or_default())?;
+    let query = uri.query().unwrap_or_default();
+    auth::refuse_keys(query)?;
+    check_query(query)?;
     let upgrade =
         upgrade.map_err(|error| Problem::invalid(format!("this is no WebSocket: {error}")).hint(TRANSPORT))?;
     let slot = served.live.slots.take(None)?;
     // A key that is wrong is told of in the protocol's own words, which a client can read.
-    let pass = Pass::of_headers(&served, &headers).await;
+    let shown = match auth::given(&headers) {
+        Ok(Some(text)) => auth::authenticate_header(&served, text).await.map(Some),
+        Ok(None) => Ok(None),
+        Err(problem) => Err(problem),
+    };
     let upgrade = upgrade.max_message_size(MOST_BYTES).max_frame_size(MOST_BYTES);
-    Ok(upgrade.on_upgrade(|socket| session::run(served, socket, pass, slot)).into_response())
+    Ok(upgrade.on_upgrade(|socket| session::run(served, socket, shown, slot)).into_response())
 }
 
 const TRANSPORT: &str = "connect with io(url, { transports: [\"websocket\"] })";

@@ -17,9 +17,9 @@ use uuid::Uuid;
 use super::packet::{self, Packet};
 use super::room::Room;
 use super::{MOST_BYTES, words};
-use crate::auth::{self, Permission};
+use crate::auth::{self, Caller, Permission};
 use crate::live::fold::Snapshot;
-use crate::live::pass::{LOOKED_AT, Pass};
+use crate::live::pass::{self, LOOKED_AT};
 use crate::live::slots::Slot;
 use crate::problem::Problem;
 use crate::runs;
@@ -36,12 +36,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WAITING: usize = 4;
 
 /// Serves one connection until one of both ends it.
-pub(super) async fn run(served: Served, socket: WebSocket, pass: Result<Option<Pass>, Problem>, slot: Slot) {
+pub(super) async fn run(served: Served, socket: WebSocket, shown: Result<Option<Caller>, Problem>, slot: Slot) {
     let (sink, stream) = socket.split();
     let (out, outgoing) = mpsc::channel(WAITING);
     let writer = tokio::spawn(write(sink, outgoing));
     let live = served.live.clone();
-    let session = Session { served, sid: new_sid(), out, shown: pass, member: None, rooms: HashMap::new(), slot };
+    let session = Session { served, sid: new_sid(), out, shown, member: None, rooms: HashMap::new(), slot };
     tokio::select! {
         () = session.run(stream) => {}
         () = live.stopped() => {}
@@ -65,8 +65,8 @@ struct Session {
     sid: String,
     out: mpsc::Sender<String>,
     /// What the headers have shown.
-    shown: Result<Option<Pass>, Problem>,
-    member: Option<Pass>,
+    shown: Result<Option<Caller>, Problem>,
+    member: Option<Caller>,
     rooms: HashMap<RunId, JoinHandle<()>>,
     slot: Slot,
 }
@@ -92,6 +92,7 @@ struct Leave {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Credentials {
     key: Option<String>,
+    ticket: Option<String>,
 }
 
 /// The connection ends.
@@ -135,7 +136,7 @@ impl Session {
     /// Looks whether the client is there, and may be.
     async fn look(&mut self, began: Instant, heard_at: Instant) -> Result<(), Over> {
         match &self.member {
-            Some(pass) if !pass.holds(&self.served).await => {
+            Some(caller) if !pass::holds(&self.served, caller).await => {
                 // The client is told not to come again by itself.
                 self.say(packet::DISCONNECT.to_owned()).await?;
                 return Err(Over);
@@ -167,8 +168,8 @@ impl Session {
     /// Lets the client in, or says why not.
     async fn introduce(&mut self, auth: Value) -> Result<(), Over> {
         match self.admit(auth).await {
-            Ok(pass) => {
-                self.member = Some(pass);
+            Ok(caller) => {
+                self.member = Some(caller);
                 self.say(packet::connected(&self.sid)).await
             }
             Err(problem) => {
@@ -180,19 +181,26 @@ impl Session {
         }
     }
 
-    async fn admit(&mut self, auth: Value) -> Result<Pass, Problem> {
+    async fn admit(&mut self, auth: Value) -> Result<Caller, Problem> {
         let shown = std::mem::replace(&mut self.shown, Ok(None))?;
         let auth = if auth.is_null() { json!({}) } else { auth };
-        let credentials: Credentials =
-            read_object(auth).map_err(|error| auth::refuse(&format!("auth is {{key: \"es_…\"}}: {error}")))?;
-        let pass = match (shown, credentials.key) {
-            (None, None) => Err(auth::refuse("this connection needs a key: io(url, { auth: { key: \"es_…\" } })")),
-            (Some(pass), None) => Ok(pass),
-            (None, Some(key)) => Pass::of_key(&self.served, &key).await,
-            (Some(_), Some(_)) => Err(auth::refuse("a key stands in a header and in auth; send one")),
-        }?;
-        self.slot.name(pass.caller.key)?;
-        Ok(pass)
+        let credentials: Credentials = read_object(auth)
+            .map_err(|error| auth::refuse(&format!("auth is {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}")))?;
+        let caller = match (shown, credentials) {
+            (Some(caller), Credentials { key: None, ticket: None }) => caller,
+            (None, Credentials { key: Some(key), ticket: None }) => {
+                auth::authenticate_secret(&self.served, &key).await?
+            }
+            (None, Credentials { key: None, ticket: Some(ticket) }) => {
+                auth::authenticate_ticket(&self.served, &ticket).await?
+            }
+            (None, Credentials { key: None, ticket: None }) => {
+                return Err(auth::refuse("this connection needs a key: io(url, { auth: { key: \"es_…\" } })"));
+            }
+            _ => return Err(auth::refuse("send one key, or one ticket, in one place")),
+        };
+        self.slot.name(caller.key)?;
+        Ok(caller)
     }
 
     /// Answers a request.
@@ -219,7 +227,7 @@ impl Session {
     /// Joins a run. The answer goes out before everything about the run does.
     async fn join(&mut self, id: Option<u64>, arguments: Vec<Value>) -> Result<Option<Value>, Problem> {
         let Join { run_id, after } = read(arguments)?;
-        let caller = self.member.as_ref().expect("whoever asks is a member").caller.clone();
+        let caller = self.member.clone().expect("whoever asks is a member");
         if !caller.may(Permission::View) {
             return Err(auth::lacks(Permission::View));
         }
