@@ -36,7 +36,7 @@ mod tick;
 pub use clock::NodeClock;
 pub use engine::{Engine, NewStart, News, Started, TEST, Watch};
 pub use error::Error;
-pub use library::Library;
+pub use library::{Library, Save, Saving};
 pub use look::{Activity, Look, Opened};
 pub use observe::{Blind, Observe, Seen};
 pub use options::Options;

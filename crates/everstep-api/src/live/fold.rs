@@ -29,11 +29,11 @@ impl Snapshot {
     /// Reads a run of a workspace, at one moment.
     pub(crate) async fn take(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<Self, Problem> {
         let row = runs::row(served, workspace, run).await?;
-        let version = served.engine.library().find(row.workspace, &row.workflow, Some(row.version)).await;
+        let workflow = served.engine.library().of_run(&row).await;
         let Some(loaded) = served.engine.world().store.load_run(run).await? else {
             return Err(everstep_engine::Error::RunNotFound(run).into());
         };
-        let folded = version.ok().and_then(|version| fold(&loaded, Arc::clone(&version.workflow)));
+        let folded = workflow.ok().and_then(|workflow| fold(&loaded, workflow));
         let fold = Fold { status: loaded.run.status, folded };
         let seq = loaded.run.seq;
         Ok(Self { run: Run::of(loaded.run, fold.status()), seq, fold })

@@ -14,6 +14,11 @@ use crate::kinds::Kinds;
 use crate::limits;
 use crate::retry::{Backoff, RetryPolicy};
 
+/// Characters of a definition's name, which is for people.
+const NAME_CHARS: usize = 200;
+/// Characters of a definition's description.
+const DESCRIPTION_CHARS: usize = 1_000;
+
 /// A definition as written, read but not yet connected.
 pub(crate) struct Definition {
     pub(crate) nodes: Vec<NodeText>,
@@ -87,6 +92,11 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
         fields.missing(&["nodes"], "a graph needs a list of nodes", hint);
     }
     fields.finish();
+    for (field, text, most) in [("name", &name, NAME_CHARS), ("description", &description, DESCRIPTION_CHARS)] {
+        if text.as_ref().is_some_and(|text| text.chars().count() > most) {
+            problems.push(Problem::at(format!("/{field}"), format!("more than {most} characters")).hint("shorten it"));
+        }
+    }
     let nodes = nodes?;
     if nodes.len() > limits::GRAPH_NODES {
         problems.push(
