@@ -14,6 +14,7 @@ mod docs;
 mod headers;
 mod health;
 mod journal;
+mod metrics;
 mod nodes;
 mod openapi;
 mod patience;
@@ -28,6 +29,7 @@ mod wire;
 mod workflows;
 
 pub use openapi::openapi;
+pub use metrics::{Meters, serve_metrics};
 pub use routes::routes;
 pub use server::{Served, router, serve};
 pub use table::Route;

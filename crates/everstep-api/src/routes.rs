@@ -12,7 +12,7 @@ use crate::wire::{
     Alive, Cancel, Control, Entries, Json, Nodes, Object, OfWorkflow, Outcome, Readiness, Run, Runs, Started, Welcome,
     Workflow,
 };
-use crate::{controls, docs, health, journal, nodes, problem, runs, starts, workflows};
+use crate::{controls, docs, health, journal, metrics, nodes, problem, runs, starts, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -64,6 +64,15 @@ fn table() -> Table {
                 .answers_nothing(303)
                 .with_header("Location", "The docs page."),
             docs::welcome,
+        )
+        .guarded(
+            Admin,
+            Method::GET,
+            "/metrics",
+            doc("health", "Show the figures of this node")
+                .about("For Prometheus, and for keys of the default workspace.")
+                .sends(200, metrics::KIND),
+            metrics::get,
         )
         .guarded(
             Publish,

@@ -8,6 +8,7 @@ use everstep_engine::Engine;
 use tokio::net::TcpListener;
 
 use crate::auth::Keys;
+use crate::metrics::Meters;
 use crate::routes;
 
 /// What the routes speak about.
@@ -15,6 +16,7 @@ use crate::routes;
 pub struct Served {
     pub engine: Engine,
     pub keys: Arc<Keys>,
+    pub meters: Arc<Meters>,
     /// The database's name, for people: `sqlite`.
     pub store: &'static str,
 }
