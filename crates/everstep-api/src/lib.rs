@@ -2,10 +2,12 @@
 //!
 //! * `routes` is the table of all routes, with what each needs and its text; `openapi` makes a document of it.
 //! * `auth` knows who asks; `body`, `query` and `headers` read what they ask; `problem` says why not.
+//! * `access` is about who may do what: keys, workspaces, tickets, the audit, secrets.
 //! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
 //! * `wire` holds what is sent, in its own types, so that the core may change its mind without breaking a client.
 //! * [`cluster`] is the way between nodes.
 
+mod access;
 pub mod auth;
 mod body;
 pub mod cluster;

@@ -12,7 +12,7 @@ use crate::wire::{
     Alive, Cancel, Control, Entries, Json, Nodes, Object, OfWorkflow, Outcome, Readiness, Run, Runs, Started, Welcome,
     Workflow,
 };
-use crate::{controls, docs, health, journal, metrics, nodes, problem, runs, starts, workflows};
+use crate::{access, controls, docs, health, journal, metrics, nodes, problem, runs, starts, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -29,8 +29,12 @@ pub(crate) fn router(served: Served) -> Router {
 }
 
 fn table() -> Table {
+    access::add(basic(Table::default()))
+}
+
+fn basic(table: Table) -> Table {
     use Permission::{Admin, Manage, Publish, Read, View};
-    Table::default()
+    table
         .open(Method::GET, "/livez", doc("health", "Does it live").answers::<Alive>(200), health::live)
         .open(
             Method::GET,

@@ -38,9 +38,10 @@ const MOST: u64 = 500;
 pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter {
         workflow: query.text("workflow").map(str::to_owned),
-        status: query.value("status")?,
+        statuses: query.value("status")?.into_iter().collect(),
         since: query.value("since")?,
         until: query.value("until")?,
+        ..RunFilter::default()
     };
     let after = query.text("cursor").map(read_cursor).transpose()?;
     let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);

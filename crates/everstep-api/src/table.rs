@@ -9,7 +9,7 @@ use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::routing::{MethodFilter, on};
 
-use crate::auth::{self, Permission};
+use crate::auth::{self, Needs, TICKET, Tickets};
 use crate::openapi::Doc;
 use crate::query::Query;
 use crate::server::Served;
@@ -19,8 +19,8 @@ use crate::server::Served;
 pub struct Route {
     pub method: Method,
     pub path: &'static str,
-    /// The permission that a key needs; `None` where no key is asked for.
-    pub needs: Option<Permission>,
+    /// What it asks of whoever comes.
+    pub needs: Needs,
     pub(crate) doc: Arc<Doc>,
 }
 
@@ -28,6 +28,11 @@ impl Route {
     /// What it does, in a few words.
     pub fn summary(&self) -> &'static str {
         self.doc.summary
+    }
+
+    /// Whether it may be asked with a ticket in place of a key.
+    pub fn is_live(&self) -> bool {
+        takes_tickets(&self.doc) == Tickets::Taken
     }
 }
 
@@ -49,14 +54,14 @@ impl Table {
         let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
         let route = on(filter(&method), handler).route_layer(middleware::from_fn(read_query));
         self.open = self.open.route(path, route);
-        self.routes.push(Route { method, path, needs: None, doc: Arc::new(doc) });
+        self.routes.push(Route { method, path, needs: Needs::Nothing, doc: Arc::new(doc) });
         self
     }
 
-    /// A route for keys with a permission. It is asked with the query parameters of its text and no others.
+    /// A route for keys, or for those with a permission. It is asked with the query parameters of its text and no others.
     pub(crate) fn guarded<H, T>(
         mut self,
-        needs: Permission,
+        needs: impl Into<Needs>,
         method: Method,
         path: &'static str,
         doc: Doc,
@@ -66,16 +71,21 @@ impl Table {
         H: Handler<T, Served>,
         T: 'static,
     {
-        let parameters = doc.query;
+        let (needs, tickets, parameters) = (needs.into(), takes_tickets(&doc), doc.query);
         let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
-        let permit = move |request: Request, next: Next| auth::permit(needs, request, next);
+        let permit = move |request: Request, next: Next| auth::permit(needs, tickets, request, next);
         let route = on(filter(&method), handler)
             .route_layer(middleware::from_fn(read_query))
             .route_layer(middleware::from_fn(permit));
         self.guarded = self.guarded.route(path, route);
-        self.routes.push(Route { method, path, needs: Some(needs), doc: Arc::new(doc) });
+        self.routes.push(Route { method, path, needs, doc: Arc::new(doc) });
         self
     }
+}
+
+/// A route that knows the query parameter `ticket` is a live one.
+fn takes_tickets(doc: &Doc) -> Tickets {
+    if doc.query.iter().any(|parameter| parameter.is_called(TICKET)) { Tickets::Taken } else { Tickets::Refused }
 }
 
 fn filter(method: &Method) -> MethodFilter {

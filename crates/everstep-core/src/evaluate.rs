@@ -29,9 +29,22 @@ pub struct Fault {
     pub message: String,
 }
 
+/// A name that an expression reads, found without running it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Where in the checked value, as a JSON pointer; empty for a plain expression.
+    pub pointer: String,
+    /// What it begins with: `ctx`, `payload`, the item variable of a loop.
+    pub root: String,
+    /// The first step from there, unless there is none or it is computed.
+    pub name: Option<String>,
+    /// Whether `default`, or a test for being there, forgives that it is missing.
+    pub has_fallback: bool,
+}
+
 /// Evaluates expressions and templates.
 pub trait Evaluate: Send + Sync {
-    /// Resolves every `{{ … }}` and `{"$expr": …}` inside `template`, at any depth.
+    /// Resolves every `{{ … }}` and `{"$expr": …}` inside `template`, at any depth. `{"$secret": …}` stays as it is.
     /// A string that is exactly one `{{ … }}` keeps the type of its value; mixed text is a string.
     /// An undefined name is an error that names the path.
     fn resolve(&self, template: &Value, lookup: &dyn Lookup) -> Result<Value, Failure>;
@@ -47,6 +60,12 @@ pub trait Evaluate: Send + Sync {
 
     /// Finds what is wrong with one expression, without running it.
     fn check_expression(&self, source: &str) -> Option<Fault>;
+
+    /// The names that the templates inside a value read. Templates with faults have none.
+    fn reads(&self, template: &Value) -> Vec<Read>;
+
+    /// The names that one expression reads.
+    fn expression_reads(&self, source: &str) -> Vec<Read>;
 }
 
 /// Whether a value counts as true: everything but null, false, 0, NaN and the empty string.

@@ -20,7 +20,7 @@ use everstep_core::time::Timestamp;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
-use super::support::{Random, compile};
+use super::support::{Random, load};
 
 fn child(version: Option<u32>, due: Option<Timestamp>) -> Arc<Child> {
     let (run, input) = (RunId::new(Timestamp::EPOCH, 5), Payload::from(json!({"order": [1]})));
@@ -241,7 +241,7 @@ fn read_history(name: &str) -> Vec<(Timestamp, Row)> {
 /// The states of the journals in a history, which obey the laws.
 fn replay(name: &str, definition: &str) -> Vec<State> {
     let definition = fs::read_to_string(histories().join(definition)).unwrap();
-    let workflow = compile(&serde_json::from_str(&definition).unwrap()).unwrap();
+    let workflow = load(&serde_json::from_str(&definition).unwrap()).unwrap();
     let mut journals = Vec::<Vec<Entry>>::new();
     for (at, row) in read_history(name) {
         if row.kind == Kind::RunStarted {

@@ -131,7 +131,7 @@ fn every_operator_compares_as_it_says() {
             &[
                 (json!("{{ctx.input.missing}}"), json!(null)),
                 (json!("{{ctx.input.missing.deeper[3].x}}"), json!(null)),
-                (json!("{{ctx.nothing}}"), json!(null)),
+                (json!("{{ctx.input.nothing}}"), json!(null)),
                 (json!("{{ctx.input.none}}"), json!(null)),
                 (json!(""), json!(null)),
                 (json!([]), json!(null)),
@@ -203,7 +203,7 @@ fn a_comparison_never_fails() {
         json!(1e308),
         json!(u64::MAX),
         json!("text"),
-        json!("{{ctx.missing.x}}"),
+        json!("{{ctx.input.missing.x}}"),
         json!("{{1 / 0}}"),
         json!("{{ctx.input.s * 3}}"),
         json!([1, [2]]),

@@ -58,10 +58,10 @@ fn raw_fields_are_handed_over_as_written() {
 
 #[test]
 fn a_template_that_fails_is_the_tasks_failure() {
-    let game = play("start -> a -> end\na: noop {\"config\": {\"x\": \"{{ctx.nowhere}}\"}}", json!({}));
+    let game = play("start -> a -> end\na: noop {\"config\": {\"x\": \"{{ctx.input.nowhere}}\"}}", json!({}));
     let failure = task::describe(&game.workflow, &game.state, &"a".into(), &game.evaluate).unwrap_err();
     assert_eq!(failure.code, code::EXPRESSION_ERROR);
-    assert!(failure.message.contains("ctx.nowhere"), "{failure}");
+    assert!(failure.message.contains("ctx.input.nowhere"), "{failure}");
     let failure = task::describe(&game.workflow, &game.state, &"start".into(), &game.evaluate).unwrap_err();
     assert_eq!(failure.code, code::UNKNOWN_KIND);
 }

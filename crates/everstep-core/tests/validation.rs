@@ -2,6 +2,7 @@
 
 mod config;
 mod size;
+mod variables;
 
 use std::collections::BTreeSet;
 

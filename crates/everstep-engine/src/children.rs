@@ -50,6 +50,7 @@ impl Shard {
                 me: self.me.clone(),
                 shared: Arc::clone(&self.shared),
                 workspace: held.workspace,
+                is_test: held.is_test,
                 child: child.clone(),
                 parent,
             };
@@ -73,6 +74,8 @@ struct Call {
     me: ShardSender,
     shared: Arc<Shared>,
     workspace: WorkspaceId,
+    /// What a test run starts is part of the test.
+    is_test: bool,
     child: Child,
     parent: Parent,
 }
@@ -132,7 +135,7 @@ impl Call {
             parent: Some(self.parent.run),
             tags: Payload::from(json!({})),
             retention_days: version.retention_days,
-            is_test: false,
+            is_test: self.is_test,
             created_at: now,
         };
         // It may have been cancelled before it began.

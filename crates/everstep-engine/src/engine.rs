@@ -4,20 +4,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
+use everstep_core::graph::Problem;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::limits;
 use everstep_core::payload::{self, Payload};
 use everstep_core::state::State;
 use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
 use everstep_store::{NewRun, RunRow};
 use futures_util::future::{self, Either};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::count::{self, Tally};
 use crate::error::Error;
 use crate::library::Library;
+use crate::look::Look;
 use crate::member::Member;
 use crate::message::{Mail, StartRequest, ToClaimer, ToShard};
 use crate::options::Options;
@@ -30,6 +33,9 @@ const MOVES: usize = 3;
 const REJOIN: Duration = Duration::from_millis(500);
 /// Microseconds by which the clocks of nodes may differ while all is well.
 const CLOCKS_DIFFER: i64 = 1_000_000;
+
+/// What the workflow of a test run is called. No saved one can have this name.
+pub const TEST: &str = "(test)";
 
 /// A running engine. Cheap to clone.
 #[derive(Clone)]
@@ -178,26 +184,47 @@ impl Engine {
     pub async fn start_run(&self, start: NewStart) -> Result<Started, Error> {
         check_start(&start)?;
         let version = self.0.library.find(start.workspace, &start.workflow, start.version).await?;
+        let retention_days = start.retention_days.unwrap_or(version.retention_days);
+        self.begin(start, &version.workflow, retention_days).await
+    }
+
+    /// Starts a run of a definition that is not saved. It is neither listed nor counted, and goes an hour after its end.
+    pub async fn start_test(
+        &self,
+        workspace: WorkspaceId,
+        definition: &Value,
+        input: Payload,
+    ) -> Result<Result<Started, Vec<Problem>>, Error> {
+        let start = NewStart { workspace, ..NewStart::new(TEST, input) };
+        check_start(&start)?;
+        let workflow = match self.0.library.check(TEST, definition) {
+            Ok(workflow) => Arc::new(workflow),
+            Err(problems) => return Ok(Err(problems)),
+        };
+        self.begin(start, &workflow, 1).await.map(Ok)
+    }
+
+    async fn begin(&self, start: NewStart, workflow: &Arc<Workflow>, retention_days: u32) -> Result<Started, Error> {
         let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
         let now = self.0.world.clock.now();
         let run = RunId::new(now, self.0.world.random.next());
         let new = NewRun {
-            workflow: version.workflow.name.clone(),
-            version: version.workflow.version,
+            workflow: workflow.name.clone(),
+            version: workflow.version,
             lane: String::new(),
             key: start.key,
             input: start.input.clone(),
             parent: None,
             tags: start.tags,
-            retention_days: start.retention_days.unwrap_or(version.retention_days),
-            is_test: false,
+            retention_days,
+            is_test: workflow.is_unpublished,
             created_at: now,
         };
         let (reply, answer) = oneshot::channel();
         let request = StartRequest {
             run,
             workspace: start.workspace,
-            workflow: Arc::clone(&version.workflow),
+            workflow: Arc::clone(workflow),
             new,
             input: start.input,
             parent: None,
@@ -301,6 +328,13 @@ impl Engine {
     pub async fn inspect(&self, run: RunId) -> Option<State> {
         let (reply, answer) = oneshot::channel();
         self.0.member().tell(run, ToShard::Inspect(run, reply)).ok()?;
+        answer.await.ok()?
+    }
+
+    /// What a run that this node owns is about; none when it is not here, or just being written.
+    pub async fn look(&self, run: RunId) -> Option<Look> {
+        let (reply, answer) = oneshot::channel();
+        self.0.member().tell(run, ToShard::Look(run, reply)).ok()?;
         answer.await.ok()?
     }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
-use everstep_core::graph::{self, Problem};
+use everstep_core::codec;
+use everstep_core::event::Event;
+use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::workflow::{Style, Workflow, is_name};
-use everstep_store::{NewWorkflow, WorkflowRow};
+use everstep_store::{NewWorkflow, RunRow, StoredEntry, WorkflowRow};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -79,24 +81,55 @@ impl Library {
         Ok(compiled)
     }
 
+    /// The workflow of a run: a version of the library, or what a test run's journal begins with.
+    pub async fn of_run(&self, row: &RunRow) -> Result<Arc<Workflow>, Error> {
+        if row.is_test
+            && let Some(definition) = self.held_by(row).await?
+        {
+            let graph = graph::load(definition.value(), &*self.world.handlers, &*self.world.evaluate);
+            let graph = graph.map_err(|problems| cannot_run(&row.workflow, row.version, &problems))?;
+            return Ok(Arc::new(unpublished(&row.workflow, graph)));
+        }
+        let version = self.find(row.workspace, &row.workflow, Some(row.version)).await?;
+        Ok(Arc::clone(&version.workflow))
+    }
+
+    /// The definition that a run's first entry holds.
+    async fn held_by(&self, row: &RunRow) -> Result<Option<Payload>, Error> {
+        let first = self.world.store.journal(row.id, 0, 1).await?.into_iter().next();
+        let Some(StoredEntry { seq, at, row, .. }) = first else { return Ok(None) };
+        match codec::decode(seq, at, row).map_err(|error| Error::Invalid(error.to_string()))?.event {
+            Event::RunStarted { definition, .. } => Ok(definition),
+            _ => Ok(None),
+        }
+    }
+
+    /// Checks a definition that is to be run without being saved.
+    pub(crate) fn check(&self, name: &str, definition: &Value) -> Result<Workflow, Vec<Problem>> {
+        let graph = graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)?;
+        Ok(unpublished(name, graph))
+    }
+
     fn cached(&self, workspace: WorkspaceId, name: &str, version: u32) -> Option<Arc<Version>> {
         let compiled = self.compiled.read().expect("no holder of the lock panics");
         compiled.get(&(workspace, name.to_owned(), version)).cloned()
     }
 
     fn compile(&self, row: WorkflowRow) -> Result<Version, Error> {
-        let graph = graph::compile(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
-        let graph = graph.map_err(|problems| {
-            let first = problems.first().map(|problem| format!("{}: {}", problem.path, problem.message));
-            Error::Invalid(format!(
-                "this server cannot run {} version {}: {}",
-                row.name,
-                row.version,
-                first.unwrap_or_default()
-            ))
-        })?;
+        let graph = graph::load(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
+        let graph = graph.map_err(|problems| cannot_run(&row.name, row.version, &problems))?;
         let workflow =
             Workflow { name: row.name, version: row.version, style: Style::Graph(graph), is_unpublished: false };
         Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days })
     }
+}
+
+/// A workflow that is in no library.
+fn unpublished(name: &str, graph: Graph) -> Workflow {
+    Workflow { name: name.to_owned(), version: 0, style: Style::Graph(graph), is_unpublished: true }
+}
+
+fn cannot_run(name: &str, version: u32, problems: &[Problem]) -> Error {
+    let first = problems.first().map(|problem| format!("{}: {}", problem.path, problem.message));
+    Error::Invalid(format!("this server cannot run {name} version {version}: {}", first.unwrap_or_default()))
 }

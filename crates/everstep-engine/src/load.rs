@@ -233,8 +233,8 @@ async fn load_run(world: &World, library: &Library, run: RunId) -> Read {
             return Ok((loaded, Err(failure)));
         }
         let row = &loaded.run;
-        let version = match library.find(row.workspace, &row.workflow, Some(row.version)).await {
-            Ok(version) => version,
+        let workflow = match library.of_run(row).await {
+            Ok(workflow) => workflow,
             Err(Error::Unavailable(_)) => {
                 world.sleep(Duration::from_millis(200)).await;
                 continue;
@@ -242,7 +242,7 @@ async fn load_run(world: &World, library: &Library, run: RunId) -> Read {
             Err(error) => return Ok((loaded, Err(unreadable(error.to_string())))),
         };
         match without_unusable_snapshot(world, loaded).await {
-            Ok(loaded) => return Ok((loaded, Ok(Arc::clone(&version.workflow)))),
+            Ok(loaded) => return Ok((loaded, Ok(workflow))),
             Err(error) => {
                 tracing::warn!(%run, %error, "loading failed; trying again");
                 world.sleep(Duration::from_millis(200)).await;

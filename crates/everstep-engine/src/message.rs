@@ -19,6 +19,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use crate::clock::NodeClock;
 use crate::engine::{News, Started};
 use crate::error::Error;
+use crate::look::Look;
 use crate::peers::Peer;
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
@@ -37,6 +38,8 @@ pub(crate) enum ToShard {
     Owned(Vec<RunId>),
     /// A run's state, unless an item of it is in flight. For tests.
     Inspect(RunId, oneshot::Sender<Option<State>>),
+    /// What a run that is ours is about, unless an item of it is in flight.
+    Look(RunId, oneshot::Sender<Option<Look>>),
     /// Whether a run is in memory.
     Has(RunId, oneshot::Sender<bool>),
     Watch(RunId, mpsc::UnboundedSender<News>),

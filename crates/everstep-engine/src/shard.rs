@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::held::{Becomes, Decided, Held, Loading, Slot, Tenure};
 use crate::library::Library;
 use crate::load::Pausing;
+use crate::look::Look;
 use crate::message::{Mail, Proposal, ShardSender, Shared, StartRequest, ToClaimer, ToShard};
 use crate::options::Options;
 use crate::perform::{Dispatcher, Job};
@@ -134,6 +135,7 @@ impl Shard {
                 };
                 let _ = reply.send(state);
             }
+            ToShard::Look(run, reply) => _ = reply.send(self.look(run)),
             ToShard::Watch(run, watcher) => {
                 let watchers = self.watchers.entry(run).or_default();
                 watchers.retain(|watcher| !watcher.is_closed());
@@ -146,6 +148,16 @@ impl Shard {
             ToShard::Ticked => self.ticked(),
             ToShard::Drain(done) => self.drained = Some(done),
             ToShard::Nudge | ToShard::Quit => {}
+        }
+    }
+
+    /// What a run is about. Only while nobody else can own it is what is known here sure to be the newest.
+    fn look(&self, run: RunId) -> Option<Look> {
+        match self.runs.get(&run)? {
+            Slot::Held(held) if held.flight.is_none() && held.tenure == Tenure::Owned => {
+                self.shared.may_dispatch(&self.world.clock).then(|| Look::of(&held.state))
+            }
+            Slot::Held(_) | Slot::Loading(_) => None,
         }
     }
 

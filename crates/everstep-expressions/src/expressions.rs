@@ -1,6 +1,6 @@
 //! The evaluator that the core is given.
 
-use everstep_core::evaluate::{Evaluate, Fault, Lookup};
+use everstep_core::evaluate::{Evaluate, Fault, Lookup, Read};
 use everstep_core::failure::{Failure, code};
 use everstep_core::limits::{JSON_DEPTH, PAYLOAD_BYTES};
 use serde_json::{Map, Value};
@@ -8,10 +8,13 @@ use serde_json::{Map, Value};
 use crate::cache::Cache;
 use crate::convert;
 use crate::environment::Mode;
-use crate::path::Path;
+use crate::path::{Path, Step};
+use crate::place;
 use crate::program;
+use crate::scan::Sight;
 use crate::template::{self, Piece};
 use crate::token::Unreadable;
+use crate::walk::{self, Found};
 
 /// Evaluates expressions and templates, and remembers the compiled ones. One serves a whole process.
 #[derive(Default)]
@@ -33,49 +36,57 @@ impl Expressions {
             };
         }
         let source = source.trim();
-        let told = |message: String| failure(format!("{message}, in `{}`", shortened(source)));
-        let program = self.cache.get_or_compile(source).map_err(|error| told(place(source, 0, &error)))?;
-        program.run(mode, lookup).map_err(told)
+        let told =
+            |message: &str, at: Option<usize>| failure(format!("{message}{}", place::told_with_source(source, at)));
+        let program = self.cache.get_or_compile(source).map_err(|error| told(&error.message, Some(error.at)))?;
+        program.run(mode, lookup).map_err(|trouble| told(&trouble.message, trouble.at))
     }
 
-    fn find_faults(&self, value: &Value, pointer: &str, depth: usize, faults: &mut Vec<Fault>) {
+    fn find_faults(&self, pointer: &str, found: Found<'_>, faults: &mut Vec<Fault>) {
         let mut report = |message: String| faults.push(Fault { pointer: pointer.to_owned(), message });
-        if depth > JSON_DEPTH {
-            return report(too_deep());
-        }
-        match value {
-            Value::String(text) if template::has_expressions(text) => match template::cut(text) {
+        match found {
+            Found::TooDeep => report(too_deep()),
+            Found::Crowded => report("`$expr` stands alone in its object".to_owned()),
+            Found::Expression(Value::String(source)) => {
+                if let Err(error) = self.compile(source) {
+                    report(placed(source, 0, &error));
+                }
+            }
+            Found::Expression(_) => report("`$expr` is a text".to_owned()),
+            Found::Text(text) => match template::cut(text) {
                 Ok(pieces) => {
                     for piece in pieces {
                         let Piece::Expression { source, at } = piece else { continue };
                         if let Err(error) = self.compile(source) {
-                            report(place(text, at, &error));
+                            report(placed(text, at, &error));
                         }
                     }
                 }
-                Err(error) => report(place(text, 0, &error)),
+                Err(error) => report(placed(text, 0, &error)),
             },
-            Value::Object(object) => {
-                if let Some(source) = expression_of(object) {
-                    let pointer = format!("{pointer}/$expr");
-                    let message = match source.as_str() {
-                        Some(source) => self.compile(source).err().map(|error| place(source, 0, &error)),
-                        None => Some("`$expr` is a text".to_owned()),
-                    };
-                    faults.extend(message.map(|message| Fault { pointer, message }));
-                    return;
-                }
-                for (key, value) in object {
-                    let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
-                    self.find_faults(value, &pointer, depth + 1, faults);
-                }
-            }
-            Value::Array(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    self.find_faults(item, &format!("{pointer}/{index}"), depth + 1, faults);
-                }
-            }
-            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Adds the names that one expression reads. What is forgiven once is forgiven throughout the expression:
+    /// `ctx.a.b if ctx.a is defined`.
+    fn find_reads(&self, pointer: &str, source: &str, reads: &mut Vec<Read>) {
+        let read = |path: &Path, has_fallback: bool| Read {
+            pointer: pointer.to_owned(),
+            root: path.root.clone(),
+            name: path.steps.first().map(Step::name),
+            has_fallback,
+        };
+        if let Some(path) = Path::parse(source) {
+            reads.push(read(&path, false));
+            return;
+        }
+        let Ok(program) = self.cache.get_or_compile(source.trim()) else { return };
+        let sights = program.sights();
+        let begins_alike =
+            |one: &Path, other: &Path| one.root == other.root && one.steps.first() == other.steps.first();
+        for sight in sights {
+            let is_forgiven = |other: &&Sight| other.has_fallback && begins_alike(&other.path, &sight.path);
+            reads.push(read(&sight.path, sights.iter().any(|other| is_forgiven(&other))));
         }
     }
 
@@ -104,14 +115,36 @@ impl Evaluate for Expressions {
 
     fn check(&self, template: &Value) -> Vec<Fault> {
         let mut faults = Vec::new();
-        self.find_faults(template, "", 0, &mut faults);
+        walk::walk(template, &mut |pointer, found| self.find_faults(&pointer, found, &mut faults));
         faults
     }
 
     fn check_expression(&self, source: &str) -> Option<Fault> {
         let inside = template::unwrap(source);
         let error = self.compile(inside).err()?;
-        Some(Fault { pointer: String::new(), message: place(inside, 0, &error) })
+        Some(Fault { pointer: String::new(), message: placed(inside, 0, &error) })
+    }
+
+    fn reads(&self, template: &Value) -> Vec<Read> {
+        let mut reads = Vec::new();
+        walk::walk(template, &mut |pointer, found| match found {
+            Found::Expression(Value::String(source)) => self.find_reads(&pointer, source, &mut reads),
+            Found::Text(text) => {
+                for piece in template::cut(text).unwrap_or_default() {
+                    if let Piece::Expression { source, .. } = piece {
+                        self.find_reads(&pointer, source, &mut reads);
+                    }
+                }
+            }
+            Found::Expression(_) | Found::Crowded | Found::TooDeep => {}
+        });
+        reads
+    }
+
+    fn expression_reads(&self, source: &str) -> Vec<Read> {
+        let mut reads = Vec::new();
+        self.find_reads("", template::unwrap(source), &mut reads);
+        reads
     }
 }
 
@@ -132,9 +165,12 @@ impl Resolver<'_> {
         match template {
             Value::String(text) if template::has_expressions(text) => self.resolve_text(text, depth),
             Value::Object(object) => {
-                if let Some(source) = expression_of(object) {
+                if let Some(source) = walk::expression_of(object) {
                     let source = source.as_str().ok_or_else(|| failure("`$expr` is a text".to_owned()))?;
                     return self.evaluate(source, depth);
+                }
+                if walk::is_secret(object) {
+                    return Ok(template.clone());
                 }
                 let resolve = |(key, value): (&String, &Value)| Ok((key.clone(), self.resolve(value, depth + 1)?));
                 object.iter().map(resolve).collect::<Result<Map<_, _>, _>>().map(Value::Object)
@@ -147,7 +183,7 @@ impl Resolver<'_> {
     }
 
     fn resolve_text(&mut self, text: &str, depth: usize) -> Result<Value, Failure> {
-        let pieces = template::cut(text).map_err(|error| failure(place(text, 0, &error)))?;
+        let pieces = template::cut(text).map_err(|error| failure(placed(text, 0, &error)))?;
         if let [Piece::Expression { source, .. }] = pieces.as_slice() {
             return self.evaluate(source, depth);
         }
@@ -168,37 +204,22 @@ impl Resolver<'_> {
         let bytes = convert::measure(&value, self.left, JSON_DEPTH - depth).map_err(|message| {
             let message =
                 if message == convert::too_long(self.left) { convert::too_long(PAYLOAD_BYTES) } else { message };
-            failure(format!("{message}, in `{}`", shortened(source.trim())))
+            failure(format!("{message}, in `{}`", place::shortened(source.trim())))
         })?;
         self.left -= bytes;
         Ok(value)
     }
 }
 
-/// The source in `{"$expr": …}`, an object with that key alone.
-fn expression_of(object: &Map<String, Value>) -> Option<&Value> {
-    if object.len() == 1 { object.get("$expr") } else { None }
-}
-
 fn failure(message: String) -> Failure {
     Failure::fatal(code::EXPRESSION_ERROR, message)
 }
 
-/// A message with its place in `text`, counted in characters from 1; `offset` is where the expression begins.
-fn place(text: &str, offset: usize, error: &Unreadable) -> String {
-    let end = (offset + error.at).min(text.len());
-    let characters = text.char_indices().take_while(|(index, _)| *index < end).count();
-    format!("{} at character {}", error.message, characters + 1)
+/// A message with its place in `text`; `offset` is where the expression begins there.
+fn placed(text: &str, offset: usize, error: &Unreadable) -> String {
+    format!("{} {}", error.message, place::told(text, offset + error.at))
 }
 
 fn too_deep() -> String {
     format!("nested deeper than {JSON_DEPTH} levels")
-}
-
-fn shortened(source: &str) -> String {
-    const CHARACTERS: usize = 120;
-    if source.chars().nth(CHARACTERS).is_none() {
-        return source.to_owned();
-    }
-    source.chars().take(CHARACTERS).chain(['…']).collect()
 }

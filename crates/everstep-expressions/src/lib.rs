@@ -20,10 +20,12 @@ mod expressions;
 mod filters;
 mod needs;
 mod path;
+mod place;
 mod program;
 mod scan;
 mod template;
 mod token;
+mod walk;
 
 pub use expressions::Expressions;
 

@@ -23,8 +23,8 @@ pub(crate) struct Needs {
 pub(crate) struct Given {
     pub(crate) root: minijinja::Value,
     pub(crate) bytes: usize,
-    /// The first path that leads nowhere.
-    pub(crate) missing: Option<String>,
+    /// The first path that leads nowhere, and where it stands.
+    pub(crate) missing: Option<(String, usize)>,
     /// Whether a path with a fallback breaks off before its last step, which the library does not forgive by itself.
     pub(crate) breaks_off: bool,
 }
@@ -40,6 +40,10 @@ impl Needs {
             }
         }
         Self { written, covering }
+    }
+
+    pub(crate) fn written(&self) -> &[Sight] {
+        &self.written
     }
 
     /// Builds the smallest context in which the expression sees what it would see in the whole one.
@@ -63,7 +67,7 @@ impl Needs {
         Ok(Given {
             root: whole(root),
             bytes,
-            missing: missing.first().map(|sight| sight.path.to_string()),
+            missing: missing.first().map(|sight| (sight.path.to_string(), sight.at)),
             breaks_off: missing.iter().any(|sight| sight.has_fallback && !self.has_parents(&sight.path)),
         })
     }

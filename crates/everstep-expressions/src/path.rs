@@ -21,6 +21,16 @@ pub(crate) enum Step {
     Index(usize),
 }
 
+impl Step {
+    /// The step as a field's name.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Name(name) => name.clone(),
+            Self::Index(index) => index.to_string(),
+        }
+    }
+}
+
 impl Path {
     /// Reads an expression that is nothing but a path.
     pub(crate) fn parse(source: &str) -> Option<Self> {

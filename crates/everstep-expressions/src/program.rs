@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::convert::{self, Missing};
 use crate::environment::{self, Mode};
 use crate::needs::Needs;
-use crate::scan::Scan;
+use crate::scan::{Guards, Scan, Sight};
 use crate::token::Unreadable;
 use crate::{COPIED_BYTES, OUTPUT_BYTES};
 
@@ -17,10 +17,23 @@ pub(crate) struct Program {
     strict: Expression<'static, 'static>,
     lenient: Expression<'static, 'static>,
     needs: Needs,
+    guards: Guards,
     joins: usize,
     expects_missing: bool,
     amplifiers: u32,
     source_bytes: usize,
+}
+
+/// Why an expression gave nothing, and where in its source that showed.
+pub(crate) struct Trouble {
+    pub(crate) message: String,
+    pub(crate) at: Option<usize>,
+}
+
+impl From<String> for Trouble {
+    fn from(message: String) -> Self {
+        Self { message, at: None }
+    }
 }
 
 impl Program {
@@ -28,12 +41,14 @@ impl Program {
         let scan = Scan::of(source)?;
         let compile = |mode: Mode| {
             let compiled = guarded(|| environment::environment(mode).compile_expression_owned(scan.guarded.clone()));
-            compiled.map_err(|error| unreadable(&scan, &error))
+            compiled.map_err(|error| unreadable(&scan.guards, &error))
         };
+        let (strict, lenient) = (compile(Mode::Strict)?, compile(Mode::Lenient)?);
         Ok(Self {
-            strict: compile(Mode::Strict)?,
-            lenient: compile(Mode::Lenient)?,
+            strict,
+            lenient,
             needs: Needs::new(scan.sights),
+            guards: scan.guards,
             joins: scan.joins,
             expects_missing: scan.expects_missing,
             amplifiers: scan.amplifiers,
@@ -41,15 +56,21 @@ impl Program {
         })
     }
 
-    /// Runs it. The error is a message without the source.
-    pub(crate) fn run(&self, mode: Mode, lookup: &dyn Lookup) -> Result<Value, String> {
+    /// Every place that it may look at.
+    pub(crate) fn sights(&self) -> &[Sight] {
+        self.needs.written()
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self, mode: Mode, lookup: &dyn Lookup) -> Result<Value, Trouble> {
         let given = self.needs.gather(lookup)?;
         // The library compares an undefined value without complaint even in strict mode, so we look first.
         if let (Mode::Strict, false, Some(missing)) = (mode, self.expects_missing, &given.missing) {
-            return Err(undefined(missing));
+            return Err(missing_trouble(missing));
         }
         if self.copied(given.bytes) > COPIED_BYTES {
-            return Err(format!("it might copy more than {} MiB to join values", COPIED_BYTES / (1024 * 1024)));
+            let message = format!("it might copy more than {} MiB to join values", COPIED_BYTES / (1024 * 1024));
+            return Err(message.into());
         }
         let expression = match mode {
             Mode::Strict if !given.breaks_off => &self.strict,
@@ -62,13 +83,19 @@ impl Program {
             Ok((convert::from_library(&value, OUTPUT_BYTES, missing), is_undefined))
         });
         match (result, mode) {
-            (Ok((value, false)), _) => value,
+            (Ok((value, false)), _) => value.map_err(Trouble::from),
             (Ok((_, true)), Mode::Lenient) => Ok(Value::Null),
             (Ok((_, true)), Mode::Strict) => {
-                Err(given.missing.map_or("it is undefined".to_owned(), |it| undefined(&it)))
+                Err(given.missing.as_ref().map_or_else(|| "it is undefined".to_owned().into(), missing_trouble))
             }
             (Err(error), Mode::Lenient) if given.missing.is_some() || is_about_undefined(&error) => Ok(Value::Null),
-            (Err(error), Mode::Lenient | Mode::Strict) => Err(describe(&error, given.missing.as_deref())),
+            (Err(error), Mode::Lenient | Mode::Strict) => Err(match &given.missing {
+                Some(missing) if is_about_undefined(&error) => missing_trouble(missing),
+                _ => Trouble {
+                    message: describe(&error),
+                    at: error.range().map(|range| self.guards.written_place(range.start)),
+                },
+            }),
         }
     }
 }
@@ -87,6 +114,10 @@ impl Program {
     }
 }
 
+fn missing_trouble((path, at): &(String, usize)) -> Trouble {
+    Trouble { message: undefined(path), at: Some(*at) }
+}
+
 pub(crate) fn undefined(path: &str) -> String {
     format!("`{path}` is undefined")
 }
@@ -101,15 +132,11 @@ fn is_about_undefined(error: &Error) -> bool {
     error.kind() == ErrorKind::UndefinedError || error.detail().is_some_and(|detail| detail.contains("` is undefined"))
 }
 
-fn describe(error: &Error, missing: Option<&str>) -> String {
-    match (missing, error.detail()) {
-        (Some(path), _) if is_about_undefined(error) => undefined(path),
-        (_, Some(detail)) => detail.to_owned(),
-        (_, None) => error.kind().to_string(),
-    }
+fn describe(error: &Error) -> String {
+    error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
 }
 
-fn unreadable(scan: &Scan, error: &Error) -> Unreadable {
-    let at = error.range().map_or(0, |range| scan.written_place(range.start));
-    Unreadable::new(at, describe(error, None))
+fn unreadable(guards: &Guards, error: &Error) -> Unreadable {
+    let at = error.range().map_or(0, |range| guards.written_place(range.start));
+    Unreadable::new(at, describe(error))
 }

@@ -10,8 +10,7 @@ use crate::{OPERATORS, SOURCE_BYTES};
 pub(crate) struct Scan {
     /// The source in which every operand of `*` is checked to be a number.
     pub(crate) guarded: String,
-    /// Where text was put into the source, and how much.
-    insertions: Vec<usize>,
+    pub(crate) guards: Guards,
     /// Every place that it may look at.
     pub(crate) sights: Vec<Sight>,
     /// How many operators may join texts or lists.
@@ -22,10 +21,16 @@ pub(crate) struct Scan {
     pub(crate) amplifiers: u32,
 }
 
+/// Where guards were put into a source.
+#[derive(Debug)]
+pub(crate) struct Guards(Vec<usize>);
+
 /// A place that an expression looks at.
 #[derive(Debug)]
 pub(crate) struct Sight {
     pub(crate) path: Path,
+    /// Where it stands in the source, in bytes.
+    pub(crate) at: usize,
     /// Whether a default, or the test for being there, stands right behind it.
     pub(crate) has_fallback: bool,
 }
@@ -52,18 +57,20 @@ impl Scan {
         let insertions = guard_products(&tokens)?;
         Ok(Self {
             guarded: insert_guards(source, &insertions),
-            insertions,
+            guards: Guards(insertions),
             sights: find_sights(&tokens),
             joins: tokens.iter().filter(|token| token.is("+") || token.is("~")).count(),
             expects_missing: tokens.iter().any(expects_missing),
             amplifiers: tokens.iter().map(|token| u32::from(amplifies(token))).sum(),
         })
     }
+}
 
+impl Guards {
     /// The place in the written source of a place in the guarded one.
     pub(crate) fn written_place(&self, guarded: usize) -> usize {
         let width = environment::GUARD.len() + 1;
-        let before = self.insertions.iter().enumerate().filter(|(index, at)| *at + index * width < guarded).count();
+        let before = self.0.iter().enumerate().filter(|(index, at)| *at + index * width < guarded).count();
         guarded.saturating_sub(before * width)
     }
 }
@@ -228,7 +235,7 @@ fn find_sights(tokens: &[Token<'_>]) -> Vec<Sight> {
             continue;
         }
         if let Some((path, used)) = Path::read(&tokens[index..]) {
-            sights.push(Sight { path, has_fallback: is_fallback(&tokens[index + used..]) });
+            sights.push(Sight { path, at: token.start, has_fallback: is_fallback(&tokens[index + used..]) });
         }
     }
     sights
@@ -287,6 +294,6 @@ mod tests {
         assert_eq!(scan.unwrap().at, 8);
         let scan = Scan::of("a * b + c").unwrap();
         let place = scan.guarded.find('+').unwrap();
-        assert_eq!(scan.written_place(place), 6);
+        assert_eq!(scan.guards.written_place(place), 6);
     }
 }

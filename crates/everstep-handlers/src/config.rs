@@ -32,6 +32,11 @@ pub(crate) fn check<T: DeserializeOwned>(config: &Value, schema: &Value, raw_fie
     find_faults::<T>(config, schema, |field, value| !is_raw(field) && is_template(value))
 }
 
+/// What is wrong with a value in which nothing stands for anything else.
+pub(crate) fn check_exactly<T: DeserializeOwned>(value: &Value, schema: &Value) -> Vec<Fault> {
+    find_faults::<T>(value, schema, |_, _| false)
+}
+
 /// 1. A field that the schema does not know is refused.
 /// 2. A field that it requires is there.
 /// 3. A field has its type, told by reading the config with every other field replaced by a valid value.

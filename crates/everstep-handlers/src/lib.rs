@@ -4,15 +4,18 @@
 //! resolution of templates are left to the engine and the core.
 
 mod config;
+mod data_query;
 mod handler;
 mod javascript;
 mod logs;
 mod noop;
 mod ports;
 mod registry;
+pub mod sources;
 
+pub use data_query::DataQuery;
 pub use handler::{Description, Handler, Report, Task};
 pub use javascript::JavaScript;
 pub use noop::Noop;
-pub use ports::{Fetches, Ports, Query, Secrets, Source, Sources};
+pub use ports::{Fetches, Ports, Secrets, Sources};
 pub use registry::Registry;

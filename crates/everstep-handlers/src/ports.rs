@@ -7,8 +7,9 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
 use everstep_net::{Client, Guard};
 use everstep_sandbox::Sandbox;
-use serde_json::Value;
 use zeroize::Zeroizing;
+
+use crate::sources::{Drivers, Query, SOURCE_NOT_FOUND, Source};
 
 /// Reveals the secrets of a workspace.
 #[async_trait]
@@ -24,18 +25,6 @@ pub trait Sources: Send + Sync {
     async fn source(&self, workspace: WorkspaceId, name: &str) -> Result<Source, Failure>;
 }
 
-/// A saved query.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Query {
-    pub body: Value,
-}
-
-/// A data source.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Source {
-    pub body: Value,
-}
-
 /// Knows which workspaces let their scripts reach out.
 #[async_trait]
 pub trait Fetches: Send + Sync {
@@ -49,16 +38,20 @@ pub struct Ports {
     pub client: Client,
     pub secrets: Arc<dyn Secrets>,
     pub sources: Arc<dyn Sources>,
+    pub drivers: Drivers,
     pub fetches: Arc<dyn Fetches>,
 }
 
 impl Ports {
     /// For checking definitions, and for tests: there are no secrets and no sources, nothing inside may be reached.
     pub fn none() -> Self {
+        let client = Client::new(Guard::default());
+        let secrets: Arc<dyn Secrets> = Arc::new(Nothing);
         Self {
             sandbox: Sandbox::new(1),
-            client: Client::new(Guard::default()),
-            secrets: Arc::new(Nothing),
+            drivers: Drivers::new(client.clone(), Arc::clone(&secrets), None),
+            client,
+            secrets,
             sources: Arc::new(Nothing),
             fetches: Arc::new(Nothing),
         }
@@ -78,11 +71,11 @@ impl Secrets for Nothing {
 #[async_trait]
 impl Sources for Nothing {
     async fn query(&self, _: WorkspaceId, id: &str) -> Result<Query, Failure> {
-        Err(Failure::fatal("SOURCE_NOT_FOUND", format!("there is no query {id:?}: no queries are kept here")))
+        Err(Failure::fatal(SOURCE_NOT_FOUND, format!("there is no query {id:?}: no queries are kept here")))
     }
 
     async fn source(&self, _: WorkspaceId, name: &str) -> Result<Source, Failure> {
-        Err(Failure::fatal("SOURCE_NOT_FOUND", format!("there is no data source {name:?}: none are kept here")))
+        Err(Failure::fatal(SOURCE_NOT_FOUND, format!("there is no data source {name:?}: none are kept here")))
     }
 }
 

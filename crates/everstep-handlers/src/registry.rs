@@ -7,6 +7,7 @@ use everstep_core::evaluate::Fault;
 use everstep_core::kinds::{KindInfo, Kinds};
 use serde_json::Value;
 
+use crate::data_query::DataQuery;
 use crate::handler::{Description, Handler};
 use crate::javascript::JavaScript;
 use crate::noop::Noop;
@@ -21,7 +22,11 @@ pub struct Registry {
 impl Registry {
     /// Every kind that comes with the server.
     pub fn standard(ports: Ports) -> Self {
-        Self::with([Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>, Arc::new(Noop::new())])
+        Self::with([
+            Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>,
+            Arc::new(Noop::new()),
+            Arc::new(DataQuery::new(ports.sources, ports.drivers)),
+        ])
     }
 
     /// These handlers and no others. Of two with one name the later counts.

@@ -4,12 +4,15 @@
 
 mod address;
 mod client;
+mod dial;
 mod error;
 mod guard;
 mod redirect;
 mod resolver;
+pub mod tls;
 
 pub use client::{Client, Request, Response};
+pub use dial::dial;
 pub use error::Error;
 pub use guard::{Guard, NotAddresses, SETTING};
 pub use redirect::MOST as MOST_REDIRECTS;

@@ -1,14 +1,14 @@
 //! What the store gives back.
 
+use std::time::Duration;
+
 use everstep_core::codec::Row;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use uuid::Uuid;
 
-use crate::error::{Error, Result};
 use crate::item::InboxId;
 
 /// A run's row, whole.
@@ -29,6 +29,8 @@ pub struct RunRow {
     pub output: Option<Payload>,
     pub error: Option<Failure>,
     pub parent: Option<RunId>,
+    /// The run that it was forked from.
+    pub origin: Option<RunId>,
     pub tags: Payload,
     pub retention_days: u32,
     pub is_test: bool,
@@ -50,6 +52,9 @@ pub struct RunSummary {
     pub tags: Payload,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+    pub parent: Option<RunId>,
+    /// The run that it was forked from.
+    pub origin: Option<RunId>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +109,47 @@ pub struct NewWorkflow {
     pub created_at: Timestamp,
 }
 
+/// A workflow as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkflowSummary {
+    pub name: String,
+    /// Of its latest version.
+    pub style: String,
+    /// The version that new runs take; 0 while none is active.
+    pub active_version: u32,
+    pub latest_version: u32,
+    /// When its latest version was saved.
+    pub updated_at: Timestamp,
+}
+
+/// A version of a workflow as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VersionRow {
+    pub version: u32,
+    pub digest: String,
+    pub created_at: Timestamp,
+    pub retention_days: u32,
+    pub is_active: bool,
+}
+
+/// For how long the versions of a deleted workflow stay at least, so that a start that has read one may begin.
+pub(crate) const GRACE: Duration = Duration::from_secs(86_400);
+/// How long the versions of a deleted workflow stay until they are looked at again.
+pub(crate) const NEXT_LOOK: Duration = Duration::from_secs(3_600);
+/// How many deleted workflows one sweep looks at.
+pub(crate) const MOST_LOOKS: usize = 10;
+/// How long rows of the audit are kept.
+pub(crate) const AUDIT_KEPT: Duration = Duration::from_secs(365 * 86_400);
+
+/// What became of a workflow that was to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    Deleted,
+    NotFound,
+    /// So many runs of it have not ended: nothing was done.
+    InUse(u64),
+}
+
 /// One immutable version of a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowRow {
@@ -152,51 +198,7 @@ pub struct Tick {
     pub arrivals: Vec<Arrival>,
 }
 
-/// An API key. The key itself is known to its holder alone.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KeyRow {
-    pub id: Uuid,
-    pub workspace: WorkspaceId,
-    pub name: String,
-    /// SHA-256 of the key.
-    pub hash: [u8; 32],
-    /// Words without spaces.
-    pub permissions: Vec<String>,
-    pub created_at: Timestamp,
-}
-
-impl KeyRow {
-    /// The permissions as they are stored: words with spaces between them.
-    pub(crate) fn permission_text(&self) -> Result<String> {
-        match self.permissions.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace)) {
-            Some(word) => Err(Error::Refused(format!("a permission is one word, not {word:?}"))),
-            None => Ok(self.permissions.join(" ")),
-        }
-    }
-}
-
-/// Which runs a list shows. Test runs are never listed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RunFilter {
-    pub workflow: Option<String>,
-    pub status: Option<Status>,
-    /// Created at this time or later.
-    pub since: Option<Timestamp>,
-    /// Created before this time.
-    pub until: Option<Timestamp>,
-}
-
-impl RunFilter {
-    /// The place before which a page's first run stands: after the last page, and before the filter's end.
-    pub(crate) fn begin(&self, after: Option<(Timestamp, RunId)>) -> (i64, Uuid) {
-        let after = after.map(|(created_at, run)| (created_at.micros(), run.uuid()));
-        // No id is before the first one, so that a run created at this very time is left out.
-        let until = self.until.map(|until| (until.micros(), Uuid::nil()));
-        [after, until].into_iter().flatten().min().unwrap_or((i64::MAX, Uuid::max()))
-    }
-}
-
-/// One page of a list, newest first.
+/// One page of a list of runs, newest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPage {
     pub runs: Vec<RunSummary>,
@@ -204,17 +206,7 @@ pub struct RunPage {
     pub next: Option<(Timestamp, RunId)>,
 }
 
-impl RunPage {
-    /// A page of `limit` runs from one more, if there is one: it tells that there is another page.
-    pub(crate) fn cut(mut runs: Vec<RunSummary>, limit: usize) -> Self {
-        let has_more = runs.len() > limit;
-        runs.truncate(limit);
-        let next = runs.last().filter(|_| has_more).map(|run| (run.created_at, run.id));
-        Self { runs, next }
-    }
-}
-
-/// How many runs of a workflow have each status.
+/// How many runs of a workflow have each status. Test runs are not counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counts {
     pub workflow: String,

@@ -4,13 +4,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use uuid::Uuid;
 
+use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 use crate::error::Result;
+use crate::filter::RunFilter;
 use crate::item::{Item, Outcome};
+use crate::resources::{ResourceKind, ResourceRow};
 use crate::rows::{
-    Arrival, Counts, KeyRow, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, Tick,
-    Wants, WorkflowRow,
+    Arrival, Counts, Deletion, Loaded, NewWorkflow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, VersionRow,
+    Wants, WorkflowRow, WorkflowSummary,
 };
 
 #[async_trait]
@@ -83,7 +88,15 @@ pub trait Store: Send + Sync {
 
     /// Saves an immutable version and makes it the active one when `activate`.
     /// The same digest as the newest version returns that version and `false`.
+    /// Of two at once, the later version stays active. A workflow that was deleted is new, and its numbers go on.
     async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)>;
+
+    /// Makes a version the one that new runs take. `false`: there is no such version.
+    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool>;
+
+    /// Deletes a workflow of which no run goes on. Its versions are listed no more; who knows the number of one
+    /// finds it for a day at least, and as long as runs refer to it: a start that has read it may still begin.
+    async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion>;
 
     /// Replaces a run's snapshot, unless a later one is there or the run is gone.
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()>;
@@ -91,9 +104,30 @@ pub trait Store: Send + Sync {
     /// Adds to the counts of runs per workflow and status.
     async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()>;
 
+    /// Counts all runs anew. What is added meanwhile and was counted already is counted twice.
+    async fn recount(&self) -> Result<()>;
+
+    /// Makes a new run that begins as another did: it has the same workflow, version, input and tags, and the entries
+    /// up to the end of the item that holds entry `at`. Nobody owns it, it is running and due at `now`,
+    /// has no parent and no idempotency key, and opens no waits. The other run stays as it is.
+    /// Returns how far the journal was copied; `None` when there is no such run or entry.
+    async fn fork_run(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>>;
+
+    /// Deletes a test run that has ended, with all that belongs to it. `false`: there is no such run.
+    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool>;
+
     /// Deletes at most `limit` ended runs whose retention is over (test runs: an hour after their end), with all
     /// that belongs to them, and hour-old inbox rows of ended or missing runs. Returns how many runs.
-    /// Forgets fenced nodes a day after their lease, once they own nothing.
+    /// They are taken off the counts.
+    /// Forgets fenced nodes a day after their lease, once they own nothing, rows of the audit after 365 days,
+    /// and versions of deleted workflows a day after, once no run refers to any of them.
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
 
     /// Does what a database needs now and then, in small bites: gives free space back, prepares the weeks to come.
@@ -111,6 +145,50 @@ pub trait Store: Send + Sync {
     /// The key with a hash, unless it was revoked.
     async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>>;
 
+    /// The keys of a workspace, oldest first, revoked ones too.
+    async fn list_keys(&self, workspace: WorkspaceId) -> Result<Vec<KeyRow>>;
+
+    /// Revokes a key, which keeps the time at which it was revoked first. `None`: there is no such key.
+    async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>>;
+
+    /// Adds a workspace. `false`: its id or its name is taken. There is always the one called `default`.
+    async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool>;
+
+    /// Replaces the options of a workspace. `false`: there is no such workspace.
+    async fn set_workspace_options(&self, id: WorkspaceId, options: &Payload) -> Result<bool>;
+
+    /// All workspaces, by name.
+    async fn workspaces(&self) -> Result<Vec<WorkspaceRow>>;
+
+    /// Adds rows to the audit, all or none. A row that is there already is left as it is.
+    async fn add_audit(&self, rows: &[AuditRow]) -> Result<()>;
+
+    /// At most `limit` rows of the audit, newest first, before the row `before`.
+    async fn list_audit(
+        &self,
+        workspace: WorkspaceId,
+        filter: AuditFilter,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<AuditRow>>;
+
+    /// Adds a resource (`true`), or replaces the body of the one with its name, which keeps its `created_at`.
+    async fn put_resource(&self, row: &ResourceRow) -> Result<bool>;
+
+    async fn resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<Option<ResourceRow>>;
+
+    /// At most `limit` resources of a kind, by name, after the name `after`.
+    async fn resources(
+        &self,
+        workspace: WorkspaceId,
+        kind: ResourceKind,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ResourceRow>>;
+
+    /// `false`: there is no such resource.
+    async fn delete_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool>;
+
     /// A run with what is needed to own it, read at one moment.
     async fn load_run(&self, run: RunId) -> Result<Option<Loaded>>;
 
@@ -120,6 +198,7 @@ pub trait Store: Send + Sync {
     async fn find_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunRow>>;
 
     /// A page of runs, newest first, by keyset: what is added meanwhile moves nothing.
+    /// It looks at no more than 10,000 runs: then the page is short, even empty, and still has a next one.
     async fn list_runs(
         &self,
         workspace: WorkspaceId,
@@ -133,6 +212,23 @@ pub trait Store: Send + Sync {
 
     /// One version of a workflow; `None` as version means the active one.
     async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>>;
+
+    /// At most `limit` workflows of a workspace, by name, after the name `after`. Deleted ones are not among them.
+    async fn list_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>>;
+
+    /// At most `limit` versions of a workflow, newest first, before the version `before`.
+    async fn list_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>>;
 
     /// Open waits for an event, oldest run first: `(run, wait)`.
     async fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, crate::Wait)>>;

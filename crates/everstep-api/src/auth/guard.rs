@@ -1,10 +1,13 @@
 //! Stands before the routes: who is it, and may they?
 
+use std::fmt;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::auth::ticket::Ticket;
 use crate::auth::{Caller, Permission, Secret};
 use crate::problem::Problem;
 use crate::server::Served;
@@ -12,9 +15,55 @@ use crate::server::Served;
 const HOW: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; \
                    keys are made with `everstep keys create`, and the first one stands in the file admin.key of the \
                    data folder";
+const NEW_TICKET: &str = "a ticket is good for a minute; make another: POST /v1/tickets, with a key";
+/// The query parameter that holds a ticket. A route that knows it is a live one.
+pub(crate) const TICKET: &str = "ticket";
 /// Query parameters that are meant to hold a key wherever they occur.
 const KEY_PARAMETERS: &[&str] =
     &["key", "apikey", "api_key", "api-key", "x-api-key", "token", "access_token", "authorization", "bearer"];
+
+/// What a route asks of whoever comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Anybody may ask.
+    Nothing,
+    /// Any key will do.
+    Key,
+    /// A key with this permission.
+    Permission(Permission),
+}
+
+impl Needs {
+    pub fn permission(self) -> Option<Permission> {
+        match self {
+            Self::Nothing | Self::Key => None,
+            Self::Permission(permission) => Some(permission),
+        }
+    }
+}
+
+impl From<Permission> for Needs {
+    fn from(permission: Permission) -> Self {
+        Self::Permission(permission)
+    }
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("no key"),
+            Self::Key => f.write_str("any key"),
+            Self::Permission(permission) => write!(f, "`{permission}`"),
+        }
+    }
+}
+
+/// Whether a route may be asked with a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tickets {
+    Taken,
+    Refused,
+}
 
 /// Lets nobody through without a key, and tells the route who it is.
 pub(crate) async fn authenticate(State(served): State<Served>, mut request: Request, next: Next) -> Response {
@@ -27,30 +76,71 @@ pub(crate) async fn authenticate(State(served): State<Served>, mut request: Requ
     }
 }
 
-/// Lets through whoever has a permission.
-pub(crate) async fn permit(permission: Permission, request: Request, next: Next) -> Response {
+/// Lets through whoever has what a route needs. The answer says what that was, for the audit.
+pub(crate) async fn permit(needs: Needs, tickets: Tickets, request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>().expect("a guarded route has a caller");
-    if caller.may(permission) {
-        return next.run(request).await;
+    if caller.is_ticket && tickets == Tickets::Refused {
+        return refuse("a ticket opens live routes alone").into_response();
     }
-    tracing::info!(key = %caller.key, %permission, path = request.uri().path(), "a key was refused");
+    if let Needs::Permission(permission) = needs
+        && !caller.may(permission)
+    {
+        tracing::info!(key = %caller.key, %permission, path = request.uri().path(), "a key was refused");
+        return lacks(permission).into_response();
+    }
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(needs);
+    response
+}
+
+/// The answer to a key that may not do what it asks for.
+pub(crate) fn lacks(permission: Permission) -> Problem {
     let detail = format!("this key lacks the permission {permission}");
     let hint = format!("make one that has it: everstep keys create --permissions {permission}");
-    Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint).into_response()
+    Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint)
+}
+
+/// The holder of a key, counted against its limit.
+pub(crate) async fn authenticate_secret(served: &Served, text: &str) -> Result<Caller, Problem> {
+    let Ok(secret) = text.parse::<Secret>() else { return Err(refuse("what was sent has not the form of a key")) };
+    let found = served.keys.find(&secret, served.engine.world().clock.now()).await?;
+    admit(served, found.ok_or_else(|| refuse("the key is unknown, has expired or was revoked"))?)
+}
+
+/// Whoever had a ticket made, counted against the limit of their key.
+pub(crate) async fn authenticate_ticket(served: &Served, text: &str) -> Result<Caller, Problem> {
+    let unknown = || refuse("the ticket has ended, or its key has").hint(NEW_TICKET);
+    let ticket = text.parse::<Ticket>().map_err(|()| unknown())?;
+    let found = served.keys.find_ticket(&ticket, served.engine.world().clock.now()).await?;
+    admit(served, found.ok_or_else(unknown)?)
+}
+
+fn admit(served: &Served, caller: Caller) -> Result<Caller, Problem> {
+    let Err(wait) = served.keys.count(&caller) else { return Ok(caller) };
+    let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+    let detail = "this key has sent more requests than it may";
+    let hint = "send fewer at once, give the key a limit of its own, or raise EVERSTEP_RATE_LIMIT on the server";
+    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", detail);
+    Err(problem.hint(hint).retry_after(seconds))
 }
 
 async fn find(served: &Served, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Problem> {
-    if has_key(uri.query().unwrap_or_default()) {
+    let query = uri.query().unwrap_or_default();
+    if has_key(query) {
         let detail = "a key in a query string is refused, because logs and histories keep it; consider it known";
         return Err(refuse(detail));
     }
-    let Some(given) = given(headers)? else { return Err(refuse("this route needs a key")) };
-    let Ok(secret) = given.parse::<Secret>() else { return Err(refuse("what was sent has not the form of a key")) };
-    let found = served.keys.find(&secret).await?;
-    found.ok_or_else(|| refuse("the key is unknown or was revoked"))
+    let mut shown = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == TICKET);
+    match (given(headers)?, shown.next(), shown.next()) {
+        (None, None, _) => Err(refuse("this route needs a key")),
+        (None, Some((_, ticket)), None) => authenticate_ticket(served, &ticket).await,
+        (Some(text), None, _) if Ticket::is_meant(text) => authenticate_ticket(served, text).await,
+        (Some(text), None, _) => authenticate_secret(served, text).await,
+        (_, Some(_), _) => Err(refuse("a ticket is shown once, and without a key")),
+    }
 }
 
-fn refuse(detail: &str) -> Problem {
+pub(crate) fn refuse(detail: &str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", detail).hint(HOW)
 }
 
@@ -78,10 +168,12 @@ fn given(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// Whether a query string holds what is or should be a key.
+/// Whether a query string holds what is or should be a key, or a ticket in another place than a ticket's.
 fn has_key(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes()).any(|(name, value)| {
-        KEY_PARAMETERS.contains(&name.to_ascii_lowercase().as_str()) || value.parse::<Secret>().is_ok()
+        KEY_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())
+            || value.parse::<Secret>().is_ok()
+            || (name != TICKET && value.parse::<Ticket>().is_ok())
     })
 }
 

@@ -7,9 +7,13 @@ use std::time::{Duration, Instant};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
 use everstep_store::{KeyRow, Store};
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
+use crate::auth::rate::Limiter;
+use crate::auth::ticket::{self, Ticket, TicketKey};
 use crate::auth::{Permission, Secret};
 use crate::problem::Problem;
 
@@ -17,24 +21,49 @@ use crate::problem::Problem;
 const KEPT: Duration = Duration::from_secs(3);
 /// Holders that are remembered at once.
 const MOST: usize = 10_000;
+/// Requests per second of a key, where nobody has said otherwise.
+pub const RATE_LIMIT: u32 = 1_000;
 
 /// Who asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) key: Uuid,
+    /// The key's name, for people.
+    pub(crate) name: Arc<str>,
     pub(crate) workspace: WorkspaceId,
+    pub(crate) role: Option<Arc<str>>,
+    /// Requests per second, where the key has a limit of its own.
+    pub(crate) rate_limit: Option<u32>,
+    pub(crate) expires_at: Option<Timestamp>,
+    /// Whether a ticket was shown in place of the key.
+    pub(crate) is_ticket: bool,
+    hash: [u8; 32],
     permissions: Arc<[Permission]>,
 }
 
 impl Caller {
-    fn of(row: &KeyRow) -> Self {
+    fn of(row: KeyRow) -> Self {
         // A word that this build does not know allows nothing here.
         let permissions = row.permissions.iter().filter_map(|word| word.parse().ok()).collect();
-        Self { key: row.id, workspace: row.workspace, permissions }
+        Self {
+            key: row.id,
+            name: row.name.into(),
+            workspace: row.workspace,
+            role: None,
+            rate_limit: None,
+            expires_at: None,
+            is_ticket: false,
+            hash: row.hash,
+            permissions,
+        }
     }
 
     pub(crate) fn may(&self, permission: Permission) -> bool {
         self.permissions.iter().any(|held| [permission, Permission::Admin].contains(held))
+    }
+
+    fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
     }
 }
 
@@ -51,23 +80,53 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 pub struct Keys {
     store: Arc<dyn Store>,
     seen: Mutex<HashMap<[u8; 32], (Instant, Caller)>>,
+    tickets: OnceCell<TicketKey>,
+    limiter: Limiter,
 }
 
 impl Keys {
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, seen: Mutex::default() }
+    /// Keys without a limit of their own may send `rate_limit` requests per second; 0 for any number.
+    pub fn new(store: Arc<dyn Store>, rate_limit: u32) -> Self {
+        Self { store, seen: Mutex::default(), tickets: OnceCell::new(), limiter: Limiter::new(rate_limit) }
     }
 
-    /// The holder of a key, unless it was revoked or never given.
-    pub(crate) async fn find(&self, secret: &Secret) -> everstep_store::Result<Option<Caller>> {
-        let hash = secret.hash();
-        if let Some((read_at, caller)) = self.seen().get(&hash)
-            && read_at.elapsed() < KEPT
-        {
-            return Ok(Some(caller.clone()));
+    /// The holder of a key, unless it was revoked, has expired or was never given.
+    pub(crate) async fn find(&self, secret: &Secret, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
+        self.holder(secret.hash(), now).await
+    }
+
+    /// Whoever had a ticket made, as long as it lasts and the key is good.
+    pub(crate) async fn find_ticket(&self, ticket: &Ticket, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
+        if ticket.ends_at <= now || !self.ticket_key().await?.has_signed(ticket) {
+            return Ok(None);
+        }
+        let caller = self.holder(ticket.key, now).await?;
+        Ok(caller.map(|caller| Caller { is_ticket: true, ..caller }))
+    }
+
+    /// Makes a ticket for a key's holder. It ends with the key, if that comes first.
+    pub(crate) async fn make_ticket(&self, caller: &Caller, now: Timestamp) -> everstep_store::Result<Ticket> {
+        let end = now.plus(ticket::LIFE);
+        let end = caller.expires_at.map_or(end, |expiry| expiry.min(end));
+        Ok(self.ticket_key().await?.sign(caller.hash, end))
+    }
+
+    /// Takes one request into account, or says how long it has to wait.
+    pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
+        self.limiter.take(caller.key, caller.rate_limit, Instant::now())
+    }
+
+    async fn ticket_key(&self) -> everstep_store::Result<&TicketKey> {
+        self.tickets.get_or_try_init(|| TicketKey::of(&*self.store)).await
+    }
+
+    async fn holder(&self, hash: [u8; 32], now: Timestamp) -> everstep_store::Result<Option<Caller>> {
+        let remembered = self.seen().get(&hash).filter(|(read_at, _)| read_at.elapsed() < KEPT).cloned();
+        if let Some((_, caller)) = remembered {
+            return Ok((!caller.has_expired(now)).then_some(caller));
         }
         let asked_at = Instant::now();
-        let caller = self.store.find_key(&hash).await?.as_ref().map(Caller::of);
+        let caller = self.store.find_key(&hash).await?.map(Caller::of).filter(|caller| !caller.has_expired(now));
         let mut seen = self.seen();
         match &caller {
             Some(caller) => {

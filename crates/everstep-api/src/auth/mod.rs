@@ -2,16 +2,24 @@
 //!
 //! * `secret` makes keys; the database holds their SHA-256 alone.
 //! * `permission` names what a key may be allowed to do.
+//! * `role` names the usual sets of permissions.
 //! * `keys` finds the holder of a key, and remembers it for a few seconds.
+//! * `ticket` is what a browser shows in place of a key.
+//! * `rate` counts how many requests a key sends.
 //! * `guard` stands before the routes.
 
 mod guard;
 mod keys;
 mod permission;
+mod rate;
+mod role;
 mod secret;
+mod ticket;
 
-pub(crate) use guard::{authenticate, permit};
+pub use guard::Needs;
+pub(crate) use guard::{TICKET, Tickets, authenticate, authenticate_secret, authenticate_ticket, lacks, permit};
 pub(crate) use keys::Caller;
-pub use keys::Keys;
+pub use keys::{Keys, RATE_LIMIT};
 pub use permission::Permission;
+pub use role::Role;
 pub use secret::Secret;

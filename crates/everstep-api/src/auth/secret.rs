@@ -48,7 +48,11 @@ impl Secret {
             name: name.to_owned(),
             hash: self.hash(),
             permissions: permissions.iter().map(ToString::to_string).collect(),
+            role: None,
+            rate_limit: None,
             created_at: now,
+            expires_at: None,
+            revoked_at: None,
         }
     }
 

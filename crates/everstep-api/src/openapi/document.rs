@@ -8,6 +8,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use crate::auth::Needs;
 use crate::openapi::Doc;
 use crate::openapi::parameter::{self, KEY, MATCH};
 use crate::problem;
@@ -18,6 +19,7 @@ use crate::table::Route;
 const TAGS: &[(&str, &str)] = &[
     ("workflows", "Definitions and their versions."),
     ("runs", "Executions of workflows: started, followed, steered."),
+    ("access", "Who may do what: keys, workspaces, tickets, the audit, secrets."),
     ("nodes", "The servers that share a database."),
     ("health", "Whether the server lives and can work. Asked without a key."),
     ("documents", "What this API says about itself. Asked without a key."),
@@ -99,7 +101,7 @@ impl Schemas {
         let headers = [(takes_key, &KEY), (takes_match, &MATCH)];
         parameters
             .extend(headers.iter().filter(|(is_taken, _)| **is_taken).map(|(_, header)| header.document("header")));
-        let needs = route.needs.map(|permission| format!("Needs `{permission}`."));
+        let needs = (route.needs != Needs::Nothing).then(|| format!("Needs {}.", route.needs));
         let about: Vec<_> =
             [Some((*about).to_owned()), needs].into_iter().flatten().filter(|text| !text.is_empty()).collect();
         let mut operation = json!({
@@ -109,11 +111,11 @@ impl Schemas {
             "parameters": parameters,
             "responses": self.responses(route),
             "security": match route.needs {
-                Some(_) => json!([{"bearer": []}, {"apiKey": []}]),
-                None => json!([]),
+                Needs::Key | Needs::Permission(_) => json!([{"bearer": []}, {"apiKey": []}]),
+                Needs::Nothing => json!([]),
             },
         });
-        if let Some(permission) = route.needs {
+        if let Some(permission) = route.needs.permission() {
             operation["x-permission"] = permission.as_str().into();
         }
         if let Some(body) = body {
@@ -203,7 +205,7 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
             all.entry(status).or_default().push(why);
         }
     };
-    let (is_guarded, writes) = (route.needs.is_some(), !route.method.is_safe());
+    let (is_guarded, writes) = (route.needs != Needs::Nothing, !route.method.is_safe());
     may(true, 400, "`VALIDATION_ERROR`: the request cannot be read; `detail` says where.");
     may(is_guarded, 401, "`AUTH_ERROR`: no key, or one that is unknown, expired or revoked.");
     may(is_guarded, 403, "`PERMISSION_DENIED`: the key does not allow it.");

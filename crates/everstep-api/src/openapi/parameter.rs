@@ -149,6 +149,16 @@ const PLACES: &[(&str, Parameter)] = &[
         ),
     ),
     ("runs", Parameter::id("id", "The run's id.")),
+    ("keys", Parameter::id("id", "The key's id.")),
+    ("workspaces", Parameter::sized("name", 1, 64, "The workspace's name.")),
+    (
+        "secrets",
+        Parameter::pattern(
+            "name",
+            "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
+            "The secret's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit.",
+        ),
+    ),
     ("signals", Parameter::sized("event", 1, 256, "The signal's name.")),
 ];
 

@@ -8,6 +8,7 @@ mod node;
 mod run;
 mod schema;
 mod start;
+mod ticket;
 mod time;
 mod workflow;
 
@@ -18,5 +19,6 @@ pub(crate) use node::{Node, Nodes};
 pub(crate) use run::{Run, RunSummary, Runs, Started};
 pub(crate) use schema::{Id, Json, Object, Status};
 pub(crate) use start::{OfDefinition, OfWorkflow};
+pub(crate) use ticket::Ticket;
 pub(crate) use time::Time;
 pub(crate) use workflow::Workflow;

@@ -60,7 +60,7 @@ impl Server {
         let (engine, store) = engine(&folder, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let keys = Arc::new(Keys::new(Arc::clone(&store)));
+        let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let served = Served { engine, keys, store: "sqlite" };
         tokio::spawn(serve(listener, served, std::future::pending()));
         let client = Client::builder(TokioExecutor::new()).build_http();

@@ -8,25 +8,43 @@ use super::bodies::{self, Link};
 use super::model::{Body, Graph, Join, Kind, Node, Out};
 use super::problem::{Problem, nearest};
 use super::read::{self, Definition, NodeText, Ports};
+use super::variables;
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 
 /// Nearest names are looked for until there are this many problems: a definition may be large and all wrong.
-const HINTED_PROBLEMS: usize = 20;
+pub(crate) const HINTED_PROBLEMS: usize = 20;
 
-/// Reads, checks and compiles a definition.
+/// Reads, checks and compiles a definition that somebody wants to save.
 pub fn compile(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {
+    build(definition, Ports { kinds, evaluate }, Care::Saving)
+}
+
+/// Compiles a definition that was saved before. What may be told only of a new one is left out, so that a run goes on
+/// though a later version of the server would not take its workflow.
+pub fn load(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {
+    build(definition, Ports { kinds, evaluate }, Care::Loading)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Care {
+    Saving,
+    Loading,
+}
+
+fn build(definition: &Value, ports: Ports<'_>, care: Care) -> Result<Graph, Vec<Problem>> {
     let mut problems = Vec::new();
-    let definition = read::read(definition, Ports { kinds, evaluate }, &mut problems);
-    let graph = definition.and_then(|definition| connect(definition, &mut problems));
+    let definition = read::read(definition, ports, &mut problems);
+    let graph = definition.and_then(|definition| connect(definition, care, &mut problems));
     match graph {
         Some(graph) if problems.is_empty() => Ok(graph),
         _ => Err(problems),
     }
 }
 
-fn connect(definition: Definition, problems: &mut Vec<Problem>) -> Option<Graph> {
-    let Definition { nodes: mut texts, edges, retention_days, normal } = definition;
+fn connect(definition: Definition, care: Care, problems: &mut Vec<Problem>) -> Option<Graph> {
+    let Definition { nodes: mut texts, edges, retention_days, is_whole, normal } = definition;
+    let before = problems.len();
     let mut index = BTreeMap::new();
     for (i, text) in texts.iter().enumerate() {
         if index.insert(text.id.clone(), i as u32).is_some() {
@@ -43,6 +61,10 @@ fn connect(definition: Definition, problems: &mut Vec<Problem>) -> Option<Graph>
     let owners = check_bodies(&shape, problems);
     check_cycles(&shape, &owners, problems);
     check_reach(&shape, problems);
+    // What comes before what is known only of a graph whose shape is sound.
+    if care == Care::Saving && is_whole && problems.len() == before {
+        variables::check(&texts, &links, &owners, &index, problems);
+    }
     if !problems.is_empty() {
         return None;
     }
@@ -222,7 +244,7 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
 }
 
 /// Whether an edge leads from a body back to its owner.
-fn points_back(link: &Link, owners: &[Option<u32>]) -> bool {
+pub(crate) fn points_back(link: &Link, owners: &[Option<u32>]) -> bool {
     owners[link.from as usize] == Some(link.to)
 }
 

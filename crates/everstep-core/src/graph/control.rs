@@ -10,6 +10,7 @@ use super::model::{Branch, Call, Condition, Delay, Kind, Loop, OnItemError, Test
 use super::problem::Problem;
 use super::read::{Ports, is_variable};
 use super::secrets::{self, Named};
+use super::variables::Name;
 use crate::kinds::KindInfo;
 use crate::workflow::is_name;
 
@@ -32,6 +33,8 @@ pub(crate) struct Read {
     pub(crate) kind: Option<Kind>,
     pub(crate) handles: Vec<String>,
     pub(crate) info: Option<KindInfo>,
+    /// The names that its expressions read, with their places in the definition.
+    pub(crate) reads: Vec<Name>,
 }
 
 /// Reads a node's config as its type asks; `None` for an unknown type.
@@ -45,7 +48,7 @@ pub(crate) fn read(
     problems: &mut Vec<Problem>,
 ) -> Option<Read> {
     let before = problems.len();
-    let mut reader = Reader { config, path, node, ports, problems };
+    let mut reader = Reader { config, path, node, ports, problems, reads: Vec::new() };
     let places = ports.kinds.find(name).map_or(&[][..], |info| &info.secret_places);
     let secrets = reader.secrets(name, places);
     let (kind, handles): (Option<Kind>, Vec<String>) = match name {
@@ -71,12 +74,14 @@ pub(crate) fn read(
             let kind = reader.task(&info, secrets);
             let mut handles = words(&["success", "error"]);
             handles.extend(info.handles.iter().cloned());
+            let reads = reader.reads;
             let is_sound = problems.len() == before;
-            return Some(Read { kind: is_sound.then_some(kind), handles, info: Some(info) });
+            return Some(Read { kind: is_sound.then_some(kind), handles, info: Some(info), reads });
         }
     };
+    let reads = reader.reads;
     let is_sound = problems.len() == before;
-    Some(Read { kind: kind.filter(|_| is_sound), handles, info: None })
+    Some(Read { kind: kind.filter(|_| is_sound), handles, info: None, reads })
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -89,6 +94,7 @@ struct Reader<'a, 'p> {
     node: &'a str,
     ports: Ports<'a>,
     problems: &'p mut Vec<Problem>,
+    reads: Vec<Name>,
 }
 
 impl<'a> Reader<'a, '_> {
@@ -136,6 +142,10 @@ impl<'a> Reader<'a, '_> {
                     .hint("such as {{ctx.order.total * 2}}"),
             );
         }
+        for read in self.ports.evaluate.reads(value) {
+            let path = format!("{}{pointer}{}", self.path, read.pointer);
+            self.reads.push(Name { path, root: read.root, name: read.name, has_fallback: read.has_fallback });
+        }
     }
 
     fn check_expression(&mut self, source: &str, pointer: &str) {
@@ -145,6 +155,10 @@ impl<'a> Reader<'a, '_> {
                     .of_node(self.node)
                     .hint("such as ctx.order.total > 100"),
             );
+        }
+        for read in self.ports.evaluate.expression_reads(source) {
+            let path = format!("{}{pointer}", self.path);
+            self.reads.push(Name { path, root: read.root, name: read.name, has_fallback: read.has_fallback });
         }
     }
 

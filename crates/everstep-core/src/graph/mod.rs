@@ -16,9 +16,10 @@ mod progress;
 mod read;
 mod repeat;
 mod secrets;
+mod variables;
 mod view;
 
-pub use compile::compile;
+pub use compile::{compile, load};
 pub use model::{Condition, Graph, Join, Kind, Node, OnError, OnItemError};
 pub use problem::Problem;
 pub use progress::{Path, Place, Progress};

@@ -5,6 +5,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
+    /// A word for programs, where the problem has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
     /// The node it is about, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -18,7 +21,13 @@ pub struct Problem {
 
 impl Problem {
     pub fn at(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { node: None, path: path.into(), message: message.into(), hint: None }
+        Self { code: None, node: None, path: path.into(), message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
     }
 
     #[must_use]

@@ -8,6 +8,7 @@ use super::control;
 use super::fields::Fields;
 use super::model::{Join, Kind, OnError};
 use super::problem::{Problem, nearest};
+use super::variables::Name;
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 use crate::limits;
@@ -18,6 +19,8 @@ pub(crate) struct Definition {
     pub(crate) nodes: Vec<NodeText>,
     pub(crate) edges: Vec<EdgeText>,
     pub(crate) retention_days: Option<u32>,
+    /// Whether every node and edge that was written could be read.
+    pub(crate) is_whole: bool,
     /// The same definition in our own words.
     pub(crate) normal: Value,
 }
@@ -36,6 +39,8 @@ pub(crate) struct NodeText {
     pub(crate) timeout: Option<Duration>,
     pub(crate) on_error: OnError,
     pub(crate) output_variable: Option<String>,
+    /// The names that its expressions read.
+    pub(crate) reads: Vec<Name>,
 }
 
 impl NodeText {
@@ -113,7 +118,8 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
     normal.insert("nodes".into(), normal_nodes.into());
     normal.insert("edges".into(), normal_edges.into());
     insert(&mut normal, "options", options.cloned());
-    Some(Definition { nodes: read_nodes, edges: read_edges, retention_days, normal: normal.into() })
+    let is_whole = read_nodes.len() == nodes.len() && read_edges.len() == edges.len();
+    Some(Definition { nodes: read_nodes, edges: read_edges, retention_days, is_whole, normal: normal.into() })
 }
 
 fn read_options(value: &Value, problems: &mut Vec<Problem>) -> Option<u32> {
@@ -185,7 +191,10 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         let problem = Problem::at(format!("{path}/type"), format!("unknown node type {name:?}"));
         problems.push(problem.of_node(id).hint(kind_hint(name, ports)));
     }
-    let (kind, handles, info) = read.map_or((None, Vec::new(), None), |read| (read.kind, read.handles, read.info));
+    let (kind, handles, info, reads) = read.map_or_else(Default::default, |read| {
+        let control::Read { kind, handles, info, reads } = read;
+        (kind, handles, info, reads)
+    });
     if let (Some(name), None) = (type_name, &info) {
         // What has no meaning is refused: somebody would rely on it.
         let acts = "only nodes that act on the world have one";
@@ -244,6 +253,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
             .map(Duration::from_secs),
         on_error: on_error.unwrap_or(OnError::Continue),
         output_variable: output_variable.or(default_variable),
+        reads,
     };
     Some((text, normal.into()))
 }

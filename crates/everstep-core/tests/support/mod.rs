@@ -64,6 +64,12 @@ pub(crate) fn compile(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unpublished: false })
 }
 
+/// As `compile`, for a definition that an earlier version of the server saved.
+pub(crate) fn load(definition: &Value) -> Result<Workflow, Vec<Problem>> {
+    let graph = graph::load(definition, &TestKinds::new(), &Expressions::default())?;
+    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unpublished: false })
+}
+
 /// The time that something takes.
 #[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {

@@ -1,8 +1,8 @@
 //! What is found when a workflow is saved.
 
-use everstep_core::evaluate::{Evaluate, Fault};
+use everstep_core::evaluate::{Evaluate, Fault, Read};
 use everstep_expressions::Expressions;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn check_expression(source: &str) -> Option<String> {
     Expressions::new().check_expression(source).map(|fault| fault.message)
@@ -55,7 +55,13 @@ fn faults_tell_what_and_where() {
 fn places_count_from_the_beginning_of_the_text() {
     let faults = Expressions::new().check(&json!("née {{ ctx.a * ctx.b + + 1 }}"));
     assert_eq!(faults.len(), 1);
-    assert!(faults[0].message.ends_with("at character 24"), "{}", faults[0].message);
+    assert!(
+        faults[0].message.ends_with("at character 24, near `née {{ ctx.a * ctx.b + + 1 }}`"),
+        "{}",
+        faults[0].message
+    );
+    let faults = Expressions::new().check(&json!("one\ntwo {{ ctx.a\n  && ctx.b }}"));
+    assert!(faults[0].message.ends_with("at line 3, character 3, near `&& ctx.b }}`"), "{}", faults[0].message);
 }
 
 #[test]
@@ -69,10 +75,59 @@ fn faults_point_into_the_template() {
     let faults = Expressions::new().check(&template);
     let pointers: Vec<&str> = faults.iter().map(|fault: &Fault| fault.pointer.as_str()).collect();
     assert_eq!(pointers, ["/a~1b/0", "/a~1b/1/$expr", "/a~1b/2/$expr", "/two", "/two"]);
-    assert_eq!(faults[0].message, "`{{` is opened and never closed at character 1");
+    assert_eq!(faults[0].message, "`{{` is opened and never closed at character 1, near `{{ctx.a`");
 }
 
 #[test]
 fn unknown_roots_are_left_to_those_who_know_the_names() {
     assert_eq!(check_expression("line.price + 1"), None);
+}
+
+#[test]
+fn an_expression_stands_alone_in_its_object() {
+    let faults = Expressions::new().check(&json!({"a": {"$expr": "1 + 1", "b": 2}}));
+    let expected = Fault { pointer: "/a/$expr".to_owned(), message: "`$expr` stands alone in its object".to_owned() };
+    assert_eq!(faults, [expected]);
+}
+
+/// The names that a template reads, as `pointer root.name`, with `?` where a missing one is forgiven.
+fn reads(template: &Value) -> Vec<String> {
+    let told = |read: Read| {
+        let name = read.name.map(|name| format!(".{name}")).unwrap_or_default();
+        format!("{} {}{name}{}", read.pointer, read.root, if read.has_fallback { "?" } else { "" })
+    };
+    Expressions::new().reads(template).into_iter().map(told).collect()
+}
+
+#[test]
+fn what_a_template_reads_is_known_beforehand() {
+    let template = json!({
+        "plain": "{{ctx.order.total}}",
+        "mixed": "{{ctx.a}} of {{vars['b c'].d + item}}",
+        "list": [{"$expr": "ctx.n > payload.limit and ctx[meta.key]"}, "no {braces}"],
+        "secret": {"$secret": "{{ctx.name}}"},
+        "broken": "{{ctx.a +}}",
+    });
+    assert_eq!(
+        reads(&template),
+        [
+            "/plain ctx.order",
+            "/mixed ctx.a",
+            "/mixed vars.b c",
+            "/mixed item",
+            "/list/0/$expr ctx.n",
+            "/list/0/$expr payload.limit",
+            "/list/0/$expr ctx",
+            "/list/0/$expr meta.key",
+        ]
+    );
+}
+
+#[test]
+fn what_has_a_fallback_is_told_apart() {
+    assert_eq!(reads(&json!("{{ctx.a | default(ctx.b)}}")), [" ctx.a?", " ctx.b"]);
+    assert_eq!(reads(&json!("{{ctx.a.x if ctx.a is defined else ctx.b}}")), [" ctx.a?", " ctx.a?", " ctx.b"]);
+    assert_eq!(reads(&json!("{{ctx.a is not defined or ctx.a.b > 1}}")), [" ctx.a?", " ctx.a?"]);
+    assert_eq!(reads(&json!("{{(ctx.a)|d(1)}}")), [" ctx.a?"]);
+    assert_eq!(reads(&json!("{{ctx.a and ctx.b|upper}}")), [" ctx.a", " ctx.b"]);
 }

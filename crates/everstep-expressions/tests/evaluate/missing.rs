@@ -29,6 +29,15 @@ fn an_undefined_name_is_an_error_that_names_the_path() {
 }
 
 #[test]
+fn a_failure_tells_where_in_the_expression_it_showed() {
+    assert_eq!(message("{{1 + ctx.order.sum}}"), "`ctx.order.sum` is undefined at character 5, in `1 + ctx.order.sum`");
+    let wrong = message("{{ 1 + 2 * (ctx.name + 1) }}");
+    assert!(wrong.contains(" at character ") && wrong.ends_with(", in `1 + 2 * (ctx.name + 1)`"), "{wrong}");
+    let lines = message("{{ctx.name ~\n  ctx.order.sum}}");
+    assert!(lines.starts_with("`ctx.order.sum` is undefined at line 2, character 3, in "), "{lines}");
+}
+
+#[test]
 fn an_undefined_item_of_a_computed_list_is_an_error() {
     assert!(message("{{(ctx.tags + ['c'])[7]}}").contains("undefined"));
     assert!(message("{{ctx.tags[7 - 1] ~ 'x' + 1}}").contains("x"), "a value in text");
@@ -40,7 +49,7 @@ fn a_chosen_branch_alone_must_be_defined() {
     assert_eq!(resolve("{{ctx.name if ctx.yes else ctx.missing}}").unwrap(), json!("Ada"));
     assert_eq!(
         message("{{ctx.missing if ctx.yes else 1}}"),
-        "`ctx.missing` is undefined, in `ctx.missing if ctx.yes else 1`"
+        "`ctx.missing` is undefined at character 1, in `ctx.missing if ctx.yes else 1`"
     );
     assert_eq!(resolve("{{ctx.missing is defined and ctx.missing.x > 1}}").unwrap(), json!(false));
 }

@@ -157,3 +157,11 @@ fn a_large_value_passes_along_a_plain_path() {
     assert_eq!(expressions.resolve(&json!("{{ctx.list}}"), &context).unwrap().as_array().unwrap().len(), 100_000);
     assert_eq!(expressions.expression("ctx.list|length", &context).unwrap(), json!(100_000));
 }
+
+#[test]
+fn a_secret_is_carried_as_it_is_written() {
+    let template = json!({"auth": {"$secret": "{{ctx.name}}"}, "user": "{{ctx.name}}"});
+    let value = Expressions::new().resolve(&template, &Context::sample()).unwrap();
+    assert_eq!(value, json!({"auth": {"$secret": "{{ctx.name}}"}, "user": "Ada"}));
+    assert_eq!(Expressions::new().check(&json!({"$secret": "{{ctx."})), []);
+}

@@ -1,4 +1,6 @@
 -- Adds an API key. A taken id or hash is an error.
 -- Served by the primary key of api_keys and its unique hash.
-insert into api_keys (id, workspace, name, hash, permissions, created_at)
-values (:id, :workspace, :name, :hash, :permissions, :created_at)
+insert into api_keys (
+    id, workspace, name, hash, permissions, role, rate_limit, created_at, expires_at, revoked_at
+)
+values (:id, :workspace, :name, :hash, :permissions, :role, :rate_limit, :created_at, :expires_at, :revoked_at)

@@ -7,14 +7,19 @@ use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 use uuid::Uuid;
 
+use crate::access::{AuditRow, KeyRow, WorkspaceRow};
 use crate::error::{Error, Result};
 use crate::item::{InboxId, Wait};
 use crate::pack;
-use crate::rows::{Arrival, Counts, KeyRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry, WorkflowRow};
+use crate::resources::{ResourceKind, ResourceRow};
+use crate::rows::{
+    Arrival, Counts, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry, VersionRow, WorkflowRow, WorkflowSummary,
+};
 
 /// In the order of `nodes.sql`.
 pub(super) fn node(row: &Row) -> Result<NodeRow> {
@@ -47,11 +52,12 @@ pub(super) fn run(row: &Row) -> Result<RunRow> {
         retention_days: days(row, 13)?,
         is_test: get(row, 14)?,
         created_at: time(row, 15)?,
-        tags: payload(get(row, 16)?)?,
-        error: failure(row, 17)?,
-        input: payload(get(row, 18)?)?,
-        output: get::<Option<&[u8]>>(row, 19)?.map(bytes_payload).transpose()?,
-        seq: seq(row, 20)?,
+        origin: get::<Option<Uuid>>(row, 16)?.map(RunId::from_uuid),
+        tags: payload(get(row, 17)?)?,
+        error: failure(row, 18)?,
+        input: payload(get(row, 19)?)?,
+        output: get::<Option<&[u8]>>(row, 20)?.map(bytes_payload).transpose()?,
+        seq: seq(row, 21)?,
     })
 }
 
@@ -67,6 +73,8 @@ pub(super) fn summary(row: &Row) -> Result<RunSummary> {
         tags: payload(get(row, 6)?)?,
         created_at: time(row, 7)?,
         ended_at: optional_time(row, 8)?,
+        parent: get::<Option<Uuid>>(row, 9)?.map(RunId::from_uuid),
+        origin: get::<Option<Uuid>>(row, 10)?.map(RunId::from_uuid),
     })
 }
 
@@ -134,7 +142,68 @@ pub(super) fn key(row: &Row) -> Result<KeyRow> {
         name: get(row, 2)?,
         hash: hash.try_into().map_err(unreadable)?,
         permissions: permissions.split_whitespace().map(str::to_owned).collect(),
-        created_at: time(row, 5)?,
+        role: get(row, 5)?,
+        rate_limit: get::<Option<i64>>(row, 6)?.map(u32::try_from).transpose().map_err(unreadable)?,
+        created_at: time(row, 7)?,
+        expires_at: optional_time(row, 8)?,
+        revoked_at: optional_time(row, 9)?,
+    })
+}
+
+/// In the order of `workspaces.sql`.
+pub(super) fn workspace(row: &Row) -> Result<WorkspaceRow> {
+    Ok(WorkspaceRow {
+        id: WorkspaceId::from_uuid(get(row, 0)?),
+        name: get(row, 1)?,
+        options: bytes_payload(get(row, 2)?)?,
+        created_at: time(row, 3)?,
+    })
+}
+
+/// In the order of `list_audit.sql`.
+pub(super) fn audit(row: &Row) -> Result<AuditRow> {
+    Ok(AuditRow {
+        id: get(row, 0)?,
+        workspace: WorkspaceId::from_uuid(get(row, 1)?),
+        at: time(row, 2)?,
+        actor: get(row, 3)?,
+        action: get(row, 4)?,
+        target: get(row, 5)?,
+        details: bytes_payload(get(row, 6)?)?,
+    })
+}
+
+/// In the order of `resource.sql`.
+pub(super) fn resource(row: &Row, workspace: WorkspaceId, kind: ResourceKind) -> Result<ResourceRow> {
+    Ok(ResourceRow {
+        workspace,
+        kind,
+        name: get(row, 0)?,
+        body: get(row, 1)?,
+        created_at: time(row, 2)?,
+        updated_at: time(row, 3)?,
+    })
+}
+
+/// In the order of `list_workflows.sql`.
+pub(super) fn workflow_summary(row: &Row) -> Result<WorkflowSummary> {
+    Ok(WorkflowSummary {
+        name: get(row, 0)?,
+        style: get(row, 1)?,
+        active_version: number(row, 2)?,
+        latest_version: number(row, 3)?,
+        updated_at: time(row, 4)?,
+    })
+}
+
+/// In the order of `list_versions.sql`.
+pub(super) fn version(row: &Row) -> Result<VersionRow> {
+    Ok(VersionRow {
+        version: number(row, 0)?,
+        digest: get(row, 1)?,
+        created_at: time(row, 2)?,
+        retention_days: days(row, 3)?,
+        is_active: get(row, 4)?,
     })
 }
 
@@ -180,6 +249,11 @@ fn status(row: &Row, column: usize) -> Result<Status> {
 fn failure(row: &Row, column: usize) -> Result<Option<Failure>> {
     let text: Option<&str> = get(row, column)?;
     text.map(|text| serde_json::from_str(text).map_err(unreadable)).transpose()
+}
+
+/// A document, parsed.
+pub(super) fn value(text: &str) -> Result<Value> {
+    serde_json::from_str(text).map_err(unreadable)
 }
 
 fn payload(text: String) -> Result<Payload> {

@@ -2,7 +2,6 @@
 
 use everstep_core::event::FORMAT;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use futures_util::future;
 use uuid::Uuid;
@@ -14,7 +13,7 @@ use super::store::PostgresStore;
 use crate::error::{Error, Result};
 use crate::item::{InboxId, Wait};
 use crate::journal::Readable;
-use crate::rows::{Arrival, Loaded, RunFilter, RunPage, RunRow, Snapshot, StoredEntry};
+use crate::rows::{Arrival, Loaded, RunRow, Snapshot, StoredEntry};
 use crate::{numbers, pack};
 
 /// Reads of one transaction see one moment.
@@ -148,43 +147,6 @@ impl PostgresStore {
             .query_opt(query!("find_run"), params! { "workspace": workspace.uuid(), "scope": scope, "key": key })
             .await?;
         row.as_ref().map(rows::run).transpose()
-    }
-
-    pub(super) async fn read_page(
-        &self,
-        workspace: WorkspaceId,
-        filter: &RunFilter,
-        after: Option<(Timestamp, RunId)>,
-        limit: usize,
-    ) -> Result<RunPage> {
-        let (before, before_id) = filter.begin(after);
-        let workspace = workspace.uuid();
-        let since = filter.since.unwrap_or(Timestamp::from_micros(i64::MIN)).micros();
-        let status = filter.status.map(Status::as_str);
-        // One more than asked for: it tells whether there is another page.
-        let one_more = numbers::limit(limit.saturating_add(1));
-        let rows = match filter.workflow.as_deref() {
-            None => {
-                let params = params! {
-                    "workspace": workspace, "before": before, "before_id": before_id,
-                    "since": since, "status": status, "limit": one_more,
-                };
-                self.connections.query(query!("list_runs/all"), params).await?
-            }
-            Some(workflow) => {
-                self.connections
-                    .query(
-                        query!("list_runs/of_workflow"),
-                        params! {
-                            "workspace": workspace, "workflow": workflow, "before": before, "before_id": before_id,
-                            "since": since, "status": status, "limit": one_more,
-                        },
-                    )
-                    .await?
-            }
-        };
-        let runs = rows.iter().map(rows::summary).collect::<Result<_>>()?;
-        Ok(RunPage::cut(runs, limit))
     }
 
     pub(super) async fn read_journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {

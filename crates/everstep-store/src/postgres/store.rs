@@ -4,16 +4,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use uuid::Uuid;
 
 use super::connections::Connections;
 use super::url::Address;
 use super::{schema, server};
+use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 use crate::error::Result;
+use crate::filter::RunFilter;
 use crate::item::{InboxId, Item, Outcome, Wait};
+use crate::resources::{ResourceKind, ResourceRow};
 use crate::rows::{
-    Arrival, Counts, KeyRow, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, Tick,
-    Wants, WorkflowRow,
+    Arrival, Counts, Deletion, Loaded, NewWorkflow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, VersionRow,
+    Wants, WorkflowRow, WorkflowSummary,
 };
 use crate::store::Store;
 
@@ -120,12 +125,39 @@ impl Store for PostgresStore {
         self.save_workflow(&workflow, activate).await
     }
 
+    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+        self.activate(workspace, name, version).await
+    }
+
+    async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
+        self.remove_workflow(workspace, name).await
+    }
+
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
         self.replace_snapshot(run, snapshot).await
     }
 
     async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
         self.count(workspace, &deltas).await
+    }
+
+    async fn recount(&self) -> Result<()> {
+        self.count_anew().await
+    }
+
+    async fn fork_run(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        self.fork(workspace, source, at, run, now).await
+    }
+
+    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
+        self.remove_test_run(workspace, run).await
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
@@ -150,6 +182,62 @@ impl Store for PostgresStore {
 
     async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>> {
         self.read_key(hash).await
+    }
+
+    async fn list_keys(&self, workspace: WorkspaceId) -> Result<Vec<KeyRow>> {
+        self.read_keys(workspace).await
+    }
+
+    async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>> {
+        self.revoke(workspace, id, now).await
+    }
+
+    async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool> {
+        self.insert_workspace(row).await
+    }
+
+    async fn set_workspace_options(&self, id: WorkspaceId, options: &Payload) -> Result<bool> {
+        self.replace_workspace_options(id, options).await
+    }
+
+    async fn workspaces(&self) -> Result<Vec<WorkspaceRow>> {
+        self.read_workspaces().await
+    }
+
+    async fn add_audit(&self, rows: &[AuditRow]) -> Result<()> {
+        self.insert_audit(rows).await
+    }
+
+    async fn list_audit(
+        &self,
+        workspace: WorkspaceId,
+        filter: AuditFilter,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<AuditRow>> {
+        self.read_audit(workspace, &filter, before, limit).await
+    }
+
+    async fn put_resource(&self, row: &ResourceRow) -> Result<bool> {
+        self.save_resource(row).await
+    }
+
+    async fn resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<Option<ResourceRow>> {
+        self.read_resource(workspace, kind, name).await
+    }
+
+    async fn resources(
+        &self,
+        workspace: WorkspaceId,
+        kind: ResourceKind,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ResourceRow>> {
+        self.read_resources(workspace, kind, after, limit).await
+    }
+
+    async fn delete_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
+        self.remove_resource(workspace, kind, name).await
     }
 
     async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
@@ -180,6 +268,25 @@ impl Store for PostgresStore {
 
     async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
         self.read_workflow(workspace, name, version).await
+    }
+
+    async fn list_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>> {
+        self.read_workflows(workspace, after, limit).await
+    }
+
+    async fn list_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>> {
+        self.read_versions(workspace, name, before, limit).await
     }
 
     async fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, Wait)>> {

@@ -1,12 +1,15 @@
 //! Deletes what is past its time.
 
+use std::time::Duration;
+
 use everstep_core::time::Timestamp;
 
 use super::queries::{params, query};
 use super::rows;
 use super::store::PostgresStore;
 use crate::error::Result;
-use crate::numbers;
+use crate::rows::{AUDIT_KEPT, MOST_LOOKS, NEXT_LOOK};
+use crate::{access, numbers};
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -23,6 +26,21 @@ impl PostgresStore {
                 },
             )
             .await?;
+        let oldest = access::first_id(Timestamp::from_micros(now.micros().saturating_sub(micros(AUDIT_KEPT))));
+        self.connections
+            .execute(query!("sweep/3_audit"), params! { "before": oldest, "limit": numbers::limit(limit) })
+            .await?;
+        let (now, later) = (now.micros(), now.plus(NEXT_LOOK).micros());
+        self.connections
+            .execute(
+                query!("sweep/4_versions"),
+                params! { "now": now, "limit": numbers::limit(MOST_LOOKS), "later": later },
+            )
+            .await?;
         Ok(usize::try_from(rows::get::<i64>(&row, 0)?).unwrap_or_default())
     }
+}
+
+pub(super) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -1,42 +1,126 @@
 //! Workflows: their versions, the active one, and how many runs they have.
 
-use everstep_core::ids::WorkspaceId;
+use std::time::Duration;
 
-use super::arrays;
+use everstep_core::ids::WorkspaceId;
+use tokio_postgres::Row;
+
+use super::connection::Connection;
+use super::errors::Failure;
 use super::queries::{params, query};
-use super::rows;
 use super::store::PostgresStore;
+use super::{arrays, rows, sweep};
 use crate::error::Result;
-use crate::rows::{Counts, NewWorkflow, WorkflowRow};
+use crate::numbers;
+use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+
+/// How long all runs may take to be counted.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 impl PostgresStore {
     pub(super) async fn save_workflow(&self, workflow: &NewWorkflow, activate: bool) -> Result<(u32, bool)> {
         loop {
-            match self
-                .connections
-                .get()
-                .await?
-                .query(
-                    query!("put_workflow"),
-                    params! {
-                        "workspace": workflow.workspace.uuid(),
-                        "name": workflow.name,
-                        "style": workflow.style,
-                        "definition": workflow.definition.json().as_bytes(),
-                        "digest": workflow.digest,
-                        "retention_days": i64::from(workflow.retention_days),
-                        "created_at": workflow.created_at.micros(),
-                        "activate": activate,
-                    },
-                )
-                .await
-            {
-                Ok(saved) => return Ok((rows::number(&saved[0], 0)?, rows::get(&saved[0], 1)?)),
+            match self.try_to_save(workflow, activate).await {
+                Ok(row) => return Ok((rows::number(&row, 0)?, rows::get(&row, 1)?)),
                 // Another has saved a version at the same time: ours is the next.
                 Err(failure) if failure.is_taken() || failure.is_to_be_resent() => {}
                 Err(failure) => return Err(failure.into()),
             }
         }
+    }
+
+    async fn try_to_save(&self, workflow: &NewWorkflow, activate: bool) -> Result<Row, Failure> {
+        let connection = self.lock_workflow(workflow.workspace, &workflow.name).await?;
+        let rows = connection
+            .query(
+                query!("put_workflow/2_save"),
+                params! {
+                    "workspace": workflow.workspace.uuid(),
+                    "name": workflow.name,
+                    "digest": workflow.digest,
+                    "style": workflow.style,
+                    "definition": workflow.definition.json().as_bytes(),
+                    "retention_days": i64::from(workflow.retention_days),
+                    "created_at": workflow.created_at.micros(),
+                    "activate": activate,
+                },
+            )
+            .await?;
+        connection.commit().await?;
+        Ok(rows.into_iter().next().expect("the statement always returns a row"))
+    }
+
+    /// Begins a transaction in which nobody else changes the workflow of a name.
+    async fn lock_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Connection<'_>, Failure> {
+        let connection = self.connections.get().await?;
+        connection.begin("begin").await?;
+        let workspace = workspace.uuid();
+        let key = params! { "workspace": workspace, "name": name };
+        connection.query(query!("put_workflow/1_lock"), key).await?;
+        Ok(connection)
+    }
+
+    pub(super) async fn activate(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+        // A version that cannot be stored is none that is.
+        let Ok(version) = arrays::small(version) else {
+            return Ok(false);
+        };
+        let connection = self.lock_workflow(workspace, name).await?;
+        let workspace = workspace.uuid();
+        let params = params! { "workspace": workspace, "name": name, "version": version };
+        let activated = connection.execute(query!("activate_workflow"), params).await?;
+        connection.commit().await?;
+        Ok(activated == 1)
+    }
+
+    pub(super) async fn remove_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
+        let connection = self.lock_workflow(workspace, name).await?;
+        let workspace = workspace.uuid();
+        let key = params! { "workspace": workspace, "name": name };
+        let newest = connection.query(query!("delete_workflow/1_newest"), key).await?;
+        let Some(newest) = newest.first().map(|row| rows::get::<i32>(row, 0)).transpose()? else {
+            connection.commit().await?;
+            return Ok(Deletion::NotFound);
+        };
+        let open = connection.query(query!("delete_workflow/2_open"), key).await?;
+        let open = rows::seq(&open[0], 0)?;
+        if open > 0 {
+            connection.commit().await?;
+            return Ok(Deletion::InUse(open));
+        }
+        let grace = sweep::micros(GRACE);
+        let buried = params! { "workspace": workspace, "name": name, "version": newest, "grace": grace };
+        connection.execute(query!("delete_workflow/3_bury"), buried).await?;
+        connection.execute(query!("delete_workflow/4_head"), key).await?;
+        connection.commit().await?;
+        Ok(Deletion::Deleted)
+    }
+
+    pub(super) async fn read_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>> {
+        let (after, limit) = (after.unwrap_or_default(), numbers::limit(limit));
+        let workspace = workspace.uuid();
+        let params = params! { "workspace": workspace, "after": after, "limit": limit };
+        let rows = self.connections.query(query!("list_workflows"), params).await?;
+        rows.iter().map(rows::workflow_summary).collect()
+    }
+
+    pub(super) async fn read_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>> {
+        let (before, limit) = (before.map_or(i64::MAX, i64::from), numbers::limit(limit));
+        let workspace = workspace.uuid();
+        let params = params! { "workspace": workspace, "name": name, "before": before, "limit": limit };
+        let rows = self.connections.query(query!("list_versions"), params).await?;
+        rows.iter().map(rows::version).collect()
     }
 
     pub(super) async fn read_workflow(
@@ -69,6 +153,17 @@ impl PostgresStore {
             )
             .await?;
         Ok(())
+    }
+
+    /// Counts all runs. The plan is the usual one for that: it reads the whole table.
+    pub(super) async fn count_anew(&self) -> Result<()> {
+        let connection = self.connections.get_for(PATIENCE).await?;
+        connection.begin("begin").await?;
+        connection.define("set local statement_timeout = 0; set local enable_seqscan = on").await?;
+        for query in [query!("recount/1_lock"), query!("recount/2_clear"), query!("recount/3_count")] {
+            connection.execute(query, &[]).await?;
+        }
+        Ok(connection.commit().await?)
     }
 
     pub(super) async fn read_counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {

@@ -8,12 +8,17 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use rusqlite::types::Type;
+use serde_json::Value;
 use uuid::Uuid;
 
+use crate::access::{AuditRow, KeyRow, WorkspaceRow};
 use crate::error::{Error, Result};
 use crate::item::{InboxId, Wait};
 use crate::pack;
-use crate::rows::{Arrival, Counts, KeyRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry, WorkflowRow};
+use crate::resources::{ResourceKind, ResourceRow};
+use crate::rows::{
+    Arrival, Counts, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry, VersionRow, WorkflowRow, WorkflowSummary,
+};
 
 type Columns<'a> = rusqlite::Row<'a>;
 
@@ -48,11 +53,12 @@ pub(super) fn run(row: &Columns<'_>) -> rusqlite::Result<RunRow> {
         retention_days: row.get(13)?,
         is_test: row.get(14)?,
         created_at: time(row, 15)?,
-        tags: text_payload(row, 16)?,
-        error: failure(row, 17)?,
-        input: text_payload(row, 18)?,
-        output: row.get::<_, Option<Vec<u8>>>(19)?.map(|bytes| payload(19, bytes)).transpose()?,
-        seq: seq(row, 20)?,
+        origin: optional_uuid(row, 16)?.map(RunId::from_uuid),
+        tags: text_payload(row, 17)?,
+        error: failure(row, 18)?,
+        input: text_payload(row, 19)?,
+        output: row.get::<_, Option<Vec<u8>>>(20)?.map(|bytes| payload(20, bytes)).transpose()?,
+        seq: seq(row, 21)?,
     })
 }
 
@@ -68,6 +74,8 @@ pub(super) fn summary(row: &Columns<'_>) -> rusqlite::Result<RunSummary> {
         tags: text_payload(row, 6)?,
         created_at: time(row, 7)?,
         ended_at: optional_time(row, 8)?,
+        parent: optional_uuid(row, 9)?.map(RunId::from_uuid),
+        origin: optional_uuid(row, 10)?.map(RunId::from_uuid),
     })
 }
 
@@ -137,7 +145,68 @@ pub(super) fn key(row: &Columns<'_>) -> rusqlite::Result<KeyRow> {
         name: row.get(2)?,
         hash: row.get(3)?,
         permissions: permissions.split_whitespace().map(str::to_owned).collect(),
-        created_at: time(row, 5)?,
+        role: row.get(5)?,
+        rate_limit: row.get(6)?,
+        created_at: time(row, 7)?,
+        expires_at: optional_time(row, 8)?,
+        revoked_at: optional_time(row, 9)?,
+    })
+}
+
+/// In the order of `workspaces.sql`.
+pub(super) fn workspace(row: &Columns<'_>) -> rusqlite::Result<WorkspaceRow> {
+    Ok(WorkspaceRow {
+        id: WorkspaceId::from_uuid(uuid(row, 0)?),
+        name: row.get(1)?,
+        options: payload(2, row.get(2)?)?,
+        created_at: time(row, 3)?,
+    })
+}
+
+/// In the order of `list_audit.sql`.
+pub(super) fn audit(row: &Columns<'_>) -> rusqlite::Result<AuditRow> {
+    Ok(AuditRow {
+        id: uuid(row, 0)?,
+        workspace: WorkspaceId::from_uuid(uuid(row, 1)?),
+        at: time(row, 2)?,
+        actor: row.get(3)?,
+        action: row.get(4)?,
+        target: row.get(5)?,
+        details: payload(6, row.get(6)?)?,
+    })
+}
+
+/// In the order of `resource.sql`.
+pub(super) fn resource(row: &Columns<'_>, workspace: WorkspaceId, kind: ResourceKind) -> rusqlite::Result<ResourceRow> {
+    Ok(ResourceRow {
+        workspace,
+        kind,
+        name: row.get(0)?,
+        body: row.get(1)?,
+        created_at: time(row, 2)?,
+        updated_at: time(row, 3)?,
+    })
+}
+
+/// In the order of `list_workflows.sql`.
+pub(super) fn workflow_summary(row: &Columns<'_>) -> rusqlite::Result<WorkflowSummary> {
+    Ok(WorkflowSummary {
+        name: row.get(0)?,
+        style: row.get(1)?,
+        active_version: row.get(2)?,
+        latest_version: row.get(3)?,
+        updated_at: time(row, 4)?,
+    })
+}
+
+/// In the order of `list_versions.sql`.
+pub(super) fn version(row: &Columns<'_>) -> rusqlite::Result<VersionRow> {
+    Ok(VersionRow {
+        version: row.get(0)?,
+        digest: row.get(1)?,
+        created_at: time(row, 2)?,
+        retention_days: row.get(3)?,
+        is_active: row.get(4)?,
     })
 }
 
@@ -167,13 +236,18 @@ fn optional_time(row: &Columns<'_>, column: usize) -> rusqlite::Result<Option<Ti
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
 }
 
-fn status(row: &Columns<'_>, column: usize) -> rusqlite::Result<Status> {
-    row.get::<_, String>(column)?.parse().map_err(|error: String| unreadable(column, Type::Text, error))
+pub(super) fn status(row: &Columns<'_>, column: usize) -> rusqlite::Result<Status> {
+    row.get_ref(column)?.as_str()?.parse().map_err(|error: String| unreadable(column, Type::Text, error))
 }
 
 fn failure(row: &Columns<'_>, column: usize) -> rusqlite::Result<Option<Failure>> {
     let text: Option<String> = row.get(column)?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| unreadable(column, Type::Text, error))).transpose()
+}
+
+/// A document, parsed.
+pub(super) fn value(row: &Columns<'_>, column: usize) -> rusqlite::Result<Value> {
+    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| unreadable(column, Type::Text, error))
 }
 
 fn text_payload(row: &Columns<'_>, column: usize) -> rusqlite::Result<Payload> {

@@ -3,7 +3,6 @@
 use everstep_core::event::FORMAT;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::planted::{self, Bug};
-use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, named_params};
 
@@ -13,7 +12,7 @@ use super::{nodes, rows};
 use crate::error::Result;
 use crate::item::{InboxId, Wait};
 use crate::journal::Readable;
-use crate::rows::{Arrival, Loaded, RunFilter, RunPage, RunRow, Snapshot, StoredEntry};
+use crate::rows::{Arrival, Loaded, RunRow, Snapshot, StoredEntry};
 use crate::{numbers, pack};
 
 impl Database {
@@ -105,47 +104,6 @@ impl Database {
             ":key": key,
         };
         Ok(statement.query_row(params, rows::run).optional()?)
-    }
-
-    pub fn list_runs(
-        &self,
-        workspace: WorkspaceId,
-        filter: &RunFilter,
-        after: Option<(Timestamp, RunId)>,
-        limit: usize,
-    ) -> Result<RunPage> {
-        let (before, before_id) = filter.begin(after);
-        let before_id = before_id.into_bytes();
-        let workspace = workspace.uuid().into_bytes();
-        let since = filter.since.unwrap_or(Timestamp::from_micros(i64::MIN)).micros();
-        let status = filter.status.map(Status::as_str);
-        // One more than asked for: it tells whether there is another page.
-        let one_more = numbers::limit(limit.saturating_add(1));
-        let runs: Vec<_> = match &filter.workflow {
-            None => self
-                .connection
-                .prepare_cached(query!("list_runs/all"))?
-                .query_map(
-                    named_params! {
-                        ":workspace": workspace, ":before": before, ":before_id": before_id,
-                        ":since": since, ":status": status, ":limit": one_more,
-                    },
-                    rows::summary,
-                )?
-                .collect::<rusqlite::Result<_>>()?,
-            Some(workflow) => self
-                .connection
-                .prepare_cached(query!("list_runs/of_workflow"))?
-                .query_map(
-                    named_params! {
-                        ":workspace": workspace, ":workflow": workflow, ":before": before, ":before_id": before_id,
-                        ":since": since, ":status": status, ":limit": one_more,
-                    },
-                    rows::summary,
-                )?
-                .collect::<rusqlite::Result<_>>()?,
-        };
-        Ok(RunPage::cut(runs, limit))
     }
 
     pub fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {

@@ -6,17 +6,22 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use uuid::Uuid;
 
 use super::database::Database;
 use super::folder::Folder;
 use super::threads::Threads;
+use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 use crate::error::Result;
+use crate::filter::RunFilter;
 use crate::item::{InboxId, Item, Outcome, Wait};
 use crate::pack::Packed;
+use crate::resources::{ResourceKind, ResourceRow};
 use crate::rows::{
-    Arrival, Counts, KeyRow, Loaded, NewWorkflow, NodeRow, RunFilter, RunPage, RunRow, Snapshot, StoredEntry, Tick,
-    Wants, WorkflowRow,
+    Arrival, Counts, Deletion, Loaded, NewWorkflow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, VersionRow,
+    Wants, WorkflowRow, WorkflowSummary,
 };
 use crate::store::Store;
 
@@ -147,12 +152,41 @@ impl Store for SqliteStore {
         self.write(move |database| database.put_workflow(&workflow, activate)).await
     }
 
+    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+        let name = name.to_owned();
+        self.write(move |database| database.activate_workflow(workspace, &name, version)).await
+    }
+
+    async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
+        let name = name.to_owned();
+        self.write(move |database| database.delete_workflow(workspace, &name)).await
+    }
+
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
         self.write(move |database| database.put_snapshot(run, snapshot)).await
     }
 
     async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
         self.write(move |database| database.add_counts(workspace, &deltas)).await
+    }
+
+    async fn recount(&self) -> Result<()> {
+        self.write(Database::recount).await
+    }
+
+    async fn fork_run(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        self.write(move |database| database.fork_run(workspace, source, at, run, now)).await
+    }
+
+    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
+        self.write(move |database| database.delete_test_run(workspace, run)).await
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
@@ -181,6 +215,69 @@ impl Store for SqliteStore {
     async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>> {
         let hash = *hash;
         self.read(move |database| database.find_key(&hash)).await
+    }
+
+    async fn list_keys(&self, workspace: WorkspaceId) -> Result<Vec<KeyRow>> {
+        self.read(move |database| database.list_keys(workspace)).await
+    }
+
+    async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>> {
+        self.write(move |database| database.revoke_key(workspace, id, now)).await
+    }
+
+    async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool> {
+        let row = row.clone();
+        self.write(move |database| database.add_workspace(&row)).await
+    }
+
+    async fn set_workspace_options(&self, id: WorkspaceId, options: &Payload) -> Result<bool> {
+        let options = options.clone();
+        self.write(move |database| database.set_workspace_options(id, &options)).await
+    }
+
+    async fn workspaces(&self) -> Result<Vec<WorkspaceRow>> {
+        self.read(Database::workspaces).await
+    }
+
+    async fn add_audit(&self, rows: &[AuditRow]) -> Result<()> {
+        let rows = rows.to_vec();
+        self.write(move |database| database.add_audit(&rows)).await
+    }
+
+    async fn list_audit(
+        &self,
+        workspace: WorkspaceId,
+        filter: AuditFilter,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<AuditRow>> {
+        self.read(move |database| database.list_audit(workspace, &filter, before, limit)).await
+    }
+
+    async fn put_resource(&self, row: &ResourceRow) -> Result<bool> {
+        let row = row.clone();
+        self.write(move |database| database.put_resource(&row)).await
+    }
+
+    async fn resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<Option<ResourceRow>> {
+        let name = name.to_owned();
+        self.read(move |database| database.resource(workspace, kind, &name)).await
+    }
+
+    async fn resources(
+        &self,
+        workspace: WorkspaceId,
+        kind: ResourceKind,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ResourceRow>> {
+        let after = after.map(str::to_owned);
+        self.read(move |database| database.resources(workspace, kind, after.as_deref(), limit)).await
+    }
+
+    async fn delete_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
+        let name = name.to_owned();
+        self.write(move |database| database.delete_resource(workspace, kind, &name)).await
     }
 
     async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
@@ -213,6 +310,27 @@ impl Store for SqliteStore {
     async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
         let name = name.to_owned();
         self.read(move |database| database.workflow(workspace, &name, version)).await
+    }
+
+    async fn list_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>> {
+        let after = after.map(str::to_owned);
+        self.read(move |database| database.list_workflows(workspace, after.as_deref(), limit)).await
+    }
+
+    async fn list_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>> {
+        let name = name.to_owned();
+        self.read(move |database| database.list_versions(workspace, &name, before, limit)).await
     }
 
     async fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, Wait)>> {

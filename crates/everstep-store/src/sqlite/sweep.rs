@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use everstep_core::time::Timestamp;
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 
 use super::database::Database;
 use super::queries::query;
 use crate::error::Result;
-use crate::numbers;
+use crate::rows::{AUDIT_KEPT, MOST_LOOKS, NEXT_LOOK};
+use crate::{access, numbers};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -21,13 +22,14 @@ impl Database {
     pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
         let limit = numbers::limit(limit);
         let tx = self.begin()?;
-        let runs: Vec<[u8; 16]> = tx
+        let runs: Vec<Expired> = tx
             .prepare_cached(query!("sweep/1_runs"))?
-            .query_map(named_params! { ":now": now.micros(), ":limit": limit }, |row| row.get(0))?
+            .query_map(named_params! { ":now": now.micros(), ":limit": limit }, Expired::read)?
             .collect::<rusqlite::Result<_>>()?;
         let mut room = MOST_ENTRIES;
         let mut swept = 0;
-        for run in &runs {
+        for expired in &runs {
+            let run = expired.run;
             let deleted = tx
                 .prepare_cached(query!("sweep/2_journal"))?
                 .execute(named_params! { ":run": run, ":limit": numbers::limit(room) })?;
@@ -41,12 +43,17 @@ impl Database {
             {
                 tx.prepare_cached(statement)?.execute(named_params! { ":run": run })?;
             }
+            expired.uncount(&tx)?;
             swept += 1;
         }
         tx.prepare_cached(query!("sweep/3_inbox"))?
             .execute(named_params! { ":before": before(now, HOUR), ":limit": limit })?;
         // Leases are written by the database's clock, so they are compared with it.
         tx.prepare_cached(query!("sweep/4_nodes"))?.execute(named_params! { ":before": before(self.now(), DAY) })?;
+        let oldest = access::first_id(Timestamp::from_micros(before(now, AUDIT_KEPT)));
+        tx.prepare_cached(query!("sweep/5_audit"))?
+            .execute(named_params! { ":before": oldest.into_bytes(), ":limit": limit })?;
+        sweep_versions(&tx, now)?;
         tx.commit()?;
         Ok(swept)
     }
@@ -58,6 +65,58 @@ impl Database {
         while freed.next()?.is_some() {}
         Ok(())
     }
+}
+
+/// A run whose retention is over.
+struct Expired {
+    run: [u8; 16],
+    workspace: [u8; 16],
+    workflow: String,
+    status: String,
+    is_test: bool,
+}
+
+impl Expired {
+    /// In the order of `sweep/1_runs.sql`.
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            run: row.get(0)?,
+            workspace: row.get(1)?,
+            workflow: row.get(2)?,
+            status: row.get(3)?,
+            is_test: row.get(4)?,
+        })
+    }
+
+    fn uncount(&self, tx: &Connection) -> Result<()> {
+        if !self.is_test {
+            tx.prepare_cached(query!("add_counts"))?.execute(named_params! {
+                ":workspace": self.workspace, ":workflow": self.workflow, ":status": self.status, ":n": -1,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Deletes the versions of deleted workflows to which no run refers any more.
+fn sweep_versions(tx: &Connection, now: Timestamp) -> Result<()> {
+    let deleted: Vec<([u8; 16], String, u32)> = tx
+        .prepare_cached(query!("sweep/6_deleted"))?
+        .query_map(named_params! { ":now": now.micros(), ":limit": numbers::limit(MOST_LOOKS) }, |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    for (workspace, name, version) in deleted {
+        let versions = named_params! { ":workspace": workspace, ":name": name, ":version": version };
+        let is_in_use: bool = tx.prepare_cached(query!("sweep/7_refers"))?.query_row(versions, |row| row.get(0))?;
+        if !is_in_use {
+            tx.prepare_cached(query!("sweep/8_versions"))?.execute(versions)?;
+        }
+        tx.prepare_cached(query!("sweep/9_look"))?.execute(named_params! {
+            ":workspace": workspace, ":name": name, ":look_at": is_in_use.then(|| now.plus(NEXT_LOOK).micros()),
+        })?;
+    }
+    Ok(())
 }
 
 fn before(now: Timestamp, age: Duration) -> i64 {

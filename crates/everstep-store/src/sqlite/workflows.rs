@@ -1,13 +1,14 @@
 //! Workflows: their versions, the active one, and how many runs they have.
 
 use everstep_core::ids::WorkspaceId;
-use rusqlite::{OptionalExtension, named_params};
+use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::database::Database;
 use super::queries::query;
 use super::rows;
 use crate::error::Result;
-use crate::rows::{Counts, NewWorkflow, WorkflowRow};
+use crate::numbers;
+use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 
 impl Database {
     pub fn put_workflow(&mut self, workflow: &NewWorkflow, activate: bool) -> Result<(u32, bool)> {
@@ -19,10 +20,11 @@ impl Database {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .optional()?;
+        let deleted = deleted_version(&tx, workflow.workspace, &workflow.name)?;
         let (version, is_new) = match newest {
-            Some((version, digest)) if digest == workflow.digest => (version, false),
-            Some((version, _)) => (version + 1, true),
-            None => (1, true),
+            Some((version, digest)) if digest == workflow.digest && version > deleted => (version, false),
+            Some((version, _)) => (version.max(deleted) + 1, true),
+            None => (deleted + 1, true),
         };
         if is_new {
             tx.prepare_cached(query!("put_workflow/2_insert"))?.execute(named_params! {
@@ -45,6 +47,69 @@ impl Database {
         }
         tx.commit()?;
         Ok((version, is_new))
+    }
+
+    pub fn activate_workflow(&mut self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+        let activated = self.connection.prepare_cached(query!("activate_workflow"))?.execute(named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":name": name,
+            ":version": version,
+        })?;
+        Ok(activated == 1)
+    }
+
+    pub fn delete_workflow(&mut self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
+        let look_at = self.now().plus(GRACE);
+        let tx = self.begin()?;
+        let workspace = workspace.uuid().into_bytes();
+        let key = named_params! { ":workspace": workspace, ":name": name };
+        let newest: Option<u32> =
+            tx.prepare_cached(query!("delete_workflow/1_newest"))?.query_row(key, |row| row.get(0)).optional()?;
+        let Some(newest) = newest else {
+            return Ok(Deletion::NotFound);
+        };
+        let open = tx.prepare_cached(query!("delete_workflow/2_open"))?.query_row(key, |row| rows::seq(row, 0))?;
+        if open > 0 {
+            return Ok(Deletion::InUse(open));
+        }
+        tx.prepare_cached(query!("delete_workflow/3_bury"))?.execute(named_params! {
+            ":workspace": workspace, ":name": name, ":version": newest, ":look_at": look_at.micros(),
+        })?;
+        tx.prepare_cached(query!("delete_workflow/4_head"))?.execute(key)?;
+        tx.commit()?;
+        Ok(Deletion::Deleted)
+    }
+
+    pub fn list_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>> {
+        let mut statement = self.connection.prepare_cached(query!("list_workflows"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":after": after.unwrap_or_default(),
+            ":limit": numbers::limit(limit),
+        };
+        Ok(statement.query_map(params, rows::workflow_summary)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    pub fn list_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>> {
+        let mut statement = self.connection.prepare_cached(query!("list_versions"))?;
+        let params = named_params! {
+            ":workspace": workspace.uuid().into_bytes(),
+            ":name": name,
+            ":before": before.map_or(i64::MAX, i64::from),
+            ":limit": numbers::limit(limit),
+        };
+        Ok(statement.query_map(params, rows::version)?.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
@@ -73,10 +138,25 @@ impl Database {
         Ok(tx.commit()?)
     }
 
+    pub fn recount(&mut self) -> Result<()> {
+        let tx = self.begin()?;
+        for statement in [query!("recount/2_clear"), query!("recount/3_count")] {
+            tx.prepare_cached(statement)?.execute([])?;
+        }
+        Ok(tx.commit()?)
+    }
+
     pub fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
         let mut statement = self.connection.prepare_cached(query!("counts"))?;
         let params = named_params! { ":workspace": workspace.uuid().into_bytes() };
         let counts = statement.query_map(params, rows::count)?.collect::<rusqlite::Result<_>>()?;
         Ok(counts)
     }
+}
+
+/// The newest version that a workflow had when it was deleted; 0 if it never was.
+fn deleted_version(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<u32> {
+    let mut statement = tx.prepare_cached(query!("put_workflow/1_deleted"))?;
+    let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
+    Ok(statement.query_row(params, |row| row.get(0)).optional()?.unwrap_or_default())
 }

@@ -14,7 +14,11 @@ fn key(byte: u8) -> KeyRow {
         name: format!("key {byte} ✓"),
         hash: [byte; 32],
         permissions: vec!["workflow:read".to_owned(), "workflow:manage".to_owned()],
+        role: None,
+        rate_limit: None,
         created_at: at(byte.into()),
+        expires_at: None,
+        revoked_at: None,
     }
 }
 
@@ -71,4 +75,48 @@ pub async fn parallel_first_keys_leave_one(store: Arc<dyn Store>) {
         assert_eq!(store.find_key(&[byte; 32]).await.unwrap().is_some(), is_added);
     }
     assert_eq!(count, 1);
+}
+
+pub async fn a_key_comes_back_with_all_that_limits_it(store: Arc<dyn Store>) {
+    let limited =
+        KeyRow { role: Some("operator".to_owned()), rate_limit: Some(u32::MAX), expires_at: Some(at(60)), ..key(1) };
+    store.add_key(&limited).await.unwrap();
+    assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(limited));
+}
+
+pub async fn keys_are_listed_by_workspace_oldest_first(store: Arc<dyn Store>) {
+    let (old, new, other) = (key(1), key(2), key(3));
+    let new = KeyRow { workspace: old.workspace, ..new };
+    for key in [&new, &other, &old] {
+        store.add_key(key).await.unwrap();
+    }
+    assert_eq!(store.list_keys(old.workspace).await.unwrap(), [old, new]);
+    assert_eq!(store.list_keys(other.workspace).await.unwrap(), [other]);
+    assert_eq!(store.list_keys(new_workspace()).await.unwrap(), []);
+}
+
+pub async fn a_revoked_key_is_not_found_but_listed(store: Arc<dyn Store>) {
+    let (revoked, kept) = (key(1), key(2));
+    for key in [&revoked, &kept] {
+        store.add_key(key).await.unwrap();
+    }
+    let (workspace, id) = (revoked.workspace, revoked.id);
+    let expected = KeyRow { revoked_at: Some(at(100)), ..revoked };
+    assert_eq!(store.revoke_key(workspace, id, at(100)).await.unwrap(), Some(expected.clone()));
+    // Twice is as good as once, and the first time is kept.
+    assert_eq!(store.revoke_key(workspace, id, at(200)).await.unwrap(), Some(expected.clone()));
+    assert_eq!(store.find_key(&[1; 32]).await.unwrap(), None);
+    assert_eq!(store.list_keys(workspace).await.unwrap(), [expected]);
+    assert_eq!(store.find_key(&[2; 32]).await.unwrap(), Some(kept));
+    // A hash that was revoked is not free again, and the first key was added.
+    assert!(matches!(store.add_key(&key(1)).await, Err(Error::Refused(_))));
+    assert!(!store.add_first_key(&key(3)).await.unwrap());
+}
+
+pub async fn only_a_key_of_the_workspace_is_revoked(store: Arc<dyn Store>) {
+    let key = key(1);
+    store.add_key(&key).await.unwrap();
+    assert_eq!(store.revoke_key(new_workspace(), key.id, at(100)).await.unwrap(), None);
+    assert_eq!(store.revoke_key(key.workspace, new_run().uuid(), at(100)).await.unwrap(), None);
+    assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(key));
 }

@@ -17,12 +17,14 @@ pub mod inbox;
 pub mod keys;
 pub mod nodes;
 pub mod reads;
+pub mod resources;
 pub mod settings;
 pub mod starts;
 pub mod sweep;
 pub mod tick;
 pub mod waits;
 pub mod workflows;
+pub mod workspaces;
 
 /// A store that nobody has used, with whatever must live as long as it does.
 pub struct Fresh {
@@ -144,6 +146,23 @@ macro_rules! contract_tests {
                 a_permission_is_one_word,
                 the_first_key_is_added_once,
                 parallel_first_keys_leave_one,
+                a_key_comes_back_with_all_that_limits_it,
+                keys_are_listed_by_workspace_oldest_first,
+                a_revoked_key_is_not_found_but_listed,
+                only_a_key_of_the_workspace_is_revoked,
+            }
+            workspaces {
+                there_is_always_a_default_workspace,
+                workspaces_are_listed_by_name,
+                a_workspace_s_name_and_id_are_its_own,
+                options_of_a_workspace_are_replaced,
+            }
+            resources {
+                a_resource_is_found_by_workspace_kind_and_name,
+                a_resource_is_replaced_and_keeps_its_beginning,
+                resources_are_listed_by_name_in_pages,
+                a_deleted_resource_is_gone,
+                parallel_puts_leave_one_resource,
             }
             reads {
                 entries_come_back_as_they_were_written,

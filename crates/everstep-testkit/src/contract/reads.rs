@@ -217,14 +217,15 @@ pub async fn runs_are_filtered(store: Arc<dyn Store>) {
     let all = RunFilter::default;
     assert_eq!(list(&*store, all()).await, [late, other, early, parked]);
     assert_eq!(list(&*store, RunFilter { workflow: Some("orders".into()), ..all() }).await, [late, early, parked]);
-    assert_eq!(list(&*store, RunFilter { status: Some(Status::Waiting), ..all() }).await, [parked]);
+    assert_eq!(list(&*store, RunFilter { statuses: vec![Status::Waiting], ..all() }).await, [parked]);
     assert_eq!(list(&*store, RunFilter { since: Some(at(20)), ..all() }).await, [late, other]);
     assert_eq!(list(&*store, RunFilter { until: Some(at(20)), ..all() }).await, [early, parked]);
     let narrow = RunFilter {
         workflow: Some("orders".into()),
-        status: Some(Status::Running),
+        statuses: vec![Status::Running],
         since: Some(at(10)),
         until: Some(at(30)),
+        ..all()
     };
     assert_eq!(list(&*store, narrow).await, [early]);
 }

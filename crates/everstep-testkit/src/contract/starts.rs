@@ -47,6 +47,7 @@ pub async fn a_started_run_is_as_it_was_written(store: Arc<dyn Store>) {
         output: None,
         error: None,
         parent: Some(parent),
+        origin: None,
         tags: new.tags,
         retention_days: 30,
         is_test: true,

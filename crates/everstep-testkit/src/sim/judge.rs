@@ -49,7 +49,7 @@ impl Judge {
         }
         let found = self.store.direct(|db| db.workflow(row.workspace, &row.workflow, Some(row.version)));
         let found = found.map_err(|error| error.to_string())?.ok_or("the workflow is gone")?;
-        let graph = graph::compile(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
+        let graph = graph::load(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
             .map_err(|problems| format!("{problems:?}"))?;
         let workflow =
             Workflow { name: found.name, version: found.version, style: Style::Graph(graph), is_unpublished: false };

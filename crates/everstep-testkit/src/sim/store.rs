@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, Change, Counts, Error, InboxId, Item, KeyRow, Loaded, NewWorkflow, NodeRow, Outcome, Result, RunFilter,
-    RunPage, RunRow, Snapshot, Store, StoredEntry, Tick, Wait, Wants, WorkflowRow,
+    Arrival, AuditFilter, AuditRow, Change, Counts, Deletion, Error, InboxId, Item, KeyRow, Loaded, NewWorkflow,
+    NodeRow, Outcome, ResourceKind, ResourceRow, Result, RunFilter, RunPage, RunRow, Snapshot, Store, StoredEntry,
+    Tick, VersionRow, Wait, Wants, WorkflowRow, WorkflowSummary, WorkspaceRow,
 };
+use uuid::Uuid;
 
 use super::ledger::Member;
 pub(super) use super::wire::SimStore;
@@ -195,12 +198,41 @@ impl Store for SimStore {
         self.call("put_workflow", move |db| db.put_workflow(&workflow, activate)).await
     }
 
+    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+        let name = name.to_owned();
+        self.call("activate_workflow", move |db| db.activate_workflow(workspace, &name, version)).await
+    }
+
+    async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
+        let name = name.to_owned();
+        self.call("delete_workflow", move |db| db.delete_workflow(workspace, &name)).await
+    }
+
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
         self.call("put_snapshot", move |db| db.put_snapshot(run, snapshot.clone())).await
     }
 
     async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
         self.call("add_counts", move |db| db.add_counts(workspace, &deltas)).await
+    }
+
+    async fn recount(&self) -> Result<()> {
+        self.call("recount", Database::recount).await
+    }
+
+    async fn fork_run(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        self.call("fork_run", move |db| db.fork_run(workspace, source, at, run, now)).await
+    }
+
+    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
+        self.call("delete_test_run", move |db| db.delete_test_run(workspace, run)).await
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
@@ -229,6 +261,69 @@ impl Store for SimStore {
     async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>> {
         let hash = *hash;
         self.call("find_key", move |db| db.find_key(&hash)).await
+    }
+
+    async fn list_keys(&self, workspace: WorkspaceId) -> Result<Vec<KeyRow>> {
+        self.call("list_keys", move |db| db.list_keys(workspace)).await
+    }
+
+    async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>> {
+        self.call("revoke_key", move |db| db.revoke_key(workspace, id, now)).await
+    }
+
+    async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool> {
+        let row = row.clone();
+        self.call("add_workspace", move |db| db.add_workspace(&row)).await
+    }
+
+    async fn set_workspace_options(&self, id: WorkspaceId, options: &Payload) -> Result<bool> {
+        let options = options.clone();
+        self.call("set_workspace_options", move |db| db.set_workspace_options(id, &options)).await
+    }
+
+    async fn workspaces(&self) -> Result<Vec<WorkspaceRow>> {
+        self.call("workspaces", |db| db.workspaces()).await
+    }
+
+    async fn add_audit(&self, rows: &[AuditRow]) -> Result<()> {
+        let rows = rows.to_vec();
+        self.call("add_audit", move |db| db.add_audit(&rows)).await
+    }
+
+    async fn list_audit(
+        &self,
+        workspace: WorkspaceId,
+        filter: AuditFilter,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<AuditRow>> {
+        self.call("list_audit", move |db| db.list_audit(workspace, &filter, before, limit)).await
+    }
+
+    async fn put_resource(&self, row: &ResourceRow) -> Result<bool> {
+        let row = row.clone();
+        self.call("put_resource", move |db| db.put_resource(&row)).await
+    }
+
+    async fn resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<Option<ResourceRow>> {
+        let name = name.to_owned();
+        self.call("resource", move |db| db.resource(workspace, kind, &name)).await
+    }
+
+    async fn resources(
+        &self,
+        workspace: WorkspaceId,
+        kind: ResourceKind,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ResourceRow>> {
+        let after = after.map(str::to_owned);
+        self.call("resources", move |db| db.resources(workspace, kind, after.as_deref(), limit)).await
+    }
+
+    async fn delete_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
+        let name = name.to_owned();
+        self.call("delete_resource", move |db| db.delete_resource(workspace, kind, &name)).await
     }
 
     async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
@@ -261,6 +356,27 @@ impl Store for SimStore {
     async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
         let name = name.to_owned();
         self.call("workflow", move |db| db.workflow(workspace, &name, version)).await
+    }
+
+    async fn list_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>> {
+        let after = after.map(str::to_owned);
+        self.call("list_workflows", move |db| db.list_workflows(workspace, after.as_deref(), limit)).await
+    }
+
+    async fn list_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>> {
+        let name = name.to_owned();
+        self.call("list_versions", move |db| db.list_versions(workspace, &name, before, limit)).await
     }
 
     async fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, Wait)>> {

@@ -119,7 +119,7 @@ fn nodes_that_start_at_once_all_open_the_database() {
         }
         assert_eq!(open(&database).await.nodes().await.unwrap().len(), 6);
         let history = database.sql("select version, name from refinery_schema_history order by version");
-        assert_eq!(history, ["1|initial", "2|keys_and_settings"]);
+        assert_eq!(history, ["1|initial", "2|keys_and_settings", "3|access_and_resources"]);
     });
 }
 

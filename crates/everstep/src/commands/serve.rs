@@ -31,7 +31,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let address = listener.local_addr().context("reading the address")?;
     let store = wire::open_store(&server.data, &config.database).await?;
     let key = first_key::ensure(&*store, &server.data, NodeClock::system().now()).await?;
-    let keys = Arc::new(Keys::new(Arc::clone(&store)));
+    let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
     let node = Node::start(store, config).await?;
     greet(&format!("http://{address}"), &node, config, &key);
 

@@ -1,11 +1,19 @@
--- At most :limit runs of a workspace before a place, newest first. Test runs are left out.
+-- At most :limit runs of a workspace between two places, newest first, with what stands in their inputs
+-- at some paths; inputs that the database may stumble over are returned whole. Test runs are left out.
 -- Served by runs_listed (workspace, created_at, id) where not is_test.
-select id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at
+select
+    id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at, parent, origin,
+    case when cardinality(:paths::text[]) > 0 and (:whole or strpos(input::text, '\u') > 0) then input::text end,
+    case when cardinality(:paths::text[]) > 0 and not :whole and strpos(input::text, '\u') = 0 then (
+        select array_agg((input #> path::text[])::text order by place)
+        from unnest(:paths::text[]) with ordinality as looked_for (path, place)
+    ) end
 from runs
 where workspace = :workspace
     and not is_test
     and (created_at, id) < (:before, :before_id)
-    and created_at >= :since
-    and (:status::text is null or status = :status)
+    and (created_at, id) >= (:last, :last_id)
+    and (cardinality(:statuses::text[]) = 0 or status = any(:statuses::text[]))
+    and (:version::integer is null or version = :version)
 order by created_at desc, id desc
 limit :limit

@@ -1,6 +1,7 @@
 -- Deletes at most :limit ended runs whose retention is over with what belongs to them, as many inbox rows,
 -- written before :hour_ago, of runs that have ended or are missing, and fenced nodes whose lease ended a day ago
--- and who own nothing. Journals are left to their partitions; nobody sees an entry without its run.
+-- and who own nothing. Takes the runs off the counts.
+-- Journals are left to their partitions; nobody sees an entry without its run.
 -- Served by runs_expiring (expires_at), the primary keys and inbox_by_run; reads the inbox and the nodes whole.
 with
 expired as materialized (
@@ -16,7 +17,17 @@ swept as (
     delete from runs
     using expired
     where runs.id = expired.id
-    returning runs.id
+    returning runs.id, runs.workspace, runs.workflow, runs.status, runs.is_test
+),
+counted as (
+    insert into workflow_counts (workspace, workflow, status, n)
+    select workspace, workflow, status, -count(*)
+    from swept
+    where not is_test
+    group by workspace, workflow, status
+    order by workspace, workflow, status
+    on conflict (workspace, workflow, status) do update
+    set n = workflow_counts.n + excluded.n
 ),
 swept_waits as (
     delete from waits

@@ -1,11 +1,10 @@
 -- At most :limit runs of a workspace before a place, newest first. Test runs are left out.
 -- Served by runs_listed (workspace, created_at, id) where is_test = 0.
-select id, workflow, version, status, wake_at, error, tags, created_at, ended_at
+select id, workflow, version, status, wake_at, error, tags, created_at, ended_at, parent, origin, input
 from runs
 where workspace = :workspace
     and is_test = 0
     and (created_at, id) < (:before, :before_id)
     and created_at >= :since
-    and (:status is null or status = :status)
 order by created_at desc, id desc
 limit :limit

@@ -1,6 +1,6 @@
 -- Finds at most :limit ended runs whose retention is over.
 -- Served by runs_expiring (expires_at) where ended_at is not null.
-select id
+select id, workspace, workflow, status, is_test
 from runs
 where ended_at is not null
     and expires_at < :now

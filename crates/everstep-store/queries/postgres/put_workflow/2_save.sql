@@ -1,6 +1,6 @@
 -- Saves a version of a workflow, unless the newest has the same digest, and makes it the active one when :activate.
--- Served by the primary keys of workflows (workspace, name, version) and workflow_heads (workspace, name).
--- Of two at once one is refused, and sent again.
+-- Served by the primary keys of workflows (workspace, name, version), workflow_heads and deleted_workflows.
+-- Beside a node that does not take the lock, one of two is refused and sent again; no head goes back.
 with
 newest as materialized (
     select version, digest
@@ -10,16 +10,24 @@ newest as materialized (
     order by version desc
     limit 1
 ),
+deleted as materialized (
+    select version
+    from deleted_workflows
+    where workspace = :workspace
+        and name = :name
+),
+same as materialized (
+    select version
+    from newest
+    where digest = :digest
+        and version > coalesce((select version from deleted), 0)
+),
 added as (
     insert into workflows (workspace, name, version, style, definition, digest, retention_days, created_at)
     select
-        :workspace, :name, coalesce((select version from newest), 0) + 1, :style, :definition, :digest,
-        :retention_days, :created_at
-    where not exists (
-        select
-        from newest
-        where digest = :digest
-    )
+        :workspace, :name, coalesce(greatest((select version from newest), (select version from deleted)), 0) + 1,
+        :style, :definition, :digest, :retention_days, :created_at
+    where not exists (select from same)
     returning version
 ),
 saved as materialized (
@@ -27,8 +35,7 @@ saved as materialized (
     from added
     union all
     select version, false
-    from newest
-    where digest = :digest
+    from same
 ),
 activated as (
     insert into workflow_heads (workspace, name, version)
@@ -37,6 +44,7 @@ activated as (
     where :activate
     on conflict (workspace, name) do update
     set version = excluded.version
+    where workflow_heads.version < excluded.version
 )
 select version, is_new
 from saved

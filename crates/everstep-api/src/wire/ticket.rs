@@ -1,0 +1,15 @@
+//! Tickets as clients see them.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::wire::Time;
+
+/// What opens a live route in place of a key.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Ticket {
+    /// `est_…`, for the header `Authorization: Bearer` or the query parameter `ticket`.
+    pub(crate) ticket: String,
+    pub(crate) expires_at: Time,
+}

@@ -1,0 +1,87 @@
+//! What a run is about at a moment, without its context.
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::state::{OpenStep, OpenWhat, State};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+
+/// Open steps that are told at most.
+const MOST: usize = 100;
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    /// The seq of the last entry that is told here.
+    pub seq: u64,
+    pub status: Status,
+    /// Why it is paused or has failed.
+    pub failure: Option<Failure>,
+    pub paused_at: Option<Timestamp>,
+    /// What goes on, loops and scopes last.
+    pub open: Vec<Opened>,
+    /// How many open steps there are beside those.
+    pub more: usize,
+}
+
+/// A step under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    pub step: StepKey,
+    pub attempt: u32,
+    pub since: Option<Timestamp>,
+    /// When it goes on by itself.
+    pub due: Option<Timestamp>,
+    pub activity: Activity,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// A handler performs it.
+    Task,
+    /// It sleeps.
+    Delay,
+    /// It waits for a signal.
+    Wait { event: String },
+    /// It waits for the end, or the start, of another run.
+    Child { run: RunId },
+    /// It failed and is tried again.
+    Retry,
+    /// Steps inside it go on.
+    Body,
+    /// It goes on at once.
+    Soon,
+}
+
+impl Look {
+    pub fn of(state: &State) -> Self {
+        let is_body = |open: &OpenStep<'_>| matches!(open.what, OpenWhat::Body { .. });
+        let all = || state.open().filter(|_| !state.has_ended());
+        let steps = all().filter(|open| !is_body(open)).chain(all().filter(is_body));
+        let count = all().count();
+        let open: Vec<_> = steps.take(MOST).map(|open| Opened::of(&open)).collect();
+        Self {
+            seq: state.seq,
+            status: state.status(),
+            failure: state.failure.clone(),
+            paused_at: state.paused_at,
+            more: count - open.len(),
+            open,
+        }
+    }
+}
+
+impl Opened {
+    fn of(open: &OpenStep<'_>) -> Self {
+        let (activity, due) = match &open.what {
+            OpenWhat::Task => (Activity::Task, None),
+            OpenWhat::Delay { due } => (Activity::Delay, *due),
+            OpenWhat::Wait { event, due, .. } => (Activity::Wait { event: (*event).to_owned() }, *due),
+            OpenWhat::Child(child) => (Activity::Child { run: child.run }, child.due),
+            OpenWhat::Backoff { due } => (Activity::Retry, *due),
+            OpenWhat::Body { due } => (Activity::Body, *due),
+            OpenWhat::Soon => (Activity::Soon, None),
+        };
+        Self { step: open.step.clone(), attempt: open.attempt, since: open.since, due, activity }
+    }
+}

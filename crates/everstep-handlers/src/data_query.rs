@@ -1,0 +1,100 @@
+//! Asks a data source with a saved query.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::evaluate::Fault;
+use everstep_core::event::Outcome;
+use everstep_core::failure::Failure;
+use everstep_core::kinds::KindInfo;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::config;
+use crate::handler::{Description, Handler, Report, Task};
+use crate::ports::Sources;
+use crate::sources::{Ask, Drivers};
+
+const DEFAULT_TIMEOUT_SECONDS: u32 = 30;
+
+/// Asks a data source. The rows are the step's output.
+pub struct DataQuery {
+    sources: Arc<dyn Sources>,
+    drivers: Drivers,
+    description: Description,
+}
+
+/// Asks a data source with a saved query.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Config {
+    /// The name of the saved query.
+    #[serde(rename = "dataQueryID")]
+    #[schemars(length(min = 1))]
+    data_query_id: String,
+    /// The query's arguments, by name.
+    #[serde(default)]
+    args: Map<String, Value>,
+    /// How long the query may take, in seconds; the query's own limit holds as well.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_seconds: Option<u32>,
+}
+
+impl DataQuery {
+    pub fn new(sources: Arc<dyn Sources>, drivers: Drivers) -> Self {
+        let info = KindInfo {
+            name: "dataQuery".to_owned(),
+            output_variable: Some("queryResult".to_owned()),
+            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            longest_timeout_seconds: 3_600,
+            ..KindInfo::default()
+        };
+        let description = Description {
+            info,
+            title: "Data query",
+            group: "Data",
+            summary: "Asks a database, a file or a service with a saved query and gives its rows.",
+            schema: config::schema::<Config>(),
+            concurrency: 64,
+        };
+        Self { sources, drivers, description }
+    }
+
+    async fn ask(&self, task: Task) -> Result<Outcome, Failure> {
+        let config: Config = config::read(task.config, &self.description.schema)?;
+        let timeout = config.timeout_seconds.map_or(task.timeout, |seconds| Duration::from_secs(seconds.into()));
+        let query = self.sources.query(task.workspace, &config.data_query_id).await?;
+        let source = self.sources.source(task.workspace, &query.source).await?;
+        let ask = Ask {
+            workspace: task.workspace,
+            source: &source,
+            query: &query,
+            args: &Value::Object(config.args),
+            most_rows: None,
+            timeout,
+        };
+        Ok(Outcome::of(self.drivers.ask(ask).await?.payload()))
+    }
+}
+
+#[async_trait]
+impl Handler for DataQuery {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn check(&self, config: &Value) -> Vec<Fault> {
+        config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields)
+    }
+
+    fn times_itself(&self) -> bool {
+        true
+    }
+
+    async fn perform(&self, task: Task) -> Report {
+        Report::from(self.ask(task).await)
+    }
+}

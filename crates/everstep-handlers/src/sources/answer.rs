@@ -1,0 +1,52 @@
+//! What a source has answered.
+
+use everstep_core::payload::Payload;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// The rows of a query, and what they consist of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The rows as JSON: an array.
+    pub(super) rows: String,
+    /// How many rows there are; of a statement that returns none, how many it changed.
+    pub row_count: u64,
+    pub fields: Vec<Field>,
+    /// Whether there were more rows than the limits let through.
+    pub truncated: bool,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Field {
+    pub name: String,
+    /// Its type as the source calls it.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+impl Answer {
+    /// `{rows, rowCount, fields, truncated}`.
+    pub fn payload(&self) -> Payload {
+        let fields = json!(self.fields);
+        let text = format!(
+            r#"{{"rows":{},"rowCount":{},"fields":{fields},"truncated":{}}}"#,
+            self.rows, self.row_count, self.truncated
+        );
+        Payload::from_json(text).expect("rows are written as JSON")
+    }
+}
+
+/// Whether a source can be reached and lets us in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tested {
+    pub ok: bool,
+    /// For people: what happened and what to do about it.
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_version: Option<String>,
+    pub latency_ms: u64,
+}

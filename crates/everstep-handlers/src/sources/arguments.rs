@@ -1,0 +1,72 @@
+//! What was given, held against what a query declares.
+
+use everstep_core::failure::{Failure, code};
+use serde_json::Value;
+
+use super::query::{ArgumentType, Query, Values};
+
+/// The value of every declared argument. What is missing, unknown or of another type is told.
+pub(super) fn settle<'a>(query: &'a Query, args: &Value) -> Result<Values<'a>, Failure> {
+    let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
+    let empty = serde_json::Map::new();
+    let given = match args {
+        Value::Null => &empty,
+        Value::Object(given) => given,
+        _ => return Err(invalid("`args` is an object with a field for each argument".to_owned())),
+    };
+    let known = || match query.arguments.as_slice() {
+        [] => "the query declares none".to_owned(),
+        arguments => {
+            let names: Vec<_> = arguments.iter().map(|argument| argument.name.as_str()).collect();
+            format!("the query declares {}", names.join(", "))
+        }
+    };
+    for name in given.keys().filter(|name| !query.arguments.iter().any(|argument| argument.name == **name)) {
+        return Err(invalid(format!("there is no argument {name:?}; {}", known())));
+    }
+    let mut values = Values::new();
+    for argument in &query.arguments {
+        let value = match given.get(&argument.name) {
+            Some(value) if !value.is_null() => value.clone(),
+            given if argument.is_required() => {
+                let what = if given.is_some() { "null" } else { "missing" };
+                return Err(invalid(format!("the argument {:?} is {what}; it is required", argument.name)));
+            }
+            Some(_) => Value::Null,
+            None => argument.default.clone(),
+        };
+        if let (false, Some(message)) = (value.is_null(), misfit(argument.kind, &value)) {
+            return Err(invalid(format!("the argument {:?}: {message}", argument.name)));
+        }
+        values.insert(&argument.name, (argument.kind, value));
+    }
+    Ok(values)
+}
+
+/// Why a value is not of a type.
+pub(super) fn misfit(kind: ArgumentType, value: &Value) -> Option<String> {
+    let (fits, wanted) = match kind {
+        ArgumentType::String => (value.is_string(), "a text"),
+        ArgumentType::Number => (value.is_number(), "a number"),
+        ArgumentType::Integer => {
+            let whole =
+                value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0);
+            (value.is_i64() || value.is_u64() || whole, "a whole number")
+        }
+        ArgumentType::Boolean => (value.is_boolean(), "true or false"),
+        ArgumentType::Json | ArgumentType::Any => (true, "any value"),
+    };
+    (!fits).then(|| format!("it is {wanted}, not {}", describe(value)))
+}
+
+/// What a value is, for people; never the value itself.
+pub(super) fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,141 @@
+//! Asks sources, whatever they are.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::WorkspaceId;
+use everstep_net::Client;
+use serde_json::Value;
+
+use super::answer::{Answer, Tested};
+use super::postgres::{self, Pool};
+use super::query::Query;
+use super::source::{PostgresSource, Source};
+use super::statement::Dialect;
+use super::{QUERY_ERROR, arguments, http, sqlite};
+use crate::ports::Secrets;
+
+/// How long a test of a source may take.
+const TEST: Duration = Duration::from_secs(15);
+
+/// Asks data sources. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct Drivers {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    secrets: Arc<dyn Secrets>,
+    files: sqlite::Files,
+    pools: Mutex<HashMap<(WorkspaceId, String), Arc<Pool>>>,
+}
+
+/// A question.
+#[derive(Clone, Copy)]
+pub struct Ask<'a> {
+    pub workspace: WorkspaceId,
+    pub source: &'a Source,
+    pub query: &'a Query,
+    /// `{name: value}`.
+    pub args: &'a Value,
+    /// A limit of rows below the query's own.
+    pub most_rows: Option<u32>,
+    pub timeout: Duration,
+}
+
+impl Drivers {
+    /// `folder` is where SQLite files may be read.
+    pub fn new(client: Client, secrets: Arc<dyn Secrets>, folder: Option<PathBuf>) -> Self {
+        let files = sqlite::Files::new(folder);
+        Self { inner: Arc::new(Inner { client, secrets, files, pools: Mutex::default() }) }
+    }
+
+    /// Asks a source. Dropping the future cancels what it does.
+    pub async fn ask(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
+        let Ask { workspace, source, query, args, most_rows, .. } = ask;
+        if let Some(problem) = query.fit(source).into_iter().next() {
+            let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            let message = format!("the query does not fit its source: {}: {}{hint}", problem.path, problem.message);
+            return Err(Failure::fatal(QUERY_ERROR, message));
+        }
+        let values = arguments::settle(query, args)?;
+        let (limits, timeout) = (query.limits, query.timeout(ask.timeout));
+        let unreadable = |message| Failure::fatal(QUERY_ERROR, message);
+        let Inner { client, secrets, files, .. } = &*self.inner;
+        match source {
+            Source::Postgres(database) => {
+                let statement = query.statement(Dialect::Postgres).map_err(unreadable)?;
+                let pool = self.pool(workspace, &query.source, database);
+                let asked = postgres::Asked {
+                    workspace,
+                    statement: &statement,
+                    sql: query.sql.as_deref().unwrap_or_default(),
+                    values: &values,
+                    writes: !query.read_only && !source.is_read_only(),
+                    limits,
+                    most_rows,
+                    timeout,
+                };
+                postgres::ask(&pool, &**secrets, client.guard(), &asked).await
+            }
+            Source::Sqlite(file) => {
+                let statement = query.statement(Dialect::Sqlite).map_err(unreadable)?;
+                let bound = sqlite::bind(&statement.names, &values)?;
+                files.ask(file, sqlite::Asked { statement, bound, limits, most_rows }, timeout).await
+            }
+            Source::Http(service) => {
+                let Some(request) = &query.http else { return Err(unreadable("the query has no request".to_owned())) };
+                let asked = http::Asked { workspace, request, values: &values, limits, most_rows, timeout };
+                http::ask(service, client, &**secrets, &asked).await
+            }
+        }
+    }
+
+    /// Whether a source can be reached and lets us in.
+    pub async fn test(&self, workspace: WorkspaceId, source: &Source) -> Tested {
+        let begin = Instant::now();
+        let Inner { client, secrets, files, .. } = &*self.inner;
+        let tested = tokio::time::timeout(TEST, async {
+            match source {
+                Source::Postgres(database) => {
+                    let version = postgres::test(database, workspace, &**secrets, client.guard()).await?;
+                    Ok(("the database lets us in".to_owned(), Some(version)))
+                }
+                Source::Sqlite(file) => {
+                    let version = files.test(file, TEST).await?;
+                    Ok(("the file is a database".to_owned(), Some(version)))
+                }
+                Source::Http(service) => {
+                    let message = http::test(service, client, workspace, &**secrets, TEST).await?;
+                    Ok((message, None))
+                }
+            }
+        });
+        let tested = tested
+            .await
+            .unwrap_or_else(|_| Err(Failure::transient(QUERY_ERROR, format!("no answer within {} s", TEST.as_secs()))));
+        let latency_ms = begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+        match tested {
+            Ok((message, server_version)) => Tested { ok: true, message, server_version, latency_ms },
+            Err(failure) => Tested { ok: false, message: failure.to_string(), server_version: None, latency_ms },
+        }
+    }
+
+    /// The connections of a source as it is now.
+    fn pool(&self, workspace: WorkspaceId, name: &str, source: &PostgresSource) -> Arc<Pool> {
+        let mut pools = self.inner.pools.lock().expect("no holder of the lock panics");
+        let key = (workspace, name.to_owned());
+        if let Some(pool) = pools.get(&key).filter(|pool| pool.is_of(source)) {
+            return Arc::clone(pool);
+        }
+        // Those that nobody uses and that have no connection open are of no use to anybody.
+        pools.retain(|_, pool| Arc::strong_count(pool) > 1 || pool.has_connections());
+        let pool = Pool::new(source.clone());
+        pools.insert(key, Arc::clone(&pool));
+        pool
+    }
+}

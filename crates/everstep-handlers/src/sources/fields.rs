@@ -1,0 +1,30 @@
+//! What sources and queries share in being read: fields with their places, and names.
+
+use everstep_core::graph::Problem;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::config;
+
+/// The default of a field that is true unless it is written otherwise.
+pub(super) fn yes() -> bool {
+    true
+}
+
+/// What is wrong with the fields of an object, each with its place.
+pub(super) fn check<T: DeserializeOwned + JsonSchema>(body: &Value) -> Vec<Problem> {
+    let faults = config::check_exactly::<T>(body, &config::schema::<T>());
+    faults.into_iter().map(|fault| Problem::at(fault.pointer, fault.message)).collect()
+}
+
+/// Whether a text may name a source, a query or a secret.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_usual = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
+    (1..=128).contains(&name.len()) && name.chars().all(is_usual)
+}
+
+/// A name as a part of a JSON pointer.
+pub(super) fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

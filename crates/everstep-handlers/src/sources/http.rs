@@ -1,0 +1,258 @@
+//! Services that answer with JSON.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::WorkspaceId;
+use everstep_net::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use everstep_net::{Client, Method, Request, StatusCode, Url};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value};
+use zeroize::Zeroizing;
+
+use super::answer::{Answer, Field};
+use super::arguments::describe;
+use super::query::{HttpMethod, HttpRequest, Limits, PathPart, Values, argument_of};
+use super::rows::Rows;
+use super::source::{HttpAuth, HttpSource, SecretOr};
+use super::{QUERY_ERROR, net_failure};
+use crate::ports::Secrets;
+
+/// Bytes of an answer, of which the rows are a part.
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+/// What stays as it is in a part of a path.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// What is asked.
+pub(super) struct Asked<'a> {
+    pub(super) workspace: WorkspaceId,
+    pub(super) request: &'a HttpRequest,
+    pub(super) values: &'a Values<'a>,
+    pub(super) limits: Limits,
+    pub(super) most_rows: Option<u32>,
+    pub(super) timeout: Duration,
+}
+
+/// Asks a service.
+pub(super) async fn ask(
+    source: &HttpSource,
+    client: &Client,
+    secrets: &dyn Secrets,
+    asked: &Asked<'_>,
+) -> Result<Answer, Failure> {
+    let method = match asked.request.method {
+        HttpMethod::Get => Method::GET,
+        HttpMethod::Head => Method::HEAD,
+        HttpMethod::Post => Method::POST,
+        HttpMethod::Put => Method::PUT,
+        HttpMethod::Patch => Method::PATCH,
+        HttpMethod::Delete => Method::DELETE,
+    };
+    let mut request = Request::new(method, url(source, asked.request, asked.values)?);
+    request.headers = headers(source, asked.workspace, secrets).await?;
+    request.timeout = asked.timeout;
+    request.max_bytes = MOST_BYTES;
+    if let Some(body) = &asked.request.body {
+        request.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request.body = fill(body, asked.values)?.to_string().into_bytes();
+    }
+    let response = client.send(request).await.map_err(|error| net_failure(&error))?;
+    if !response.status.is_success() {
+        return Err(refused(response.status));
+    }
+    let rows = rows(&response.body, asked.request.rows.as_deref())?;
+    let mut gathered = Rows::new(asked.limits, asked.most_rows, fields(&rows));
+    for row in &rows {
+        let wants_more = gathered.push(|out| {
+            out.push_str(&row.to_string());
+            Ok(())
+        })?;
+        if !wants_more {
+            break;
+        }
+    }
+    Ok(gathered.finish(None))
+}
+
+/// Whether a service answers, and does not refuse our credentials.
+pub(super) async fn test(
+    source: &HttpSource,
+    client: &Client,
+    workspace: WorkspaceId,
+    secrets: &dyn Secrets,
+    timeout: Duration,
+) -> Result<String, Failure> {
+    let mut request = Request::new(Method::GET, base(source)?);
+    request.headers = headers(source, workspace, secrets).await?;
+    request.timeout = timeout;
+    request.max_bytes = MOST_BYTES;
+    let response = client.send(request).await.map_err(|error| net_failure(&error))?;
+    let status = response.status;
+    let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if is_refused || status.is_server_error() {
+        Err(refused(status))
+    } else {
+        Ok(format!("the service answers: {status}"))
+    }
+}
+
+fn refused(status: StatusCode) -> Failure {
+    let message = format!("the service answered {status}");
+    let may_pass = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
+    if may_pass { Failure::transient(QUERY_ERROR, message) } else { Failure::fatal(QUERY_ERROR, message) }
+}
+
+fn base(source: &HttpSource) -> Result<Url, Failure> {
+    Url::parse(&source.base_url).map_err(|error| Failure::fatal(QUERY_ERROR, format!("the base URL: {error}")))
+}
+
+fn url(source: &HttpSource, request: &HttpRequest, values: &Values<'_>) -> Result<Url, Failure> {
+    let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
+    let mut path = base(source)?.path().trim_end_matches('/').to_owned();
+    for part in request.path_parts().map_err(invalid)? {
+        match part {
+            PathPart::Text(text) => path.push_str(text),
+            PathPart::Argument(name) => {
+                let text = plain(name, values)?;
+                let text = text.filter(|text| !text.is_empty());
+                let text =
+                    text.ok_or_else(|| invalid(format!("the argument {name:?} is empty: it is a part of the path")))?;
+                path.extend(utf8_percent_encode(&text, SEGMENT));
+            }
+        }
+    }
+    // They would lead out of the base, and stay themselves however they are encoded.
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return Err(invalid("an argument makes the path climb: it must not be . or ..".to_owned()));
+    }
+    let mut url = base(source)?;
+    url.set_path(&path);
+    if !request.query.is_empty() {
+        let mut pairs = url.query_pairs_mut();
+        for (name, value) in &request.query {
+            let text = match (argument_of(value), value) {
+                (Some(argument), _) => plain(argument, values)?,
+                (None, Value::String(text)) => Some(text.clone()),
+                (None, value) => Some(value.to_string()),
+            };
+            if let Some(text) = text {
+                pairs.append_pair(name, &text);
+            }
+        }
+    }
+    Ok(url)
+}
+
+/// An argument as plain text; none if it is null.
+fn plain(name: &str, values: &Values<'_>) -> Result<Option<String>, Failure> {
+    let value = values.get(name).map_or(&Value::Null, |(_, value)| value);
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        Value::Bool(_) | Value::Number(_) => Ok(Some(value.to_string())),
+        Value::Array(_) | Value::Object(_) => {
+            let message = format!("the argument {name:?} is {}: a URL takes a text or a number", describe(value));
+            Err(Failure::fatal(code::INVALID_CONFIG, message))
+        }
+    }
+}
+
+/// A body with the arguments in their places.
+fn fill(body: &Value, values: &Values<'_>) -> Result<Value, Failure> {
+    if let Some(name) = argument_of(body) {
+        return Ok(values.get(name).map_or(Value::Null, |(_, value)| value.clone()));
+    }
+    Ok(match body {
+        Value::Array(elements) => {
+            Value::Array(elements.iter().map(|element| fill(element, values)).collect::<Result<_, _>>()?)
+        }
+        Value::Object(object) => {
+            let filled = object.iter().map(|(name, value)| Ok((name.clone(), fill(value, values)?)));
+            Value::Object(filled.collect::<Result<Map<_, _>, Failure>>()?)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => body.clone(),
+    })
+}
+
+async fn headers(source: &HttpSource, workspace: WorkspaceId, secrets: &dyn Secrets) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    for (name, value) in &source.headers {
+        let invalid = || Failure::fatal(QUERY_ERROR, format!("the header {name:?} cannot be sent"));
+        let key = HeaderName::try_from(name).map_err(|_| invalid())?;
+        let value = match value {
+            SecretOr::Text(text) => HeaderValue::try_from(text).map_err(|_| invalid())?,
+            SecretOr::Secret(secret) => {
+                sensitive(&secrets.reveal(workspace, &secret.name).await?).ok_or_else(invalid)?
+            }
+        };
+        headers.insert(key, value);
+    }
+    let credentials = match &source.auth {
+        None => return Ok(headers),
+        Some(HttpAuth::Bearer { token }) => {
+            let token = secrets.reveal(workspace, &token.name).await?;
+            Zeroizing::new(format!("Bearer {}", token.as_str()))
+        }
+        Some(HttpAuth::Basic { username, password }) => {
+            let password = secrets.reveal(workspace, &password.name).await?;
+            let pair = Zeroizing::new(format!("{username}:{}", password.as_str()));
+            Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())))
+        }
+    };
+    let unsendable = || Failure::fatal(QUERY_ERROR, "the credentials cannot be sent in a header");
+    headers.insert(AUTHORIZATION, sensitive(&credentials).ok_or_else(unsendable)?);
+    Ok(headers)
+}
+
+/// A value that does not go along to another origin.
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The rows of an answer: an array is its elements, anything else is one row, nothing is none.
+fn rows(body: &[u8], pointer: Option<&str>) -> Result<Vec<Value>, Failure> {
+    let fatal = |message: String| Failure::fatal(QUERY_ERROR, message);
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Vec::new());
+    }
+    let mut answer: Value =
+        serde_json::from_slice(body).map_err(|error| fatal(format!("the answer is not JSON: {error}")))?;
+    let found = match pointer {
+        None => answer,
+        Some(pointer) => {
+            let found = answer.pointer_mut(pointer).map(Value::take);
+            found.ok_or_else(|| fatal(format!("the answer has nothing at {pointer:?}, where its rows should be")))?
+        }
+    };
+    Ok(match found {
+        Value::Array(rows) => rows,
+        Value::Null => Vec::new(),
+        row => vec![row],
+    })
+}
+
+/// The names in the rows, as they first appear.
+fn fields(rows: &[Value]) -> Vec<Field> {
+    let mut fields: Map<String, Value> = Map::new();
+    for (name, value) in rows.iter().filter_map(Value::as_object).flatten() {
+        let kind = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        if fields.get(name).is_none_or(|known| known == "null") {
+            fields.insert(name.clone(), kind.into());
+        }
+    }
+    let named = |(name, kind): (String, Value)| Field { name, kind: kind.as_str().unwrap_or_default().to_owned() };
+    // An answer with a name of its own for each row is no table.
+    fields.into_iter().take(1_000).map(named).collect()
+}

@@ -1,0 +1,178 @@
+//! Sends one statement in a transaction of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::WorkspaceId;
+use everstep_net::Guard;
+use futures_util::TryStreamExt;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+use super::address::Address;
+use super::connection::Connection;
+use super::pool::{Lease, Pool};
+use super::{decode, encode, errors};
+use crate::ports::Secrets;
+use crate::sources::QUERY_ERROR;
+use crate::sources::answer::{Answer, Field};
+use crate::sources::query::{Limits, Values};
+use crate::sources::rows::{self, Rows};
+use crate::sources::source::PostgresSource;
+use crate::sources::statement::Statement;
+
+/// Rows that are fetched at once: few first, for they may be wide.
+const FIRST: usize = 8;
+const MOST: usize = 1_000;
+
+/// What is asked.
+pub(in crate::sources) struct Asked<'a> {
+    pub(in crate::sources) workspace: WorkspaceId,
+    pub(in crate::sources) statement: &'a Statement,
+    /// The statement as it was saved.
+    pub(in crate::sources) sql: &'a str,
+    pub(in crate::sources) values: &'a Values<'a>,
+    pub(in crate::sources) writes: bool,
+    pub(in crate::sources) limits: Limits,
+    pub(in crate::sources) most_rows: Option<u32>,
+    pub(in crate::sources) timeout: Duration,
+}
+
+/// Asks. Dropping the future cancels the statement, and so does its timeout.
+pub(in crate::sources) async fn ask(
+    pool: &Arc<Pool>,
+    secrets: &dyn Secrets,
+    guard: &Guard,
+    asked: &Asked<'_>,
+) -> Result<Answer, Failure> {
+    let work = async {
+        loop {
+            let mut lease = pool.lend(asked.workspace, secrets, guard).await?;
+            let was_used = lease.connection().rested.is_some();
+            match attempt(&mut lease, asked).await {
+                // Nothing was done yet: somebody has closed it while it rested.
+                Err(Fault::NotBegun(_)) if was_used => {}
+                Err(Fault::NotBegun(error)) => return Err(errors::refused(&error)),
+                Err(Fault::Failed(failure)) => {
+                    lease.give_back();
+                    return Err(failure);
+                }
+                Ok(answer) => {
+                    lease.give_back();
+                    return Ok(answer);
+                }
+            }
+        }
+    };
+    tokio::time::timeout(asked.timeout, work).await.unwrap_or_else(|_| {
+        let message = format!("no answer within {} s: the statement was cancelled", asked.timeout.as_secs_f64());
+        Err(Failure::transient(code::STEP_TIMEOUT, message))
+    })
+}
+
+/// Whether a source lets us in. Answers with the server's version.
+pub(in crate::sources) async fn test(
+    source: &PostgresSource,
+    workspace: WorkspaceId,
+    secrets: &dyn Secrets,
+    guard: &Guard,
+) -> Result<String, Failure> {
+    let address = Address::of(source, workspace, secrets).await?;
+    let connection = Connection::open(guard, address).await?;
+    let row = connection.client.query_one("select current_setting('server_version')", &[]).await;
+    let version: String = row.and_then(|row| row.try_get(0)).map_err(|error| errors::refused(&error))?;
+    Ok(format!("PostgreSQL {version}"))
+}
+
+enum Fault {
+    /// The transaction did not begin.
+    NotBegun(Error),
+    Failed(Failure),
+}
+
+async fn attempt(lease: &mut Lease, asked: &Asked<'_>) -> Result<Answer, Fault> {
+    let connection = lease.connection();
+    connection.begin();
+    let result = perform(connection, asked).await;
+    if result.is_err() && connection.is_overrun() {
+        return Err(Fault::Failed(rows::too_large("a row has more than a few megabytes")));
+    }
+    result
+}
+
+/// 1. A transaction begins, read-only unless both the source and the query allow writing.
+/// 2. The server reads the statement, which is one, and says what types its parameters have.
+/// 3. The arguments are bound, and rows are fetched until there are enough.
+/// 4. What was written is committed; everything else is rolled back.
+async fn perform(connection: &mut Connection, asked: &Asked<'_>) -> Result<Answer, Fault> {
+    let told = |error: Error| Fault::Failed(errors::failed(&error, asked.statement, asked.sql));
+    let builder = connection.client.build_transaction();
+    let transaction = builder.read_only(!asked.writes).start().await.map_err(Fault::NotBegun)?;
+    // Longer than our own patience, for the case that nobody is there to cancel.
+    let limit = asked.timeout.as_millis() + 1_000;
+    let settings = format!(
+        "set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}; \
+         set local standard_conforming_strings = on"
+    );
+    transaction.batch_execute(&settings).await.map_err(told)?;
+    let prepared = transaction.prepare(&asked.statement.text).await.map_err(told)?;
+    let fields: Vec<Field> = prepared
+        .columns()
+        .iter()
+        .map(|column| Field { name: column.name().to_owned(), kind: column.type_().name().to_owned() })
+        .collect();
+    rows::check_names(&fields).map_err(Fault::Failed)?;
+    for column in prepared.columns().iter().filter(|column| !decode::knows(column.type_())) {
+        let message = format!(
+            "the column {:?} has the type {}, which has no form in JSON: select it as text, {}::text",
+            column.name(),
+            column.type_().name(),
+            column.name()
+        );
+        return Err(Fault::Failed(Failure::fatal(QUERY_ERROR, message)));
+    }
+    let bound = encode::bind(&asked.statement.names, asked.values, prepared.params()).map_err(Fault::Failed)?;
+    let bound = bound.iter().map(|value| value as &(dyn ToSql + Sync));
+    let portal = transaction.bind_raw(&prepared, bound.collect::<Vec<_>>()).await.map_err(told)?;
+
+    let mut gathered = Rows::new(asked.limits, asked.most_rows, fields.clone());
+    let (mut fetch, mut bytes, mut count) = (FIRST, 0_usize, 0_usize);
+    let changed = loop {
+        // One more than there may be tells whether there are more.
+        fetch = fetch.min(gathered.room() + 1);
+        let stream = transaction.query_portal_raw(&portal, fetch as i32).await.map_err(told)?;
+        let mut stream = std::pin::pin!(stream);
+        let (mut came, mut wants_more) = (0, true);
+        while let Some(row) = stream.try_next().await.map_err(told)? {
+            came += 1;
+            bytes += row.raw_size_bytes();
+            if wants_more {
+                wants_more = gathered.push(|out| write(out, &fields, &row)).map_err(Fault::Failed)?;
+            }
+        }
+        let changed = stream.rows_affected();
+        if changed.is_some() || came < fetch || !wants_more {
+            break changed;
+        }
+        count += came;
+        fetch = (gathered.room_bytes() / (bytes / count).max(1)).clamp(1, MOST);
+    };
+    if asked.writes {
+        transaction.commit().await.map_err(told)?;
+    }
+    Ok(gathered.finish(changed))
+}
+
+fn write(out: &mut String, fields: &[Field], row: &Row) -> Result<(), Failure> {
+    rows::write_row(out, fields, |out, place| {
+        let value: Option<decode::Raw<'_>> = row.try_get(place).map_err(|error| errors::refused(&error))?;
+        let Some(value) = value else {
+            out.push_str("null");
+            return Ok(());
+        };
+        let unreadable =
+            || Failure::fatal(QUERY_ERROR, format!("the column {:?} cannot be read as JSON", fields[place].name));
+        value.write(out).ok_or_else(unreadable)
+    })
+}

@@ -1,0 +1,134 @@
+//! One connection to a database.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use everstep_core::failure::Failure;
+use everstep_net::Guard;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_postgres::Client;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::address::Address;
+use super::errors;
+use crate::sources::net_failure;
+
+/// How long opening one may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes that may arrive for one question. A row of more could not be handed on anyway.
+const MOST_BYTES: i64 = 16 * 1024 * 1024;
+
+/// A connection. Dropping it closes it.
+pub(super) struct Connection {
+    pub(super) client: Client,
+    /// How many bytes may still arrive.
+    left: Arc<AtomicI64>,
+    place: SocketAddr,
+    host: String,
+    tls: MakeRustlsConnect,
+    /// When it was last given back; none for a new one.
+    pub(super) rested: Option<Instant>,
+}
+
+impl Connection {
+    pub(super) async fn open(guard: &Guard, address: Address) -> Result<Self, Failure> {
+        let opening = Self::connect(guard, address);
+        tokio::time::timeout(PATIENCE, opening).await.unwrap_or_else(|_| {
+            let message = format!("no connection within {} s", PATIENCE.as_secs());
+            Err(Failure::transient(crate::sources::QUERY_ERROR, message))
+        })
+    }
+
+    async fn connect(guard: &Guard, address: Address) -> Result<Self, Failure> {
+        let Address { host, port, config, tls } = address;
+        let (stream, place) = everstep_net::dial(guard, &host, port).await.map_err(|error| net_failure(&error))?;
+        let left = Arc::new(AtomicI64::new(MOST_BYTES));
+        let stream = Metered { stream, left: Arc::clone(&left) };
+        let secured = secure(&tls, &host)?;
+        let (client, connection) =
+            config.connect_raw(stream, secured).await.map_err(|error| errors::refused(&error))?;
+        tokio::spawn(async move {
+            // Whoever waits for an answer is told as well.
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to a data source ended");
+            }
+        });
+        Ok(Self { client, left, place, host, tls, rested: None })
+    }
+
+    /// Lets so many bytes arrive from now on.
+    pub(super) fn begin(&self) {
+        self.left.store(MOST_BYTES, Ordering::Relaxed);
+    }
+
+    /// Whether it was closed because too much arrived.
+    pub(super) fn is_overrun(&self) -> bool {
+        self.left.load(Ordering::Relaxed) < 0
+    }
+
+    /// Closes it and asks the server to stop what it does for it.
+    pub(super) fn cancel(self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let token = self.client.cancel_token();
+            let asked = async {
+                let stream = TcpStream::connect(self.place).await.map_err(|error| error.to_string())?;
+                let left = Arc::new(AtomicI64::new(MOST_BYTES));
+                let secured = secure(&self.tls, &self.host).map_err(|failure| failure.message)?;
+                let stream = Metered { stream, left };
+                token.cancel_query_raw(stream, secured).await.map_err(|error| errors::told(&error))
+            };
+            match tokio::time::timeout(PATIENCE, asked).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "a statement could not be cancelled"),
+                Err(_) => tracing::debug!("a statement could not be cancelled in time"),
+            }
+        });
+    }
+}
+
+type Secured = <MakeRustlsConnect as MakeTlsConnect<Metered>>::TlsConnect;
+
+fn secure(tls: &MakeRustlsConnect, host: &str) -> Result<Secured, Failure> {
+    let made = MakeTlsConnect::<Metered>::make_tls_connect(&mut tls.clone(), host);
+    made.map_err(|error| Failure::fatal(crate::sources::QUERY_ERROR, format!("TLS cannot be used: {error}")))
+}
+
+/// A stream from which only so much is read: a row of a gigabyte must not fill our memory.
+struct Metered {
+    stream: TcpStream,
+    left: Arc<AtomicI64>,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let came = (buffer.filled().len() - before) as i64;
+        if self.left.fetch_sub(came, Ordering::Relaxed) < came {
+            return Poll::Ready(Err(io::Error::other("too much arrived")));
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,112 @@
+//! The connections of one source.
+
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::WorkspaceId;
+use everstep_net::Guard;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::address::Address;
+use super::connection::Connection;
+use crate::ports::Secrets;
+use crate::sources::QUERY_ERROR;
+use crate::sources::source::PostgresSource;
+
+/// How long a connection is kept that nobody uses.
+const REST: Duration = Duration::from_secs(60);
+/// Undoes what a statement may have left behind: settings, another role, locks of the session.
+const CLEAN: &str = "rollback; reset all; set session authorization default; select pg_advisory_unlock_all()";
+
+/// So many connections, and no more.
+pub(in crate::sources) struct Pool {
+    source: PostgresSource,
+    places: Arc<Semaphore>,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Pool {
+    pub(in crate::sources) fn new(source: PostgresSource) -> Arc<Self> {
+        let places = Arc::new(Semaphore::new(source.max_connections.max(1) as usize));
+        let pool = Arc::new(Self { source, places, idle: Mutex::default() });
+        tokio::spawn(sweep(Arc::downgrade(&pool)));
+        pool
+    }
+
+    /// Whether it leads where a source does. A source that has changed has a pool of its own.
+    pub(in crate::sources) fn is_of(&self, source: &PostgresSource) -> bool {
+        self.source == *source
+    }
+
+    pub(in crate::sources) fn has_connections(&self) -> bool {
+        !self.idle.lock().expect("no holder of the lock panics").is_empty()
+    }
+
+    /// Lends a connection: one that rests, or a new one.
+    pub(super) async fn lend(
+        self: &Arc<Self>,
+        workspace: WorkspaceId,
+        secrets: &dyn Secrets,
+        guard: &Guard,
+    ) -> Result<Lease, Failure> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|_| Failure::transient(QUERY_ERROR, "the server is stopping"))?;
+        let resting = || self.idle.lock().expect("no holder of the lock panics").pop();
+        while let Some(connection) = resting() {
+            if !connection.client.is_closed() {
+                return Ok(Lease { connection: Some(connection), pool: Arc::clone(self), place: Some(place) });
+            }
+        }
+        let address = Address::of(&self.source, workspace, secrets).await?;
+        let connection = Connection::open(guard, address).await?;
+        Ok(Lease { connection: Some(connection), pool: Arc::clone(self), place: Some(place) })
+    }
+}
+
+/// A connection that is lent. Unless it is given back, what it does is cancelled and it is closed.
+pub(super) struct Lease {
+    connection: Option<Connection>,
+    pool: Arc<Pool>,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Lease {
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("a lease has its connection until it is given back")
+    }
+
+    /// Gives the connection back, cleaned first. The giver does not wait for that.
+    pub(super) fn give_back(mut self) {
+        let (connection, place) = (self.connection.take(), self.place.take());
+        let pool = Arc::clone(&self.pool);
+        let Some(mut connection) = connection.filter(|connection| !connection.client.is_closed()) else { return };
+        tokio::spawn(async move {
+            connection.begin();
+            let cleaned = tokio::time::timeout(Duration::from_secs(5), connection.client.batch_execute(CLEAN)).await;
+            if let Ok(Ok(())) = cleaned {
+                connection.rested = Some(Instant::now());
+                pool.idle.lock().expect("no holder of the lock panics").push(connection);
+            }
+            drop(place);
+        });
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.cancel();
+        }
+    }
+}
+
+/// Closes connections that have rested for long, as long as there is the pool.
+async fn sweep(pool: Weak<Pool>) {
+    loop {
+        tokio::time::sleep(REST / 2).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let mut idle = pool.idle.lock().expect("no holder of the lock panics");
+        idle.retain(|connection| connection.rested.is_some_and(|since| since.elapsed() < REST));
+    }
+}

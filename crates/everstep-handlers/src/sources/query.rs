@@ -1,0 +1,387 @@
+//! A saved query: what is asked of a source, with the arguments that it declares.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use everstep_core::graph::Problem;
+use everstep_core::limits::PAYLOAD_BYTES;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::source::Source;
+use super::statement::{Dialect, Statement};
+use super::{arguments, fields};
+
+const ROWS: u32 = 1_000;
+const MOST_ROWS: u32 = 10_000;
+const MOST_ARGUMENTS: usize = 100;
+/// What a read-only statement begins with.
+const READING: &[&str] = &["select", "with", "values", "table", "show", "explain"];
+/// What another may begin with besides.
+const WRITING: &[&str] = &["insert", "update", "delete", "merge"];
+
+/// What is asked of a source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Query {
+    /// The name of the data source.
+    #[schemars(length(min = 1, max = 128))]
+    pub source: String,
+    /// For people: what it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// One statement for a database; arguments stand in it as `:name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100_000))]
+    pub sql: Option<String>,
+    /// One request for an HTTP source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpRequest>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<Argument>,
+    /// Whether nothing may be written. Writing needs `false` here and on the source.
+    #[serde(default = "fields::yes")]
+    pub read_only: bool,
+    #[serde(default)]
+    pub limits: Limits,
+    /// How long it may take; a step that allows itself less has less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 3600))]
+    pub timeout_seconds: Option<u32>,
+}
+
+/// A request of an HTTP source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpRequest {
+    #[serde(default)]
+    pub method: HttpMethod,
+    /// Follows the source's base URL, such as `/customers/{id}/orders`; `{id}` is the argument `id`.
+    #[schemars(length(min = 1, max = 2048))]
+    pub path: String,
+    /// What follows the `?`: texts, numbers, booleans, or `{"$arg": "name"}`. An argument that is null is left out.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub query: Map<String, Value>,
+    /// Sent as JSON; `{"$arg": "name"}` anywhere in it is that argument.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// Where the rows are in the answer, as a JSON pointer; the whole answer unless it is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum HttpMethod {
+    #[default]
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+/// An argument that a query declares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Argument {
+    #[schemars(length(min = 1, max = 64))]
+    pub name: String,
+    #[serde(rename = "type", default)]
+    pub kind: ArgumentType,
+    /// Whether it must be given, and not be null; so it is unless there is a default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
+    /// What it is when it is not given; null for an argument that is not required.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub default: Value,
+    /// For people: what it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ArgumentType {
+    String,
+    Number,
+    Integer,
+    Boolean,
+    /// Any value, handed to the database as JSON.
+    Json,
+    #[default]
+    Any,
+}
+
+/// How much may come back.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    #[schemars(range(min = 1, max = 10_000))]
+    pub rows: u32,
+    /// Bytes of the rows as JSON.
+    #[schemars(range(min = 1024, max = 1_048_576))]
+    pub bytes: u32,
+    pub on_limit: OnLimit,
+}
+
+/// What becomes of an answer that is larger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OnLimit {
+    /// The query fails.
+    #[default]
+    Error,
+    /// The first rows are given, with `truncated: true`.
+    Cut,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { rows: ROWS, bytes: PAYLOAD_BYTES as u32, on_limit: OnLimit::Error }
+    }
+}
+
+impl Argument {
+    pub(super) fn is_required(&self) -> bool {
+        self.required.unwrap_or(self.default.is_null())
+    }
+}
+
+impl HttpMethod {
+    pub(super) fn reads(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+}
+
+impl Query {
+    /// Reads a query that is to be saved. All that is wrong with it, apart from its source, is told at once.
+    pub fn read(body: &Value) -> Result<Self, Vec<Problem>> {
+        let problems = fields::check::<Self>(body);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let query: Self = match serde_json::from_value(body.clone()) {
+            Ok(query) => query,
+            Err(error) => return Err(vec![Problem::at("", error.to_string())]),
+        };
+        let problems = query.problems();
+        if problems.is_empty() { Ok(query) } else { Err(problems) }
+    }
+
+    /// What is wrong with asking this source. Nothing is, if it was saved for it.
+    pub fn fit(&self, source: &Source) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if !self.read_only && source.is_read_only() {
+            let message = format!("the source {:?} is read-only, so that nothing can be written", self.source);
+            let hint = match source {
+                Source::Sqlite(_) => "drop `readOnly`: a SQLite file is only ever read",
+                Source::Postgres(_) | Source::Http(_) => "drop `readOnly` here, or set it to false on the source too",
+            };
+            problems.push(Problem::at("/readOnly", message).hint(hint));
+        }
+        let dialect = match source {
+            Source::Postgres(_) => Dialect::Postgres,
+            Source::Sqlite(_) => Dialect::Sqlite,
+            Source::Http(_) => {
+                match &self.http {
+                    None => problems.push(wrong_form("/http", source, "http", "sql")),
+                    Some(request) => problems.extend(request.problems(self)),
+                }
+                return problems;
+            }
+        };
+        let Some(sql) = &self.sql else {
+            problems.push(wrong_form("/sql", source, "sql", "http"));
+            return problems;
+        };
+        match Statement::read(sql, dialect) {
+            Err(message) => problems.push(Problem::at("/sql", message)),
+            Ok(statement) => {
+                problems.extend(self.check_verb(&statement, dialect));
+                problems.extend(self.check_names("/sql", &statement.names, |name| format!(":{name}")));
+            }
+        }
+        problems
+    }
+
+    /// The statement that is sent, if there is one.
+    pub(super) fn statement(&self, dialect: Dialect) -> Result<Statement, String> {
+        Statement::read(self.sql.as_deref().unwrap_or_default(), dialect)
+    }
+
+    /// How long it may take, for one who has this long.
+    pub(crate) fn timeout(&self, most: Duration) -> Duration {
+        self.timeout_seconds.map_or(most, |seconds| most.min(Duration::from_secs(seconds.into())))
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        match (&self.sql, &self.http) {
+            (None, None) => {
+                let hint = "`sql` for a database, `http` for an HTTP source";
+                problems.push(Problem::at("", "the query says nothing: `sql` or `http` is missing").hint(hint));
+            }
+            (Some(_), Some(_)) => problems.push(Problem::at("/http", "a query has `sql` or `http`, not both")),
+            _ => {}
+        }
+        if !(1..=MOST_ROWS).contains(&self.limits.rows) {
+            problems.push(Problem::at("/limits/rows", format!("it is between 1 and {MOST_ROWS}")));
+        }
+        if !(1024..=PAYLOAD_BYTES as u32).contains(&self.limits.bytes) {
+            problems.push(Problem::at("/limits/bytes", format!("it is between 1024 and {PAYLOAD_BYTES}")));
+        }
+        if self.arguments.len() > MOST_ARGUMENTS {
+            problems.push(Problem::at("/arguments", format!("there are more than {MOST_ARGUMENTS}")));
+        }
+        for (place, argument) in self.arguments.iter().enumerate() {
+            let at = |field: &str| format!("/arguments/{place}/{field}");
+            let Argument { name, kind, required, default, .. } = argument;
+            let is_start = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+            let is_usual = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+            if !name.starts_with(is_start) || !name.chars().all(is_usual) || name.len() > 64 {
+                let hint = "letters, digits and _, at most 64, not a digit first";
+                problems.push(Problem::at(at("name"), format!("{name:?} cannot name an argument")).hint(hint));
+            }
+            if self.arguments[..place].iter().any(|other| other.name == *name) {
+                problems.push(Problem::at(at("name"), format!("there are two arguments {name:?}")));
+            }
+            if *required == Some(true) && !default.is_null() {
+                let message = "what is required has no use for a default";
+                problems.push(Problem::at(at("default"), message).hint("drop `required` or `default`"));
+            }
+            if let (false, Some(message)) = (default.is_null(), arguments::misfit(*kind, default)) {
+                problems.push(Problem::at(at("default"), message));
+            }
+        }
+        problems
+    }
+
+    fn check_verb(&self, statement: &Statement, dialect: Dialect) -> Option<Problem> {
+        let verb = statement.verb.as_str();
+        let reads = READING.contains(&verb) && (dialect == Dialect::Postgres || !matches!(verb, "table" | "show"));
+        if reads || (!self.read_only && WRITING.contains(&verb)) {
+            return None;
+        }
+        if WRITING.contains(&verb) {
+            let message = format!("the query is read-only and begins with {verb:?}");
+            let hint = "to write, set `readOnly` to false here and on the source";
+            return Some(Problem::at("/sql", message).hint(hint));
+        }
+        let message = format!("a query does not begin with {verb:?}");
+        let known: Vec<_> = if self.read_only { READING.to_vec() } else { [READING, WRITING].concat() };
+        Some(Problem::at("/sql", message).hint(format!("it begins with one of {}", known.join(", "))))
+    }
+
+    /// Every argument that is used is declared, and the other way round.
+    fn check_names(&self, path: &str, used: &[String], written: impl Fn(&str) -> String) -> Vec<Problem> {
+        let undeclared = used.iter().filter(|name| !self.arguments.iter().any(|known| known.name == **name));
+        let undeclared = undeclared.map(|name| {
+            let hint = format!("add {{\"name\": {name:?}, \"type\": \"string\"}} to `arguments`");
+            Problem::at(path, format!("the argument {} is not declared", written(name))).hint(hint)
+        });
+        let unused = self.arguments.iter().enumerate().filter(|(_, argument)| !used.contains(&argument.name));
+        let unused = unused.map(|(place, argument)| {
+            let hint = format!("write {} where it belongs, or drop it", written(&argument.name));
+            let message = format!("the argument {:?} is not used", argument.name);
+            Problem::at(format!("/arguments/{place}"), message).hint(hint)
+        });
+        undeclared.chain(unused).collect()
+    }
+}
+
+impl HttpRequest {
+    /// The names of the arguments in its path, or what is wrong with the path.
+    pub(super) fn path_parts(&self) -> Result<Vec<PathPart<'_>>, String> {
+        let mut parts = Vec::new();
+        let mut rest = self.path.as_str();
+        while let Some(begin) = rest.find(['{', '}']) {
+            let (before, behind) = rest.split_at(begin);
+            let Some((name, after)) = behind.strip_prefix('{').and_then(|behind| behind.split_once('}')) else {
+                return Err("a brace has no other half: an argument is written as {name}".to_owned());
+            };
+            parts.push(PathPart::Text(before));
+            parts.push(PathPart::Argument(name));
+            rest = after;
+        }
+        parts.push(PathPart::Text(rest));
+        Ok(parts)
+    }
+
+    fn problems(&self, query: &Query) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut used = Vec::new();
+        match self.path_parts() {
+            Err(message) => problems.push(Problem::at("/http/path", message)),
+            Ok(parts) => used.extend(parts.iter().filter_map(|part| match part {
+                PathPart::Argument(name) => Some((*name).to_owned()),
+                PathPart::Text(_) => None,
+            })),
+        }
+        let climbs = self.path.split('/').any(|segment| matches!(segment, "." | ".."));
+        if !self.path.starts_with('/') || climbs || self.path.contains(['?', '#', '\\', '%', ' ']) {
+            let hint = "such as /customers/{id}; parameters belong to `http.query`";
+            let message = "it is not a plain path that begins with a slash";
+            problems.push(Problem::at("/http/path", message).hint(hint));
+        }
+        for (name, value) in &self.query {
+            let path = format!("/http/query/{}", fields::escape(name));
+            match (value, argument_of(value)) {
+                (_, Some(name)) => used.push(name.to_owned()),
+                (Value::String(_) | Value::Number(_) | Value::Bool(_), None) => {}
+                (Value::Null | Value::Array(_) | Value::Object(_), None) => {
+                    let hint = "a text, a number, true, false or {\"$arg\": \"name\"}";
+                    problems.push(Problem::at(path, "it cannot be a parameter").hint(hint));
+                }
+            }
+        }
+        if let Some(body) = &self.body {
+            arguments_in(body, &mut used);
+            if self.method.reads() {
+                problems.push(Problem::at("/http/body", "GET and HEAD have no body"));
+            }
+        }
+        if self.rows.as_deref().is_some_and(|rows| !rows.is_empty() && !rows.starts_with('/')) {
+            let hint = "such as /data/items";
+            problems.push(Problem::at("/http/rows", "it is not a JSON pointer").hint(hint));
+        }
+        if query.read_only && !self.method.reads() {
+            let hint = "use GET, or set `readOnly` to false here and on the source";
+            problems.push(Problem::at("/http/method", "the query is read-only").hint(hint));
+        }
+        problems.extend(query.check_names("/http", &used, |name| format!("{{{name}}} or {{\"$arg\": {name:?}}}")));
+        problems
+    }
+}
+
+/// A part of a request's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathPart<'a> {
+    Text(&'a str),
+    Argument(&'a str),
+}
+
+/// The argument that a value stands for.
+pub(super) fn argument_of(value: &Value) -> Option<&str> {
+    let object = value.as_object().filter(|object| object.len() == 1)?;
+    object.get("$arg")?.as_str()
+}
+
+fn arguments_in(value: &Value, used: &mut Vec<String>) {
+    match (value, argument_of(value)) {
+        (_, Some(name)) => used.push(name.to_owned()),
+        (Value::Array(values), None) => values.iter().for_each(|value| arguments_in(value, used)),
+        (Value::Object(object), None) => object.values().for_each(|value| arguments_in(value, used)),
+        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), None) => {}
+    }
+}
+
+fn wrong_form(path: &str, source: &Source, needs: &str, has: &str) -> Problem {
+    let message = format!("a query of a source of type {:?} has `{needs}`", source.kind());
+    Problem::at(path, message).hint(format!("write `{needs}` in place of `{has}`"))
+}
+
+/// The values of the arguments, by name.
+pub(super) type Values<'a> = BTreeMap<&'a str, (ArgumentType, Value)>;

@@ -1,0 +1,128 @@
+//! Gathers rows as JSON, within the limits of their query.
+
+use everstep_core::failure::{Failure, code};
+use everstep_core::limits::PAYLOAD_BYTES;
+use serde_json::json;
+
+use super::answer::{Answer, Field};
+use super::query::{Limits, OnLimit};
+
+/// What the answer has besides its rows and fields.
+const ENVELOPE: usize = 128;
+
+/// Rows as they come.
+pub(super) struct Rows {
+    json: String,
+    count: usize,
+    fields: Vec<Field>,
+    most_rows: usize,
+    most_bytes: usize,
+    on_limit: OnLimit,
+    is_cut: bool,
+}
+
+impl Rows {
+    /// None so far. `most` is a limit of the asker's own, below the query's.
+    pub(super) fn new(limits: Limits, most: Option<u32>, fields: Vec<Field>) -> Self {
+        let room = PAYLOAD_BYTES.saturating_sub(ENVELOPE + json!(fields).to_string().len());
+        Self {
+            json: String::from("["),
+            count: 0,
+            fields,
+            most_rows: limits.rows.min(most.unwrap_or(limits.rows)) as usize,
+            most_bytes: room.min(limits.bytes as usize),
+            on_limit: limits.on_limit,
+            is_cut: false,
+        }
+    }
+
+    /// How many more there may be.
+    pub(super) fn room(&self) -> usize {
+        self.most_rows - self.count
+    }
+
+    /// How many more bytes there may be.
+    pub(super) fn room_bytes(&self) -> usize {
+        self.most_bytes.saturating_sub(self.json.len())
+    }
+
+    /// Takes one more row, written as JSON. Answers whether others are welcome.
+    pub(super) fn push(&mut self, write: impl FnOnce(&mut String) -> Result<(), Failure>) -> Result<bool, Failure> {
+        if self.count == self.most_rows {
+            return self.limit(format!("there are more than {} rows", self.most_rows));
+        }
+        let before = self.json.len();
+        if self.count > 0 {
+            self.json.push(',');
+        }
+        write(&mut self.json)?;
+        // The closing bracket needs room as well.
+        if self.json.len() + 1 > self.most_bytes {
+            self.json.truncate(before);
+            return self.limit(format!("the rows have more than {} bytes as JSON", self.most_bytes));
+        }
+        self.count += 1;
+        Ok(true)
+    }
+
+    /// Answers the question that led to them.
+    pub(super) fn finish(mut self, changed: Option<u64>) -> Answer {
+        self.json.push(']');
+        let changed = changed.filter(|_| self.fields.is_empty() && self.count == 0);
+        let row_count = changed.unwrap_or(self.count as u64);
+        Answer { rows: self.json, row_count, fields: self.fields, truncated: self.is_cut }
+    }
+
+    fn limit(&mut self, message: String) -> Result<bool, Failure> {
+        match self.on_limit {
+            OnLimit::Cut => {
+                self.is_cut = true;
+                Ok(false)
+            }
+            OnLimit::Error => Err(too_large(&message)),
+        }
+    }
+}
+
+/// The failure of a query whose answer is larger than its limits.
+pub(super) fn too_large(message: &str) -> Failure {
+    let help = "ask for less, raise `limits`, or set `limits.onLimit` to \"cut\"";
+    Failure::fatal(code::PAYLOAD_TOO_LARGE, format!("{message}; {help}"))
+}
+
+/// Writes a text as JSON.
+pub(super) fn write_text(out: &mut String, text: &str) {
+    out.push_str(&serde_json::Value::from(text).to_string());
+}
+
+/// Writes a row of named values. What writes a value is told its place.
+pub(super) fn write_row(
+    out: &mut String,
+    fields: &[Field],
+    mut write: impl FnMut(&mut String, usize) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    out.push('{');
+    for (place, field) in fields.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        write_text(out, &field.name);
+        out.push(':');
+        write(out, place)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// A row is an object, so that no two columns may share a name.
+pub(super) fn check_names(fields: &[Field]) -> Result<(), Failure> {
+    let twice =
+        fields.iter().enumerate().find(|(place, field)| fields[..*place].iter().any(|other| other.name == field.name));
+    match twice {
+        None => Ok(()),
+        Some((_, field)) => {
+            let message = format!("two columns are named {:?}: give one of them another name with `as`", field.name);
+            Err(Failure::fatal(super::QUERY_ERROR, message))
+        }
+    }
+}

@@ -1,0 +1,5 @@
+-- Adds a workspace, unless its id or its name is taken.
+-- Served by the primary key of workspaces and their unique names.
+insert into workspaces (id, name, options, created_at)
+values (:id, :name, :options, :created_at)
+on conflict do nothing

@@ -1,0 +1,5 @@
+-- Leaves a workflow without an active version.
+-- Served by the primary key of workflow_heads (workspace, name).
+delete from workflow_heads
+where workspace = :workspace
+    and name = :name

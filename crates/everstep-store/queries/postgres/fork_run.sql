@@ -1,0 +1,53 @@
+-- Makes a run like another, as it was before its first step, with the entries up to the end of the item that holds
+-- entry :at: nobody's, running and due. An item's first entry names its proposal. No row when there is no such entry.
+-- Served by the primary key of runs and journal_by_seq (run_id, seq).
+with
+last as materialized (
+    select coalesce(
+        (
+            select seq
+            from journal
+            where run_id = :source
+                and seq > :at
+                and commit_id is not null
+            order by seq
+            limit 1
+        ) - 1,
+        (
+            select max(seq)
+            from journal
+            where run_id = :source
+        )
+    ) as seq
+    from runs
+    where id = :source
+        and workspace = :workspace
+        and exists (
+            select
+            from journal
+            where run_id = :source
+                and seq = :at
+        )
+),
+forked as (
+    insert into runs (
+        id, wake_at, status, format, workspace, workflow, version, lane,
+        retention_days, is_test, created_at, origin, tags, input
+    )
+    select
+        :run, :now, 'running', format, workspace, workflow, version, lane,
+        retention_days, is_test, :now, id, tags, input
+    from runs
+    where id = :source
+        and exists (select from last)
+),
+copied as (
+    insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
+    select :run, seq, writer, commit_id, at, kind, step, attempt, codec, payload
+    from journal
+    where run_id = :source
+        and seq <= (select seq from last)
+    order by seq
+)
+select seq
+from last

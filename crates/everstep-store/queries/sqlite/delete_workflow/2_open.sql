@@ -1,0 +1,17 @@
+-- How many runs of a workflow have not ended.
+-- Reads all runs that have not ended, by runs_owned (owner) and runs_claimable (lane, wake_at, id): it is rarely asked.
+select
+    (
+        select count(*)
+        from runs indexed by runs_owned
+        where owner is not null
+            and workspace = :workspace
+            and workflow = :name
+    ) + (
+        select count(*)
+        from runs indexed by runs_claimable
+        where owner is null
+            and ended_at is null
+            and workspace = :workspace
+            and workflow = :name
+    )

@@ -1,0 +1,6 @@
+-- Keeps the newest version's number, and when to look whether the versions can go.
+-- Served by the primary key of deleted_workflows (workspace, name).
+insert into deleted_workflows (workspace, name, version, look_at)
+values (:workspace, :name, :version, :look_at)
+on conflict (workspace, name) do update
+set version = excluded.version, look_at = excluded.look_at

@@ -1,0 +1,7 @@
+-- At most :limit deleted workflows whose versions may be free to go by now.
+-- Reads the whole table: it has a row per workflow that was deleted.
+select workspace, name, version
+from deleted_workflows
+where look_at <= :now
+order by look_at
+limit :limit

@@ -1,0 +1,6 @@
+-- Deletes the versions of a workflow up to one of them.
+-- Served by the primary key of workflows (workspace, name, version).
+delete from workflows
+where workspace = :workspace
+    and name = :name
+    and version <= :version

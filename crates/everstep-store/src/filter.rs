@@ -1,0 +1,170 @@
+//! Which runs a list shows.
+
+use everstep_core::ids::RunId;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use serde_json::{Number, Value};
+use uuid::Uuid;
+
+use crate::rows::{RunPage, RunSummary};
+
+/// How many runs a page looks at, at most.
+pub(crate) const MOST_LOOKED_AT: usize = 10_000;
+
+/// What listed runs have in common. Test runs are never listed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunFilter {
+    pub workflow: Option<String>,
+    /// One of these; any when there are none.
+    pub statuses: Vec<Status>,
+    pub version: Option<u32>,
+    pub parent: Option<RunId>,
+    /// Created at this time or later.
+    pub since: Option<Timestamp>,
+    /// Created before this time.
+    pub until: Option<Timestamp>,
+    /// Paths into the input with what stands there, as somebody would type it:
+    /// `42` is that number or that text, `null` is null or that text. A number in a path is also a place in an array.
+    pub input: Vec<(Vec<String>, String)>,
+    /// Tags with their values, typed as for `input`.
+    pub tags: Vec<(String, String)>,
+}
+
+impl RunFilter {
+    /// The place before which a page's first run stands: after the last page, and before the filter's end.
+    pub(crate) fn begin(&self, after: Option<(Timestamp, RunId)>) -> (i64, Uuid) {
+        let after = after.map(|(created_at, run)| (created_at.micros(), run.uuid()));
+        // No id is before the first one, so that a run created at this very time is left out.
+        let until = self.until.map(|until| (until.micros(), Uuid::nil()));
+        [after, until].into_iter().flatten().min().unwrap_or((i64::MAX, Uuid::max()))
+    }
+
+    /// The time before which the page's last run was not created.
+    pub(crate) fn end(&self) -> i64 {
+        self.since.unwrap_or(Timestamp::from_micros(i64::MIN)).micros()
+    }
+
+    /// Whether it looks into documents.
+    pub(crate) fn looks_inside(&self) -> bool {
+        !self.input.is_empty() || !self.tags.is_empty()
+    }
+
+    /// Whether a run may be looked at and left out.
+    pub(crate) fn is_selective(&self) -> bool {
+        self.looks_inside()
+            || !self.statuses.is_empty()
+            || self.version.is_some()
+            || (self.parent.is_some() && self.workflow.is_some())
+    }
+
+    pub(crate) fn has_tags(&self, tags: &Value) -> bool {
+        self.tags.iter().all(|(key, text)| tags.as_object().and_then(|tags| tags.get(key)).is_some_and(is_typed(text)))
+    }
+
+    pub(crate) fn has_input(&self, input: &Value) -> bool {
+        self.input.iter().all(|(path, text)| find(input, path).is_some_and(is_typed(text)))
+    }
+}
+
+/// What stands at a path.
+fn find<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, name| match value {
+        Value::Object(fields) => fields.get(name),
+        Value::Array(items) => place(name).and_then(|place| items.get(place)),
+        _ => None,
+    })
+}
+
+/// A place in an array, written as we would.
+pub(crate) fn place(name: &str) -> Option<usize> {
+    name.parse().ok().filter(|place: &usize| place.to_string() == name)
+}
+
+/// Whether a text is how somebody would type a value.
+pub(crate) fn is_typed(text: &str) -> impl Fn(&Value) -> bool {
+    move |value| match value {
+        Value::String(string) => string == text,
+        Value::Number(number) => serde_json::from_str(text).is_ok_and(|typed| is_same(number, &typed)),
+        Value::Bool(is_true) => text == if *is_true { "true" } else { "false" },
+        Value::Null => text == "null",
+        Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// Whether two numbers are equal, however they are written.
+fn is_same(one: &Number, other: &Number) -> bool {
+    let is_whole = |number: &Number| number.is_i64() || number.is_u64();
+    if is_whole(one) && is_whole(other) { one == other } else { one.as_f64() == other.as_f64() }
+}
+
+/// A page that is being filled, newest run first.
+pub(crate) struct Filling {
+    runs: Vec<RunSummary>,
+    limit: usize,
+    has_more: bool,
+}
+
+impl Filling {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { runs: Vec::new(), limit, has_more: false }
+    }
+
+    /// Adds the next run that matches. Whether there is room for more: the first for which there is none
+    /// tells that there is another page.
+    pub(crate) fn push(&mut self, run: RunSummary) -> bool {
+        if self.runs.len() == self.limit {
+            self.has_more = true;
+            return false;
+        }
+        self.runs.push(run);
+        true
+    }
+
+    /// The page, when looking ended at `end`: the place of the last run that was looked at, or none behind all runs.
+    pub(crate) fn done(self, end: Option<(Timestamp, RunId)>) -> RunPage {
+        let last = self.runs.last().map(|run| (run.created_at, run.id));
+        RunPage { next: if self.has_more { last } else { end }, runs: self.runs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_typed_for_what_it_looks_like_and_for_itself() {
+        for (text, values) in [
+            ("42", vec![json!(42), json!(42.0), json!("42")]),
+            ("4.2e1", vec![json!(42), json!(42.0), json!("4.2e1")]),
+            ("true", vec![json!(true), json!("true")]),
+            ("null", vec![json!(null), json!("null")]),
+            ("", vec![json!("")]),
+            ("a\"b%_ ✓", vec![json!("a\"b%_ ✓")]),
+            ("18446744073709551615", vec![json!(u64::MAX), json!("18446744073709551615")]),
+        ] {
+            for value in &values {
+                assert!(is_typed(text)(value), "{text} for {value}");
+            }
+            for other in [json!(43), json!(false), json!("other"), json!([42]), json!({ "a": 42 }), json!(u64::MAX - 1)]
+            {
+                assert!(!is_typed(text)(&other), "{text} for {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_leads_through_fields_and_places() {
+        let input = json!({ "items": [{ "id": 1 }, { "id": 2 }], "0": "zero", "a.b": 3, "": 4 });
+        let at = |path: &[&str]| find(&input, &path.iter().map(ToString::to_string).collect::<Vec<_>>()).cloned();
+        assert_eq!(at(&["items", "1", "id"]), Some(json!(2)));
+        assert_eq!(at(&["0"]), Some(json!("zero")));
+        assert_eq!(at(&["a.b"]), Some(json!(3)));
+        assert_eq!(at(&[""]), Some(json!(4)));
+        assert_eq!(at(&[]), Some(input.clone()));
+        for none in [&["items", "2", "id"][..], &["items", "-1"], &["items", "01"], &["0", "zero"], &["nothing"]] {
+            assert_eq!(at(none), None, "{none:?}");
+        }
+    }
+}
