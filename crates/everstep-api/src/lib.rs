@@ -30,8 +30,8 @@ mod table;
 mod wire;
 mod workflows;
 
-pub use openapi::openapi;
 pub use metrics::{Meters, serve_metrics};
+pub use openapi::openapi;
 pub use routes::routes;
 pub use server::{Served, router, serve};
 pub use table::Route;

@@ -6,7 +6,9 @@ use clap::{Parser, Subcommand};
 use everstep_api::auth::Permission;
 
 use crate::bench;
-use crate::settings::{ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, ServerSettings};
+use crate::settings::{
+    ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, ServerSettings, TelemetrySettings,
+};
 
 /// A durable workflow engine.
 ///
@@ -43,7 +45,7 @@ Exit codes:
 
 Every setting has three names: --max-active-runs on the command line,
 EVERSTEP_MAX_ACTIVE_RUNS in the environment, and max_active_runs in the file of --config,
-under its table: [log], [server], [database], [cluster] or [engine].";
+under its table: [log], [server], [database], [cluster], [engine] or [telemetry].";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -139,6 +141,9 @@ pub(crate) struct ServeArgs {
     pub(crate) cluster: ClusterSettings,
     #[command(flatten)]
     pub(crate) engine: EngineSettings,
+
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetrySettings,
 }
 
 /// Start many runs of a workflow and wait for all of them to end.

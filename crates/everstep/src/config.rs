@@ -17,7 +17,9 @@ use crate::database::{Database, refuse_alone};
 use crate::exit::invalid;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, PlaceSettings, ServerSettings,
+    TelemetrySettings,
 };
+use crate::telemetry::Telemetry;
 
 /// A node must be able to renew its lease several times before it is over.
 const LEAST_LEASE: Duration = Duration::from_millis(500);
@@ -30,6 +32,7 @@ pub(crate) struct Config {
     pub(crate) database: Database,
     pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
+    pub(crate) telemetry: Telemetry,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +65,7 @@ struct File {
     database: DatabaseSettings,
     cluster: ClusterSettings,
     engine: EngineSettings,
+    telemetry: TelemetrySettings,
 }
 
 /// What was typed for one command, or stands in the environment.
@@ -71,6 +75,7 @@ struct Typed {
     database: DatabaseSettings,
     cluster: ClusterSettings,
     engine: EngineSettings,
+    telemetry: TelemetrySettings,
     /// Whether the command may use another database than that of its folder.
     uses_database: bool,
 }
@@ -128,7 +133,8 @@ impl Config {
         if let Database::Postgres { options, .. } = &mut database {
             options.heartbeat_timeout = engine.options.node_lease / 2;
         }
-        Ok(Self { log, server, database, cluster, engine })
+        let telemetry = Telemetry::new(&typed.telemetry, &file.telemetry)?;
+        Ok(Self { log, server, database, cluster, engine, telemetry })
     }
 }
 
@@ -146,6 +152,7 @@ impl Typed {
                 database: args.database.clone(),
                 cluster: args.cluster.clone(),
                 engine: args.engine.clone(),
+                telemetry: args.telemetry.clone(),
                 uses_database: true,
             },
             Command::Load(args) => Self {
@@ -155,6 +162,7 @@ impl Typed {
                 engine: args.engine.clone(),
                 // The folder that was typed is meant, whatever the file says.
                 uses_database: args.data.is_none(),
+                ..Self::default()
             },
             Command::Keys(args) => match &args.command {
                 KeysCommand::Create(args) => at(&args.place),

@@ -15,7 +15,9 @@ mod logging;
 mod output;
 mod settings;
 mod signals;
+mod spans;
 mod steps;
+mod telemetry;
 mod text;
 mod wire;
 

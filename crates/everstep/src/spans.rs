@@ -19,7 +19,7 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor};
 
-use crate::config::Tracing;
+use crate::telemetry::Tracing;
 
 /// How long the last spans may take to be sent when the server stops.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -31,8 +31,13 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// Must be called outside of a runtime: the exporter blocks a thread of its own.
-    pub(crate) fn new(tracing: &Tracing) -> anyhow::Result<Self> {
+    /// Gets ready to send.
+    pub(crate) async fn start(tracing: Tracing) -> anyhow::Result<Self> {
+        // The exporter's client blocks, and must not be made on a thread of the runtime.
+        tokio::task::spawn_blocking(move || Self::new(&tracing)).await.context("preparing to send spans")?
+    }
+
+    fn new(tracing: &Tracing) -> anyhow::Result<Self> {
         // The exporter has TLS of its own; it takes the provider of the process.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut exporter = SpanExporter::builder().with_http();

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Error, NodeClock, Observe, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_net::Client;
@@ -52,9 +52,13 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts an engine on a database. Runs that are in it go on at once.
-    pub(crate) async fn start(store: Arc<dyn Store>, config: &Config) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        store: Arc<dyn Store>,
+        config: &Config,
+        observe: Arc<dyn Observe>,
+    ) -> anyhow::Result<Self> {
         let Database::Postgres { url, .. } = &config.database else {
-            let engine = start(store, config.engine.clone(), Arc::new(Alone)).await?;
+            let engine = start(store, config.engine.clone(), Arc::new(Alone), observe).await?;
             return Ok(Self { engine, cluster: None });
         };
         let (listener, address) = config.cluster.bind(url).await?;
@@ -65,7 +69,7 @@ impl Node {
         let channel = Channel::new(key.clone());
         let mut engine = config.engine.clone();
         engine.options.address = Some(address.clone());
-        let engine = start(store, engine, Arc::new(channel.clone())).await?;
+        let engine = start(store, engine, Arc::new(channel.clone()), observe).await?;
         channel.introduce(&engine);
         // It answers until the process ends: also that this node is stopping.
         tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
@@ -83,7 +87,12 @@ impl Node {
     }
 }
 
-async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Peers>) -> anyhow::Result<Engine> {
+async fn start(
+    store: Arc<dyn Store>,
+    config: config::Engine,
+    peers: Arc<dyn Peers>,
+    observe: Arc<dyn Observe>,
+) -> anyhow::Result<Engine> {
     let world = World {
         store,
         clock: Arc::new(NodeClock::system()),
@@ -92,7 +101,7 @@ async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Pee
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(ports(&config))),
         peers,
-        observe: Arc::new(Blind),
+        observe,
     };
     Engine::start(world, config.options).await.context("starting the engine")
 }

@@ -61,7 +61,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
-        let served = Served { engine, keys, store: "sqlite" };
+        let served = Served { engine, keys, meters: Default::default(), store: "sqlite" };
         tokio::spawn(serve(listener, served, std::future::pending()));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use everstep_api::Served;
 use everstep_api::auth::Keys;
+use everstep_api::{Meters, Served};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -16,6 +16,8 @@ use crate::config::Config;
 use crate::database::Database;
 use crate::first_key::{self, FirstKey};
 use crate::signals::Stop;
+use crate::spans::Spans;
+use crate::telemetry::Observers;
 use crate::wire::Node;
 use crate::{exit, text, wire};
 
@@ -32,11 +34,22 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let store = wire::open_store(&server.data, &config.database).await?;
     let key = first_key::ensure(&*store, &server.data, NodeClock::system().now()).await?;
     let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
-    let node = Node::start(store, config).await?;
+    let meters = Arc::new(Meters::default());
+    let spans = match &config.telemetry.tracing {
+        Some(tracing) => Some(Arc::new(Spans::start(tracing.clone()).await?)),
+        None => None,
+    };
+    let observers = Observers { meters: Arc::clone(&meters), spans: spans.clone() };
+    let node = Node::start(store, config, Arc::new(observers)).await?;
     greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
-    let served = Served { engine: node.engine.clone(), keys, store: config.database.kind() };
+    let served = Served { engine: node.engine.clone(), keys, meters, store: config.database.kind() };
+    tokio::spawn(Arc::clone(&served.meters).keep());
+    if let Some(address) = config.telemetry.metrics_listen {
+        let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
+        tokio::spawn(everstep_api::serve_metrics(listener, served.clone()));
+    }
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;
@@ -48,6 +61,9 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         node.stop(server.shutdown_grace).await?;
         // Idle connections are not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(1), http).await;
+        if let Some(spans) = spans {
+            tokio::task::spawn_blocking(move || spans.close()).await.context("sending the last spans")?;
+        }
         anyhow::Ok(())
     };
     tokio::select! {
