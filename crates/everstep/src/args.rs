@@ -57,6 +57,7 @@ pub(crate) enum Command {
     Nodes(NodesArgs),
     Bench(bench::Args),
     Sim(SimArgs),
+    Config(ConfigArgs),
     Openapi(OpenapiArgs),
 }
 
@@ -115,6 +116,20 @@ pub(crate) struct ValidateArgs {
     /// Print {"valid": …, "problems": […]} on standard output, for programs.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Show the settings that `everstep serve` would have, and where each comes from.
+///
+/// Takes the flags of `everstep serve`. Keys and passwords are not shown.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep config --config everstep.toml")]
+pub(crate) struct ConfigArgs {
+    /// Print an array of settings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
 }
 
 /// Run the server: it performs runs, and programs use it over HTTP.

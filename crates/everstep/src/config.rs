@@ -1,5 +1,6 @@
 //! What was typed, what the environment and the settings file say, and what follows from all of it.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,7 +12,7 @@ use everstep_engine::Options;
 use everstep_net::Guard;
 use serde::Deserialize;
 
-use crate::args::{Cli, Command, KeysCommand};
+use crate::args::{Cli, Command, ConfigArgs, KeysCommand};
 use crate::cluster::Cluster;
 use crate::database::{Database, refuse_alone};
 use crate::exit::invalid;
@@ -102,7 +103,8 @@ impl Config {
             | Command::Keys(_)
             | Command::Nodes(_)
             | Command::Bench(_)
-            | Command::Openapi(_) => "warn",
+            | Command::Openapi(_)
+            | Command::Config(_) => "warn",
         };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
@@ -147,7 +149,7 @@ impl Typed {
             ..Self::default()
         };
         match command {
-            Command::Serve(args) => Self {
+            Command::Serve(args) | Command::Config(ConfigArgs { serve: args, .. }) => Self {
                 server: args.server.clone(),
                 database: args.database.clone(),
                 cluster: args.cluster.clone(),
@@ -213,6 +215,15 @@ fn read_file(path: &Path) -> anyhow::Result<File> {
     let read = || format!("reading the settings in {}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string())).with_context(read)?;
     toml::from_str(&text).map_err(|error| invalid(error.to_string().trim_end())).with_context(read)
+}
+
+/// The settings that a file gives, by name.
+pub(crate) fn read_values(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    // What is in it was found valid before.
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(&text)?;
+    let values = tables.into_values().flatten();
+    Ok(values.map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect())
 }
 
 /// Refuses variables that begin like ours and mean nothing: a typing error must not be ignored.

@@ -53,6 +53,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Keys(args) => commands::keys::run(&args, &config).await,
             Command::Nodes(args) => commands::nodes::run(&args, &config).await,
             Command::Bench(args) => bench::run(args).await,
+            Command::Config(args) => commands::config::run(&args, cli.config.as_deref()),
             Command::Openapi(_) => commands::openapi::run(),
             Command::Sim(args) => commands::sim::run(&args),
         }

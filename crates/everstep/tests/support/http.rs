@@ -78,6 +78,10 @@ impl Client {
         Ok(Answer { status, headers: lines.map(str::to_owned).collect(), body })
     }
 
+    pub(crate) fn key(&self) -> &str {
+        self.key.as_deref().expect("this client has a key")
+    }
+
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.try_ask("GET", path, &[], &Value::Null).unwrap()
