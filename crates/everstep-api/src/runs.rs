@@ -46,12 +46,12 @@ pub(crate) async fn get(
     Path(id): Path<String>,
     query: Query,
 ) -> Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem> {
-    let seconds = query.number("waitSeconds", 0..=30)?.unwrap_or(0);
+    let seconds = wait_seconds(&query)?;
     let id = read_id(&id)?;
     let mut row = row(&served, caller.workspace, id).await?;
-    if row.ended_at.is_none() && seconds > 0 {
+    if row.ended_at.is_none() && !seconds.is_zero() {
         let ended = served.engine.wait(caller.workspace, id);
-        row = match tokio::time::timeout(Duration::from_secs(seconds), ended).await {
+        row = match tokio::time::timeout(seconds, ended).await {
             Ok(Ok(row)) => row,
             // The time is over, or this node stops: the run is shown as it is.
             Ok(Err(_)) | Err(_) => self::row(&served, caller.workspace, id).await?,
@@ -60,6 +60,11 @@ pub(crate) async fn get(
     let run = show(&served, row).await?;
     let version = HeaderValue::from_str(&format!("\"{}\"", run.version)).expect("a number is plain text");
     Ok(([(header::ETAG, version)], Json(run)))
+}
+
+/// How long a caller wants to wait for a run's end.
+pub(crate) fn wait_seconds(query: &Query) -> Result<Duration, Problem> {
+    Ok(Duration::from_secs(query.number("waitSeconds", 0..=30)?.unwrap_or(0)))
 }
 
 /// Reads the id of a run in a path.

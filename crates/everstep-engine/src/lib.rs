@@ -31,7 +31,7 @@ mod tend;
 mod tick;
 
 pub use clock::NodeClock;
-pub use engine::{Engine, NewStart, News, Started, Watch};
+pub use engine::{Ending, Engine, NewStart, News, Started, Watch};
 pub use error::Error;
 pub use library::Library;
 pub use options::Options;
