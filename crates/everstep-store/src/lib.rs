@@ -15,6 +15,7 @@ mod resources;
 mod rows;
 pub mod sqlite;
 mod store;
+mod texts;
 
 pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};

@@ -1,12 +1,10 @@
 //! Deletes what is past its time.
 
-use std::time::Duration;
-
 use everstep_core::time::Timestamp;
 
 use super::queries::{params, query};
-use super::rows;
 use super::store::PostgresStore;
+use super::{nodes, rows};
 use crate::error::Result;
 use crate::rows::{AUDIT_KEPT, MOST_LOOKS, NEXT_LOOK};
 use crate::{access, numbers};
@@ -26,7 +24,7 @@ impl PostgresStore {
                 },
             )
             .await?;
-        let oldest = access::first_id(Timestamp::from_micros(now.micros().saturating_sub(micros(AUDIT_KEPT))));
+        let oldest = access::first_id(Timestamp::from_micros(now.micros().saturating_sub(nodes::micros(AUDIT_KEPT))));
         self.connections
             .execute(query!("sweep/3_audit"), params! { "before": oldest, "limit": numbers::limit(limit) })
             .await?;
@@ -39,8 +37,4 @@ impl PostgresStore {
             .await?;
         Ok(usize::try_from(rows::get::<i64>(&row, 0)?).unwrap_or_default())
     }
-}
-
-pub(super) fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -7,11 +7,12 @@ use super::database::Database;
 use super::queries::query;
 use super::rows;
 use crate::error::Result;
-use crate::numbers;
 use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+use crate::{numbers, texts};
 
 impl Database {
     pub fn put_workflow(&mut self, workflow: &NewWorkflow, activate: bool) -> Result<(u32, bool)> {
+        texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
         let newest: Option<(u32, String)> = tx
@@ -123,6 +124,7 @@ impl Database {
     }
 
     pub fn add_counts(&mut self, workspace: WorkspaceId, deltas: &[Counts]) -> Result<()> {
+        texts::check(deltas.iter().map(|delta| delta.workflow.as_str()))?;
         let tx = self.begin()?;
         {
             let mut statement = tx.prepare_cached(query!("add_counts"))?;
