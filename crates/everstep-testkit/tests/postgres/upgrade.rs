@@ -1,5 +1,7 @@
 //! Databases of the release before are opened with all that they hold, while it goes on with them.
 
+use std::sync::Arc;
+
 use everstep_core::event::Kind;
 use everstep_core::ids::RunId;
 use everstep_core::status::Status;
@@ -7,7 +9,7 @@ use everstep_store::{Deletion, RunFilter, Store};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Database};
 
-use super::open;
+use super::{open, session, wait_for_a_waiter};
 
 const FIRST: &str = include_str!("../../../everstep-store/migrations/postgres/V1__initial.sql");
 const SECOND: &str = include_str!("../../../everstep-store/migrations/postgres/V2__keys_and_settings.sql");
@@ -107,5 +109,28 @@ fn the_release_before_can_go_on_writing() {
         let run = "01991000-0000-7000-8000-000000000001".parse().unwrap();
         assert_eq!(load(&store, run).await.run.origin, None);
         assert_eq!(store.list_keys(HERE).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn an_upgrade_waits_for_readers_and_lets_writers_pass() {
+    run(async {
+        let database = Arc::new(Cluster::shared().database());
+        make_old(&database).await;
+        let reader = session(&database).await;
+        reader.batch_execute("begin; select from runs").await.unwrap();
+        let upgrade = {
+            let database = Arc::clone(&database);
+            tokio::spawn(async move { open(&database).await })
+        };
+        let writer = session(&database).await;
+        wait_for_a_waiter(&writer).await;
+        // The node of the release before goes on, although the table is wanted whole.
+        writer.batch_execute(WRITTEN).await.unwrap();
+        assert!(!upgrade.is_finished());
+        reader.batch_execute("rollback").await.unwrap();
+        let store = upgrade.await.unwrap();
+        let run = "01991000-0000-7000-8000-000000000001".parse().unwrap();
+        assert_eq!(load(&store, run).await.run.origin, None);
     });
 }
