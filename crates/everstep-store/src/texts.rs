@@ -2,6 +2,8 @@
 //!
 //! Nothing that has one is stored, so that nothing that has one is found.
 
+use everstep_core::ids::StepKey;
+
 use crate::error::{Error, Result};
 use crate::item::{Change, Gate, Item};
 
@@ -23,7 +25,7 @@ pub(crate) fn check_item(item: &Item) -> Result<()> {
         let key = run.key.iter().flat_map(|(scope, key)| [scope.as_str(), key]);
         check([run.workflow.as_str(), &run.lane].into_iter().chain(key))?;
     }
-    check(item.entries.iter().filter_map(|entry| entry.row.step.as_ref()).map(|step| step.as_str()))?;
+    check(item.entries.iter().filter_map(|entry| entry.row.step.as_ref()).map(StepKey::as_str))?;
     for change in &item.waits {
         match change {
             Change::Open(wait) => check([wait.step.as_str(), &wait.event])?,
