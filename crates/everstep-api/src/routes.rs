@@ -12,7 +12,7 @@ use crate::wire::{
     Alive, Cancel, Control, Entries, Json, Nodes, Object, OfWorkflow, Outcome, Readiness, Run, Runs, Started, Welcome,
     Workflow,
 };
-use crate::{access, controls, docs, health, journal, nodes, problem, runs, starts, workflows};
+use crate::{access, audit, controls, docs, health, journal, nodes, problem, runs, starts, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -24,6 +24,7 @@ pub(crate) fn router(served: Served) -> Router {
     let guarded = guarded
         .fallback(problem::nothing_here)
         .method_not_allowed_fallback(problem::wrong_method)
+        .layer(middleware::from_fn_with_state(served.clone(), audit::watch))
         .layer(middleware::from_fn_with_state(served.clone(), auth::authenticate));
     open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(served)
 }
