@@ -6,7 +6,7 @@ use super::queries::{params, query};
 use super::store::PostgresStore;
 use super::{nodes, rows};
 use crate::error::Result;
-use crate::rows::{AUDIT_KEPT, MOST_LOOKS, NEXT_LOOK};
+use crate::rows::{AUDIT_KEPT, AUDIT_PER_RUN, MOST_LOOKS, NEXT_LOOK};
 use crate::{access, numbers};
 
 const HOUR: i64 = 3_600_000_000;
@@ -25,9 +25,8 @@ impl PostgresStore {
             )
             .await?;
         let oldest = access::first_id(Timestamp::from_micros(now.micros().saturating_sub(nodes::micros(AUDIT_KEPT))));
-        self.connections
-            .execute(query!("sweep/3_audit"), params! { "before": oldest, "limit": numbers::limit(limit) })
-            .await?;
+        let most_audit = numbers::limit(limit.saturating_mul(AUDIT_PER_RUN));
+        self.connections.execute(query!("sweep/3_audit"), params! { "before": oldest, "limit": most_audit }).await?;
         let (now, later) = (now.micros(), now.plus(NEXT_LOOK).micros());
         self.connections
             .execute(
