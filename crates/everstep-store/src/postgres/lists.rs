@@ -16,7 +16,7 @@ use crate::rows::RunPage;
 use crate::{numbers, texts};
 
 /// How many runs are read at once to be looked into.
-const BATCH: usize = 500;
+const BATCH: usize = 200;
 
 /// A place among runs, by their time and id.
 type Place = (i64, Uuid);

@@ -1,6 +1,7 @@
 //! Databases of the release before are opened with all that they hold, while it goes on with them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use everstep_core::event::Kind;
 use everstep_core::ids::RunId;
@@ -132,5 +133,25 @@ fn an_upgrade_waits_for_readers_and_lets_writers_pass() {
         let store = upgrade.await.unwrap();
         let run = "01991000-0000-7000-8000-000000000001".parse().unwrap();
         assert_eq!(load(&store, run).await.run.origin, None);
+    });
+}
+
+#[test]
+fn what_the_release_before_makes_active_again_is_not_swept() {
+    run(async {
+        let database = Cluster::shared().database();
+        make_old(&database).await;
+        database.sql(WRITTEN);
+        let store = open(&database).await;
+        let node = member(&store).await;
+        let run: RunId = "01991000-0000-7000-8000-000000000001".parse().unwrap();
+        store.claim_runs(node, "", at(0), 10).await.unwrap();
+        apply(&store, node, &end(run, 2, at(0))).await;
+        assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
+        // It knows of no deletion: the newest version is there.
+        database.sql("insert into workflow_heads select workspace, name, version from workflows");
+        let later = store.join(new_node(), LEASE, None).await.unwrap().plus(Duration::from_secs(10 * 86_400));
+        assert_eq!(store.sweep(later, 10).await.unwrap(), 1);
+        assert!(store.workflow(HERE, "orders", None).await.unwrap().is_some());
     });
 }
