@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access;
+mod audit;
 mod auth;
 mod cluster;
 mod controls;
 mod documents;
 mod runs;
+mod secrets;
 mod support;
+mod walk;
 mod workflows;

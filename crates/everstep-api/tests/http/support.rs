@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 
 pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) vault: Arc<Vault>,
     url: String,
     /// An admin's key.
     key: String,
@@ -57,18 +58,23 @@ impl Answer {
 
 impl Server {
     pub(crate) async fn start() -> Self {
+        Self::with_keyring(Some(Keyring::new(SealKey::generate(), Vec::new()))).await
+    }
+
+    /// A server with these keys for secrets.
+    pub(crate) async fn with_keyring(keyring: Option<Keyring>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (engine, store) = engine(&folder, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let audit = Audit::start(Arc::clone(&store));
-        let vault = Arc::new(Vault::new(Arc::clone(&store), Some(Keyring::new(SealKey::generate(), Vec::new()))));
-        let served = Served { engine, keys, audit, vault, store: "sqlite" };
+        let vault = Arc::new(Vault::new(Arc::clone(&store), keyring));
+        let served = Served { engine, keys, audit, vault: Arc::clone(&vault), store: "sqlite" };
         tokio::spawn(serve(listener, served, std::future::pending()));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { store, url, key, client, _folder: folder }
+        Self { store, vault, url, key, client, _folder: folder }
     }
 
     /// Makes a key of the usual workspace.
@@ -76,18 +82,36 @@ impl Server {
         add_key(&*self.store, WorkspaceId::DEFAULT, permissions).await
     }
 
+    /// Asks with a key.
+    pub(crate) async fn ask_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.ask(method, path, &[("x-api-key", key)], &body).await
+    }
+
+    /// Asks, and reads no more than the status of the answer: that of a live route never ends.
+    pub(crate) async fn knock(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> u16 {
+        self.client.request(self.request(method, path, headers, body)).await.unwrap().status().as_u16()
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.ask(Method::DELETE, path, &[("x-api-key", &self.key)], "").await
+    }
+
     /// Asks without any header but these.
     pub(crate) async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(Full::from(Bytes::from(body.to_owned()))).unwrap();
-        let response = self.client.request(request).await.unwrap();
+        let response = self.client.request(self.request(method, path, headers, body)).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let body = if body.is_empty() { Value::Null } else { read(&body) };
         Answer { status, headers, body }
+    }
+
+    fn request(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Request<Full<Bytes>> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Full::from(Bytes::from(body.to_owned()))).unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
