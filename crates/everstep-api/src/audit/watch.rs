@@ -29,6 +29,10 @@ pub(crate) async fn watch(State(served): State<Served>, request: Request, next: 
     // What passed no gate was no route.
     let gate = response.extensions().get::<Gate>().copied().filter(|_| response.status().is_success());
     let Some(Gate { path, needs, .. }) = gate else { return response };
+    if let Needs::Permission(Permission::Read | Permission::View) = needs {
+        // Whoever may look alone has changed nothing, whatever the method.
+        return response;
+    }
     let mut details = json!({"status": response.status().as_u16(), "keyName": &*caller.name});
     if let Some(key) = key {
         details["idempotencyKey"] = key.into();

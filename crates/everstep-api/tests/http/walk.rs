@@ -21,21 +21,27 @@ const NAME: &str = "ours";
 /// One of each resource, in the default workspace.
 struct Ours {
     run: String,
+    test_run: String,
     key: String,
 }
 
 impl Ours {
     async fn make(server: &Server) -> Self {
         let wait = json!({"id": "wait", "type": "wait", "config": {"event": "go", "match": {"note": HIDDEN}}});
-        server.put(&format!("/v1/workflows/{NAME}"), &chain(&[wait])).await.is(200);
+        let definition = chain(&[wait]);
+        server.put(&format!("/v1/workflows/{NAME}"), &definition).await.is(201);
         let start = json!({"input": {"note": HIDDEN}});
         let started = server.post(&format!("/v1/workflows/{NAME}/runs"), &start).await.is(201);
         let run = started["run"]["id"].as_str().unwrap().to_owned();
         server.wait_for(&format!("/v1/runs/{run}"), "waiting").await;
+        let test = json!({"definition": definition, "input": {"note": HIDDEN}});
+        let started = server.post("/v1/test-runs", &test).await.is(201);
+        let test_run = started["run"]["id"].as_str().unwrap().to_owned();
+        server.wait_for(&format!("/v1/runs/{test_run}"), "waiting").await;
         let made = server.post("/v1/keys", &json!({"name": HIDDEN, "role": "viewer"})).await.is(201);
         let key = made["key"]["id"].as_str().unwrap().to_owned();
         server.put(&format!("/v1/secrets/{NAME}"), &json!({"value": HIDDEN})).await.is(201);
-        Self { run, key }
+        Self { run, test_run, key }
     }
 
     /// A route's path with something of ours in each of its places.
@@ -46,6 +52,7 @@ impl Ours {
                 ("workflows" | "secrets", "{name}") => NAME,
                 ("workspaces", "{name}") => "default",
                 ("runs", "{id}") => &self.run,
+                ("test-runs", "{id}") => &self.test_run,
                 ("keys", "{id}") => &self.key,
                 ("signals", "{event}") => "go",
                 (before, word) if word.starts_with('{') => {
@@ -59,8 +66,10 @@ impl Ours {
 
     /// Nothing of ours was touched.
     async fn are_untouched(&self, server: &Server) {
-        let run = server.get(&format!("/v1/runs/{}", self.run)).await.is(200);
-        assert_eq!((&run["status"], &run["version"]), (&json!("waiting"), &json!(4)));
+        for run in [&self.run, &self.test_run] {
+            let run = server.get(&format!("/v1/runs/{run}")).await.is(200);
+            assert_eq!((&run["status"], &run["version"]), (&json!("waiting"), &json!(4)));
+        }
         assert_eq!(server.get(&format!("/v1/workflows/{NAME}")).await.is(200)["version"], 1);
         assert_eq!(*server.vault.open(WorkspaceId::DEFAULT, NAME).await.unwrap(), HIDDEN);
         let keys = server.get("/v1/keys?limit=500").await.is(200);
@@ -89,12 +98,27 @@ fn written(route: &Route) -> (Value, Found) {
         ("GET", path) if path.contains('{') => (nothing, Nothing),
         ("GET", _) => (nothing, Theirs),
         ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),
+        ("POST", "/v1/workflows") => (json!({"name": "theirs", "definition": chain(&[])}), Theirs),
+        ("POST", "/v1/workflows/validate") => (chain(&[]), Theirs),
+        ("POST", "/v1/workflows/import") => {
+            (json!({"everstep": 1, "kind": "workflow", "name": "brought", "definition": chain(&[])}), Theirs)
+        }
+        ("DELETE", "/v1/workflows/{name}") => (nothing, Nothing),
+        ("POST", "/v1/workflows/{name}/activate") => (json!({"version": 1}), Nothing),
+        ("POST", "/v1/workflows/{name}/clone") => (json!({"name": "copy"}), Nothing),
         ("POST", "/v1/workflows/{name}/runs") => (json!({}), Nothing),
+        ("DELETE", "/v1/workflows/{name}/runs/{id}") => (nothing, Nothing),
+        ("POST", "/v1/workflows/{name}/runs/{id}/signals/{event}") => (json!({"note": HIDDEN}), Nothing),
         ("POST", "/v1/workflow-runs" | "/api/v1/workflow-runs") => (json!({"definitionId": NAME}), Nothing),
         ("POST", "/v1/runs/{id}/signals/{event}") => (json!({"note": HIDDEN}), Nothing),
         ("POST", "/v1/runs/{id}/cancel" | "/v1/runs/{id}/pause" | "/v1/runs/{id}/resume" | "/v1/runs/{id}/retry") => {
             (json!({}), Nothing)
         }
+        ("POST", "/v1/runs/{id}/fork" | "/v1/runs/{id}/view") => (json!({}), Nothing),
+        // All of theirs, which is none.
+        ("POST", "/v1/runs/bulk") => (json!({"action": "cancel", "filter": {"workflow": NAME}}), Theirs),
+        ("POST", "/v1/test-runs") => (json!({"definition": chain(&[])}), Theirs),
+        ("DELETE", "/v1/test-runs/{id}") => (nothing, Nothing),
         ("POST", "/v1/keys") => (json!({"name": "theirs", "role": "viewer"}), Theirs),
         ("DELETE", "/v1/keys/{id}") => (nothing, Nothing),
         ("POST", "/v1/tickets") => (nothing, Theirs),
@@ -180,7 +204,7 @@ async fn every_route_asks_for_its_permission() {
     let server = Server::start().await;
     let ours = Ours::make(&server).await;
     // Not ours: what is permitted happens to nobody.
-    let other = Ours { run: uuid_of(1), key: uuid_of(2) };
+    let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3) };
     for route in guarded() {
         let Some(needed) = route.needs.permission() else { continue };
         let body = text(&written(&route).0);
@@ -188,7 +212,7 @@ async fn every_route_asks_for_its_permission() {
             let key = server.key_with(&[*permission]).await;
             let headers = [("x-api-key", &*key)];
             if *permission == needed || *permission == Permission::Admin {
-                let path = other.path(&route).replace(NAME, "nobodys");
+                let [path, body] = [&other.path(&route), &body].map(|text| text.replace(NAME, "nobodys"));
                 let status = server.knock(route.method.clone(), &path, &headers, &body).await;
                 assert!(![401, 403].contains(&status), "{} {path} with {permission}: {status}", route.method);
             } else {
@@ -227,7 +251,8 @@ async fn nothing_of_another_workspace_is_there() {
         };
         assert!(is_as_found, "{place} finds {found:?}: {} {}", answer.status, answer.body);
         assert!(!answer.body.to_string().contains(HIDDEN), "{place}: {}", answer.body);
-        assert!(!answer.body.to_string().contains(&ours.run) || answer.status == 404, "{place}: {}", answer.body);
+        let tells_run = [&ours.run, &ours.test_run].iter().any(|run| answer.body.to_string().contains(*run));
+        assert!(!tells_run || answer.status == 404, "{place}: {}", answer.body);
     }
     ours.are_untouched(&server).await;
 }
