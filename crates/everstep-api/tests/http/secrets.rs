@@ -59,7 +59,7 @@ async fn a_secret_that_cannot_be_kept_is_refused_and_not_told_again() {
 
 #[tokio::test]
 async fn without_a_key_nothing_is_stored_and_the_command_that_makes_one_is_told() {
-    let server = Server::with_keyring(None).await;
+    let server = Server::without_secrets_key().await;
     let problem = server.put("/v1/secrets/x", &json!({"value": "sesame"})).await.refuses(409, "SECRETS_KEY_MISSING");
     let hint = problem["hint"].as_str().unwrap();
     assert!(hint.contains("EVERSTEP_SECRETS_KEY=$(everstep secrets key)"), "{hint}");
