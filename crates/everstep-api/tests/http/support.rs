@@ -82,7 +82,15 @@ impl Server {
         let audit = Audit::start(Arc::clone(&store));
         let vault = Arc::new(Vault::new(Arc::clone(&store), keyring));
         let live = Arc::new(Live::new(engine.clone(), streams));
-        let served = Served { engine, keys, audit, vault: Arc::clone(&vault), store: "sqlite", live };
+        let served = Served {
+            engine,
+            keys,
+            audit,
+            vault: Arc::clone(&vault),
+            meters: Default::default(),
+            store: "sqlite",
+            live,
+        };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.
