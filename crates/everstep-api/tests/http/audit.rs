@@ -106,3 +106,30 @@ async fn the_audit_is_filtered_and_paged() {
         server.get(&format!("/v1/audit{wrong}")).await.refuses(400, "VALIDATION_ERROR");
     }
 }
+
+#[tokio::test]
+async fn what_was_done_has_its_row_also_when_the_client_has_gone() {
+    let server = Server::start().await;
+    for number in 0..30 {
+        let mut connection = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+        let body = format!("{{\"name\": \"key {number}\", \"role\": \"viewer\"}}");
+        let request = format!(
+            "POST /v1/keys HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\ncontent-length: {}\r\n\r\n{body}",
+            server.key(),
+            body.len()
+        );
+        tokio::io::AsyncWriteExt::write_all(&mut connection, request.as_bytes()).await.unwrap();
+        // Gone at once, a moment later, and so on: somewhere in between the key is made.
+        for _ in 0..number {
+            tokio::task::yield_now().await;
+        }
+    }
+    let (mut before, mut quiet) = (usize::MAX, 0);
+    while quiet < 10 {
+        let made = server.get("/v1/keys?limit=500").await.is(200)["keys"].as_array().unwrap().len() - 1;
+        quiet = if made == before { quiet + 1 } else { 0 };
+        before = made;
+    }
+    assert!(before > 0, "no key was made");
+    wait_for(&server, "?action=POST%20/v1/keys", before).await;
+}

@@ -94,7 +94,7 @@ fn written(route: &Route) -> (Value, Found) {
     use Found::{Denied, Nothing, Theirs};
     let nothing = Value::Null;
     match (route.method.as_str(), route.path) {
-        ("GET", "/v1/nodes" | "/v1/workspaces") => (nothing, Denied),
+        ("GET", "/v1/nodes" | "/v1/workspaces" | "/metrics") => (nothing, Denied),
         ("GET", path) if path.contains('{') => (nothing, Nothing),
         ("GET", _) => (nothing, Theirs),
         ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),
