@@ -2,13 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access;
+mod audit;
 mod auth;
 mod cluster;
 mod controls;
 mod documents;
 mod events;
 mod runs;
+mod secrets;
 mod socket;
 mod stream;
 mod support;
+mod walk;
 mod workflows;

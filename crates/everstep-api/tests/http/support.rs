@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 
 pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) vault: Arc<Vault>,
     url: String,
     /// An admin's key.
     key: String,
@@ -64,15 +65,32 @@ impl Server {
     }
 
     pub(crate) async fn start_with(streams: Streams) -> Self {
+        Self::of(streams, Some(Keyring::new(SealKey::generate(), Vec::new()))).await
+    }
+
+    /// A server with nothing to seal secrets with.
+    pub(crate) async fn without_secrets_key() -> Self {
+        Self::of(Streams::default(), None).await
+    }
+
+    async fn of(streams: Streams, keyring: Option<Keyring>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (engine, store) = engine(&folder, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let audit = Audit::start(Arc::clone(&store));
-        let vault = Arc::new(Vault::new(Arc::clone(&store), Some(Keyring::new(SealKey::generate(), Vec::new()))));
+        let vault = Arc::new(Vault::new(Arc::clone(&store), keyring));
         let live = Arc::new(Live::new(engine.clone(), streams));
-        let served = Served { engine, keys, audit, vault, meters: Default::default(), store: "sqlite", live };
+        let served = Served {
+            engine,
+            keys,
+            audit,
+            vault: Arc::clone(&vault),
+            meters: Default::default(),
+            store: "sqlite",
+            live,
+        };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.
@@ -80,7 +98,7 @@ impl Server {
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { store, url, key, client, running: Some(running), _folder: folder }
+        Self { store, vault, url, key, client, running: Some(running), _folder: folder }
     }
 
     /// Makes a key of the usual workspace.
@@ -96,6 +114,17 @@ impl Server {
     /// An admin's key.
     pub(crate) fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Asks with a key.
+    pub(crate) async fn ask_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.ask(method, path, &[("x-api-key", key)], &body).await
+    }
+
+    /// Asks, and reads no more than the status of the answer: that of a live route never ends.
+    pub(crate) async fn knock(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> u16 {
+        self.send(method, path, headers, body).await.status().as_u16()
     }
 
     /// Asks without any header but these.
@@ -125,6 +154,10 @@ impl Server {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask(Method::GET, path, &[("x-api-key", &self.key)], "").await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.ask(Method::DELETE, path, &[("x-api-key", &self.key)], "").await
     }
 
     pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {

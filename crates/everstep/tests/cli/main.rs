@@ -8,6 +8,7 @@ mod documents;
 mod http;
 mod keys;
 mod run;
+mod secrets;
 mod serve;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
