@@ -111,8 +111,8 @@ fn basic(table: Table) -> Table {
             Method::POST,
             "/v1/workflows/validate",
             doc("workflows", "Validate a definition")
-                .about("Tells everything that is wrong with a definition, without saving it.")
-                .takes::<Definition>()
+                .about("Tells everything that is wrong with a definition, without saving it. Any JSON is looked at.")
+                .takes::<Json>()
                 .example(workflows::example())
                 .answers::<Validation>(200),
             workflows::validate,

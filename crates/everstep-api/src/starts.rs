@@ -16,6 +16,7 @@ use crate::problem::Problem;
 use crate::runs;
 use crate::server::Served;
 use crate::wire::{OfDefinition, OfWorkflow, Started};
+use crate::workflows;
 
 /// Bytes of a start: an input and what stands around it.
 const START: usize = limits::PAYLOAD_BYTES + 16 * 1024;
@@ -35,6 +36,9 @@ pub(crate) async fn of_workflow(
     let OfWorkflow { input, version, idempotency_key, retention_days } = body.json_or_default()?;
     let key = header.or(idempotency_key)?.map(|key| (name.clone(), key));
     let retention_days = retention_days.map(|days| days.min(MOST_RETENTION_DAYS));
+    if let Some(version) = version {
+        workflows::expect_version(&served, caller.workspace, &name, version).await?;
+    }
     start(&served, NewStart { workspace: caller.workspace, version, key, retention_days, ..NewStart::new(name, input) })
         .await
 }

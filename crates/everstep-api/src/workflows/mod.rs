@@ -36,9 +36,7 @@ async fn find(
     let number = active.as_ref().map(|row| row.version);
     let row = match version {
         Some(version) if Some(version) != number => {
-            // A deleted workflow's versions are kept for its runs alone.
-            let listed = store.list_versions(workspace, name, version.checked_add(1), 1).await?;
-            let is_listed = listed.first().is_some_and(|row| row.version == version);
+            let is_listed = is_listed(served, workspace, name, version).await?;
             if is_listed { store.workflow(workspace, name, Some(version)).await? } else { None }
         }
         _ => active,
@@ -46,6 +44,25 @@ async fn find(
     match row {
         Some(row) => Ok((Workflow::of(row, number), number)),
         None => Err(missing(served, workspace, name, version).await),
+    }
+}
+
+/// Whether a version may be shown and started. Those of a deleted workflow are kept for its runs alone.
+async fn is_listed(served: &Served, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool, Problem> {
+    let versions = served.engine.world().store.list_versions(workspace, name, version.checked_add(1), 1).await?;
+    Ok(versions.first().is_some_and(|row| row.version == version))
+}
+
+/// Refuses a start of a version that is not there, or is no more.
+pub(crate) async fn expect_version(
+    served: &Served,
+    workspace: WorkspaceId,
+    name: &str,
+    version: u32,
+) -> Result<(), Problem> {
+    match is_listed(served, workspace, name, version).await? {
+        true => Ok(()),
+        false => Err(missing(served, workspace, name, Some(version)).await),
     }
 }
 

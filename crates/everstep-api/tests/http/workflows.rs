@@ -255,6 +255,7 @@ async fn a_workflow_is_deleted_once_its_runs_have_ended() {
     }
     server.post("/v1/workflows/order/activate", &json!({"version": 1})).await.refuses(404, "NOT_FOUND");
     server.post("/v1/workflows/order/runs", &Value::Null).await.refuses(404, "NOT_FOUND");
+    server.post("/v1/workflows/order/runs", &json!({"version": 1})).await.refuses(404, "NOT_FOUND");
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
     // Its runs are still there, and its numbers are not used again.
     assert_eq!(server.get(&run).await.is(200)["workflowVersion"], 1);
