@@ -14,7 +14,7 @@ use crate::wire::{
     OfWorkflow, Outcome, Portable, Readiness, Run, Runs, Started, Validation, Versions, Welcome, Workflow,
     WorkflowSummary,
 };
-use crate::{access, controls, docs, health, journal, nodes, problem, runs, starts, workflows};
+use crate::{access, audit, controls, docs, health, journal, nodes, problem, runs, starts, workflows};
 
 /// What the header `ETag` of a workflow says.
 const ACTIVE: &str = "The active version, for `If-Match`.";
@@ -29,6 +29,7 @@ pub(crate) fn router(served: Served) -> Router {
     let guarded = guarded
         .fallback(problem::nothing_here)
         .method_not_allowed_fallback(problem::wrong_method)
+        .layer(middleware::from_fn_with_state(served.clone(), audit::watch))
         .layer(middleware::from_fn_with_state(served.clone(), auth::authenticate));
     open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(served)
 }
