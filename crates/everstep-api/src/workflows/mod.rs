@@ -1,9 +1,10 @@
 //! `/v1/workflows`: definitions and their versions.
 //!
-//! * `list` shows them, `save` writes them, `versions` chooses between them, `portable` carries them elsewhere.
+//! * `routes` lists the ways to them; `list` shows them, `save` writes them, `versions` chooses between them, `portable` carries them elsewhere.
 
 mod list;
 mod portable;
+mod routes;
 mod save;
 mod versions;
 
@@ -12,10 +13,11 @@ use everstep_core::graph;
 use everstep_core::ids::WorkspaceId;
 use serde_json::{Value, json};
 
-pub(crate) use list::{PAGE, VERSION, get, list};
-pub(crate) use portable::{IMPORT, clone, export, import};
-pub(crate) use save::{ACTIVATE, create, put, validate};
-pub(crate) use versions::{PAGE as VERSIONS, activate, delete, list as list_versions};
+use list::{PAGE, VERSION, get, list};
+use portable::{IMPORT, clone, export, import};
+pub(crate) use routes::add;
+use save::{ACTIVATE, create, put, validate};
+use versions::{PAGE as VERSIONS, activate, delete, list as list_versions};
 
 use crate::problem::Problem;
 use crate::server::Served;
@@ -103,7 +105,7 @@ fn place(name: &str) -> (header::HeaderName, HeaderValue) {
 }
 
 /// A definition for examples.
-pub(crate) fn example() -> Value {
+fn example() -> Value {
     json!({
         "nodes": [
             {"id": "start", "type": "start"},
