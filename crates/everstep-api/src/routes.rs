@@ -8,10 +8,8 @@ use crate::auth::{self, Permission};
 use crate::openapi::{self, doc};
 use crate::server::Served;
 use crate::table::{Route, Table};
-use crate::wire::{
-    Alive, Cancel, Control, Entries, Json, Nodes, Object, OfWorkflow, Outcome, Readiness, Run, Runs, Started, Welcome,
-};
-use crate::{access, audit, controls, docs, health, journal, nodes, problem, runs, starts, workflows};
+use crate::wire::{Alive, Nodes, Object, Readiness, Welcome};
+use crate::{access, audit, docs, health, nodes, problem, run_routes, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -29,11 +27,11 @@ pub(crate) fn router(served: Served) -> Router {
 }
 
 fn table() -> Table {
-    basic(Table::default()).with(workflows::add).with(access::add)
+    basic(Table::default()).with(workflows::add).with(run_routes::add).with(access::add)
 }
 
 fn basic(table: Table) -> Table {
-    use Permission::{Admin, Manage, View};
+    use Permission::Admin;
     table
         .open(Method::GET, "/livez", doc("health", "Does it live").answers::<Alive>(200), health::live)
         .open(
@@ -68,102 +66,6 @@ fn basic(table: Table) -> Table {
                 .answers_nothing(303)
                 .with_header("Location", "The docs page."),
             docs::welcome,
-        )
-        .guarded(
-            Manage,
-            Method::POST,
-            "/v1/workflows/{name}/runs",
-            doc("runs", "Start a run")
-                .about("The idempotency key belongs to the workflow: two workflows may use the same.")
-                .keyed()
-                .may_take::<OfWorkflow>()
-                .answers::<Started>(201)
-                .with_header("Location", "Where the run is.")
-                .answers::<Started>(200)
-                .with_header("Location", "Where the run is."),
-            starts::of_workflow,
-        )
-        .guarded(Manage, Method::POST, "/v1/workflow-runs", starts::of_definition_doc(), starts::of_definition)
-        .guarded(Manage, Method::POST, "/api/v1/workflow-runs", starts::of_definition_doc(), starts::of_definition)
-        .guarded(
-            View,
-            Method::GET,
-            "/v1/runs",
-            doc("runs", "List runs")
-                .about("Newest first. What is added meanwhile moves nothing.")
-                .query(runs::FILTERS)
-                .answers::<Runs>(200),
-            runs::list,
-        )
-        .guarded(
-            View,
-            Method::GET,
-            "/v1/runs/{id}",
-            doc("runs", "Show a run")
-                .query(runs::WAIT)
-                .answers::<Run>(200)
-                .with_header("ETag", "The run's version, for `If-Match`."),
-            runs::get,
-        )
-        .guarded(
-            View,
-            Method::GET,
-            "/v1/runs/{id}/journal",
-            doc("runs", "Read the journal of a run")
-                .about("What happened, in order.")
-                .query(journal::PAGE)
-                .answers::<Entries>(200),
-            journal::get,
-        )
-        .guarded(
-            Manage,
-            Method::POST,
-            "/v1/runs/{id}/signals/{event}",
-            doc("runs", "Signal a run")
-                .about("The body is the signal's payload: any JSON, or nothing.")
-                .keyed()
-                .matched()
-                .may_take::<Json>()
-                .answers::<Outcome>(200),
-            controls::signal,
-        )
-        .guarded(
-            Manage,
-            Method::POST,
-            "/v1/runs/{id}/cancel",
-            doc("runs", "Cancel a run").keyed().matched().may_take::<Cancel>().answers::<Outcome>(200),
-            controls::cancel,
-        )
-        .guarded(
-            Manage,
-            Method::POST,
-            "/v1/runs/{id}/pause",
-            doc("runs", "Pause a run")
-                .about("Nothing more is dispatched until it is resumed.")
-                .keyed()
-                .matched()
-                .may_take::<Control>()
-                .answers::<Outcome>(200),
-            controls::pause,
-        )
-        .guarded(
-            Manage,
-            Method::POST,
-            "/v1/runs/{id}/resume",
-            doc("runs", "Resume a run").keyed().matched().may_take::<Control>().answers::<Outcome>(200),
-            controls::resume,
-        )
-        .guarded(
-            Manage,
-            Method::POST,
-            "/v1/runs/{id}/retry",
-            doc("runs", "Retry a run")
-                .about("Tries the failed steps of a failed run again.")
-                .keyed()
-                .matched()
-                .may_take::<Control>()
-                .answers::<Outcome>(200),
-            controls::retry,
         )
         .guarded(Admin, Method::GET, "/v1/nodes", doc("nodes", "List nodes").answers::<Nodes>(200), nodes::list)
 }

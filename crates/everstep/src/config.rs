@@ -228,6 +228,14 @@ impl Engine {
                 .or(file.max_state_mib)
                 .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(1024 * 1024)),
             park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
+            max_retention_days: match typed.max_retention_days.or(file.max_retention_days) {
+                Some(0) => return Err(invalid("max-retention-days must be at least 1")),
+                days => days.unwrap_or(defaults.max_retention_days),
+            },
+            sweep_every: match typed.sweeper_interval_ms.or(file.sweeper_interval_ms) {
+                Some(0) => return Err(invalid("sweeper-interval-ms must be at least 1")),
+                interval => interval.map_or(defaults.sweep_every, Duration::from_millis),
+            },
             ..defaults
         };
         let javascript_threads = typed.javascript_threads.or(file.javascript_threads);

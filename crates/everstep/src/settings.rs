@@ -268,6 +268,26 @@ pub(crate) struct EngineSettings {
     )]
     pub(crate) park_after: Option<Span>,
 
+    /// Days after its end for which a run is kept at most, whatever its start asks for [default: 365].
+    #[arg(
+        long,
+        env = "WORKFLOWS_MAX_RETENTION_DAYS",
+        hide_env_values = true,
+        value_name = "DAYS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_retention_days: Option<u32>,
+
+    /// Milliseconds between two looks for runs whose retention is over [default: 300000].
+    #[arg(
+        long,
+        env = "WORKFLOWS_SWEEPER_INTERVAL_MS",
+        hide_env_values = true,
+        value_name = "MS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) sweeper_interval_ms: Option<u64>,
+
     /// Threads for javascript nodes [default: one fewer than there are cores].
     #[arg(
         long,

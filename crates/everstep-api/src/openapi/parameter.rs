@@ -19,7 +19,7 @@ enum Shape {
     Flag,
     Time,
     Id,
-    Choice(&'static [&'static str]),
+    Choices(&'static [&'static str]),
     Family,
 }
 
@@ -58,9 +58,14 @@ impl Parameter {
         Self { name, about, shape: Shape::Id }
     }
 
-    /// One of these words.
-    pub(crate) const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Choice(words) }
+    /// Some of these words: the parameter is sent again for each, or once with commas between them.
+    pub(crate) const fn choices(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Choices(words) }
+    }
+
+    /// Whether a request may hold it more than once.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.shape, Shape::Choices(_))
     }
 
     /// Any number of parameters whose names begin alike: `input.` stands for `input.order.id` too.
@@ -110,7 +115,9 @@ impl Parameter {
             Shape::Flag => json!({"type": "boolean"}),
             Shape::Time => json!({"type": "string", "format": "date-time"}),
             Shape::Id => json!({"type": "string", "format": "uuid"}),
-            Shape::Choice(words) => json!({"type": "string", "enum": words}),
+            Shape::Choices(words) => {
+                json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}})
+            }
             Shape::Family => {
                 let pattern = format!("^{}.+$", self.name.replace('.', "\\."));
                 json!({
@@ -149,6 +156,7 @@ const PLACES: &[(&str, Parameter)] = &[
         ),
     ),
     ("runs", Parameter::id("id", "The run's id.")),
+    ("test-runs", Parameter::id("id", "The test run's id.")),
     ("keys", Parameter::id("id", "The key's id.")),
     ("workspaces", Parameter::sized("name", 1, 64, "The workspace's name.")),
     (
