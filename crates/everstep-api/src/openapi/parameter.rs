@@ -155,6 +155,7 @@ const PLACES: &[(&str, Parameter)] = &[
             "The workflow's name: 1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit.",
         ),
     ),
+    ("catalog", Parameter::text("kind", "The `type` of a node.")),
     ("runs", Parameter::id("id", "The run's id.")),
     ("test-runs", Parameter::id("id", "The test run's id.")),
     ("keys", Parameter::id("id", "The key's id.")),
