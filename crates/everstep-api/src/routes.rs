@@ -9,7 +9,7 @@ use crate::openapi::{self, doc};
 use crate::server::Served;
 use crate::table::{Route, Table};
 use crate::wire::{Alive, Nodes, Object, Readiness, Welcome};
-use crate::{access, audit, catalogue, docs, health, nodes, problem, run_routes, workflows};
+use crate::{access, audit, catalogue, docs, health, live, nodes, problem, run_routes, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -31,7 +31,7 @@ fn table() -> Table {
 }
 
 fn basic(table: Table) -> Table {
-    use Permission::Admin;
+    use Permission::{Admin, View};
     table
         .open(Method::GET, "/livez", doc("health", "Does it live").answers::<Alive>(200), health::live)
         .open(
@@ -66,6 +66,23 @@ fn basic(table: Table) -> Table {
                 .answers_nothing(303)
                 .with_header("Location", "The docs page."),
             docs::welcome,
+        )
+        .protocol("/socket.io/", live::socket::open)
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}/events",
+            doc("runs", "Follow a run")
+                .about(
+                    "Server-sent events: a `snapshot`, an `entry` for every entry of the journal, a `status` whenever \
+                     it changes, and an `end`. The header `Last-Event-ID` says from where; 204 says that nothing \
+                     will follow.",
+                )
+                .query(live::sse::PARAMETERS)
+                .sends(200, "text/event-stream")
+                .answers_nothing(204)
+                .refuses(429, "`TOO_MANY_STREAMS`: the key has as many streams open as it may."),
+            live::sse::events,
         )
         .guarded(Admin, Method::GET, "/v1/nodes", doc("nodes", "List nodes").answers::<Nodes>(200), nodes::list)
 }

@@ -62,6 +62,15 @@ pub(crate) struct ServerSettings {
     #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
     pub(crate) shutdown_grace: Option<Span>,
 
+    /// Streams that this node serves at once: event streams, Socket.IO connections and the runs they have joined
+    /// [default: 2000].
+    #[arg(long, env = "EVERSTEP_MAX_STREAMS", hide_env_values = true, value_name = "N")]
+    pub(crate) max_streams: Option<usize>,
+
+    /// Streams that one key may have at a node at once [default: 200].
+    #[arg(long, env = "EVERSTEP_MAX_STREAMS_PER_KEY", hide_env_values = true, value_name = "N")]
+    pub(crate) max_streams_per_key: Option<usize>,
+
     /// Requests per second that a key may send to this server, where the key has no limit of its own; 0 for any
     /// number [default: 1000].
     #[arg(long, env = "EVERSTEP_RATE_LIMIT", hide_env_values = true, value_name = "N")]

@@ -60,7 +60,11 @@ fn list_of_routes() -> String {
 fn what_it_does(document: &Value, operation: &Value) -> String {
     let mut does = format!("{}.", operation["summary"].as_str().unwrap());
     // What it needs stands in a column of its own.
-    let about = operation["description"].as_str().unwrap().split("\n\n").filter(|text| !text.starts_with("Needs "));
+    let about = operation["description"]
+        .as_str()
+        .unwrap()
+        .split("\n\n")
+        .filter(|text| !text.is_empty() && !text.starts_with("Needs "));
     about.for_each(|text| does += &format!(" {text}"));
     let query = operation["parameters"].as_array().unwrap().iter().filter(|parameter| parameter["in"] == "query");
     let names: Vec<_> = query.map(|parameter| format!("`{}`", parameter["name"].as_str().unwrap())).collect();
