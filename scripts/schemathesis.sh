@@ -70,6 +70,7 @@ PYTHONPATH=$root/scripts SCHEMATHESIS_HOOKS=schemathesis_hooks PYTHONDONTWRITEBY
     --seed "${SEED:-1}" \
     --workers 1 \
     --request-timeout 40 \
+    --generation-with-security-parameters false \
     --generation-database none \
     --continue-on-failure \
     --no-color || {

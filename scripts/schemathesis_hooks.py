@@ -19,7 +19,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,127}")
 
 def ask(method, path, body):
     headers = {"x-api-key": KEY, "content-type": "application/json"}
-    request = urllib.request.Request(URL + path, json.dumps(body).encode(), headers, method=method)
+    body = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(URL + path, body, headers, method=method)
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)
 
@@ -35,18 +36,19 @@ def start(name):
 
 
 def seed():
-    """Runs that wait, have completed and have failed; and workflows, of which one is always in use."""
+    """Workflows, of which one is always in use, and runs of them that wait, have completed and have failed."""
     waits = {"id": "wait", "type": "wait", "config": {"event": "go"}}
     fails = {"id": "fail", "type": "noop", "config": {"fail": "no"}, "retry": {"maxAttempts": 1}}
     ask("PUT", "/v1/workflows/order", graph(waits))
     ask("PUT", "/v1/workflows/done", graph({"id": "a", "type": "noop"}))
     ask("PUT", "/v1/workflows/broken", graph(fails))
     start("order")
-    runs = [start(name) for name in ["order", "done", "broken"] for _ in range(8)]
-    return ["order", "order", "done", "broken"], runs
+    return [(name, start(name)) for _ in range(8) for name in ["order", "done", "broken"]]
 
 
-WORKFLOWS, RUNS = seed()
+RUNS = seed()
+KINDS = [kind["name"] for kind in ask("GET", "/v1/catalog", None)["kinds"]]
+OWN = ask("GET", "/v1/me", None)["key"]["id"]
 
 
 def known(values, text):
@@ -58,11 +60,35 @@ def known(values, text):
 @schemathesis.hook
 def map_path_parameters(context, path_parameters):
     path = context.operation.path if context.operation else ""
-    for place, before, values in [("name", "/workflows/{name}", WORKFLOWS), ("id", "/runs/{id}", RUNS)]:
-        value = (path_parameters or {}).get(place)
-        if before in path and isinstance(value, str) and is_valid(place, value):
-            path_parameters[place] = known(values, value) or value
+    places = path_parameters or {}
+    name, run, kind = places.get("name"), places.get("id"), places.get("kind")
+    if "/runs/{id}" in path and is_id(run):
+        found = known(RUNS, run)
+        if found:
+            places["id"] = found[1]
+            if "name" in places and is_name(name):
+                places["name"] = found[0]
+    elif "/workflows/{name}" in path and is_name(name):
+        places["name"] = (known(RUNS, name) or [name])[0]
+    elif "/catalog/{kind}" in path and isinstance(kind, str):
+        places["kind"] = known(KINDS, kind) or kind
     return path_parameters
+
+
+@schemathesis.hook
+def map_query(context, query):
+    """Nobody waits long for a run that waits for ever."""
+    seconds = (query or {}).get("waitSeconds")
+    if isinstance(seconds, int) and 1 < seconds <= 30:
+        query["waitSeconds"] = 1
+    return query
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """The key that asks is not revoked: all that follows would be refused."""
+    if case.operation.path == "/v1/keys/{id}" and (case.path_parameters or {}).get("id") == OWN:
+        case.path_parameters["id"] = str(uuid.UUID(int=0))
 
 
 @schemathesis.hook
@@ -86,10 +112,12 @@ def looks_right(definition):
     return all(fits(part) for part in [*nodes, *edges]) and isinstance(definition.get("options", {}), dict)
 
 
-def is_valid(place, value):
-    if place == "name":
-        return NAME.fullmatch(value) is not None
+def is_name(text):
+    return isinstance(text, str) and NAME.fullmatch(text) is not None
+
+
+def is_id(text):
     try:
-        return str(uuid.UUID(value)) == value.lower()
+        return isinstance(text, str) and str(uuid.UUID(text)) == text.lower()
     except ValueError:
         return False
