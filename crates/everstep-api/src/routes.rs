@@ -9,7 +9,7 @@ use crate::openapi::{self, doc};
 use crate::server::Served;
 use crate::table::{Route, Table};
 use crate::wire::{Alive, Nodes, Object, Readiness, Welcome};
-use crate::{access, audit, catalogue, docs, health, live, nodes, problem, run_routes, workflows};
+use crate::{access, audit, catalogue, docs, health, live, metrics, nodes, problem, run_routes, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -83,6 +83,15 @@ fn basic(table: Table) -> Table {
                 .answers_nothing(204)
                 .refuses(429, "`TOO_MANY_STREAMS`: the key has as many streams open as it may."),
             live::sse::events,
+        )
+        .guarded(
+            Admin,
+            Method::GET,
+            "/metrics",
+            doc("health", "Show the figures of this node")
+                .about("For Prometheus, and for keys of the default workspace.")
+                .sends(200, metrics::KIND),
+            metrics::get,
         )
         .guarded(Admin, Method::GET, "/v1/nodes", doc("nodes", "List nodes").answers::<Nodes>(200), nodes::list)
 }

@@ -233,7 +233,9 @@ async fn versions_are_listed_newest_first() {
     let cursor = page["nextCursor"].as_str().unwrap();
     let page = server.get(&format!("/v1/workflows/order/versions?limit=3&cursor={cursor}")).await.is(200);
     assert_eq!((numbers(&page), &page["nextCursor"]), (vec![3, 2, 1], &Value::Null));
+    assert_eq!(server.get("/v1/workflows/order/versions?cursor=1").await.is(200)["versions"], json!([]));
     server.get("/v1/workflows/missing/versions").await.refuses(404, "NOT_FOUND");
+    server.get("/v1/workflows/missing/versions?cursor=9").await.refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]
