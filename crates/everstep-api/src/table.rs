@@ -44,6 +44,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// The routes of a group that has a list of its own.
+    pub(crate) fn with(self, add: fn(Self) -> Self) -> Self {
+        add(self)
+    }
+
     /// A route that anybody may ask.
     pub(crate) fn open<H, T>(mut self, method: Method, path: &'static str, doc: Doc, handler: H) -> Self
     where

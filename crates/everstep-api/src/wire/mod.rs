@@ -2,6 +2,7 @@
 //! without breaking a client.
 
 mod audit;
+mod catalogue;
 mod control;
 mod definition;
 mod entry;
@@ -21,6 +22,7 @@ mod workflow;
 mod workspace;
 
 pub(crate) use audit::{AuditEntries, AuditEntry};
+pub(crate) use catalogue::Kinds;
 pub(crate) use control::{Cancel, Control, Outcome};
 pub(crate) use definition::Definition;
 pub(crate) use entry::{Entries, Entry};

@@ -40,17 +40,3 @@ async fn a_run_of_another_workspace_does_not_exist() {
     assert_eq!(ask(Method::GET, "/v1/runs").await.is(200)["runs"], serde_json::json!([]));
     assert_eq!(server.wait_for(&run, "waiting").await["version"], 4);
 }
-
-#[test]
-fn every_route_stands_in_the_reference() {
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/http.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    let mut listed = 0;
-    for Route { method, path, needs, .. } in routes() {
-        let row = format!("| `{method} {path}` | {needs} |");
-        assert!(page.contains(&row), "docs/reference/http.md has no row that begins with {row}");
-        listed += 1;
-    }
-    let rows = page.lines().filter(|line| line.starts_with("| `") && line.contains(" /")).count();
-    assert_eq!(rows, listed, "docs/reference/http.md lists a route that does not exist");
-}

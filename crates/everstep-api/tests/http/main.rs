@@ -5,6 +5,7 @@
 mod access;
 mod audit;
 mod auth;
+mod catalogue;
 mod cluster;
 mod controls;
 mod documents;

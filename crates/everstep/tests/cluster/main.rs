@@ -8,3 +8,4 @@ mod nodes;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
+mod workflows;
