@@ -43,7 +43,7 @@ async fn a_run_in_memory_says_what_it_performs() {
     let shown = server.get(&run).await.is(200);
     assert_eq!((&shown["status"], &shown["waitingFor"]), (&json!("running"), &json!("performs step a, attempt 1")));
     assert_eq!((&shown["open"][0]["kind"], &shown["version"]), (&json!("task"), &json!(4)));
-    let nap = json!({"id": "nap", "type": "delay", "config": {"delaySeconds": 3_600}});
+    let nap = json!({"id": "nap", "type": "delay", "config": {"delayMinutes": 60}});
     let run = server.start_chain("naps", &[nap]).await;
     let text = server.wait_for(&run, "waiting").await["waitingFor"].as_str().unwrap().to_owned();
     assert!(text.starts_with("sleeps at step nap until 20"), "{text}");
@@ -53,7 +53,7 @@ async fn a_run_in_memory_says_what_it_performs() {
 async fn steps_are_told_with_their_attempts_and_times() {
     let server = Server::start().await;
     let code = "console.log('one'); console.log('two'); if (ctx.input.n === 1) { throw new Error('no luck') } return 7";
-    let a = json!({"id": "a", "type": "javascript", "config": {"code": code}, "retry": {"maxAttempts": 2, "baseSeconds": 0.01}});
+    let a = json!({"id": "a", "type": "javascript", "config": {"code": code}, "retry": {"maxAttempts": 2, "baseMs": 10}});
     let mut graph = chain(&[a]);
     graph["nodes"].as_array_mut().unwrap().push(json!({"id": "b", "type": "noop"}));
     graph["edges"].as_array_mut().unwrap().push(json!({"source": "a", "target": "b", "sourceHandle": "error"}));
