@@ -2,12 +2,14 @@
 //!
 //! * `routes` is the table of all routes, with what each needs and its text; `openapi` makes a document of it.
 //! * `auth` knows who asks; `body`, `query` and `headers` read what they ask; `problem` says why not.
+//! * `audit` writes down who did what.
 //! * `access` is about who may do what: keys, workspaces, tickets, the audit, secrets.
 //! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
 //! * `wire` holds what is sent, in its own types, so that the core may change its mind without breaking a client.
 //! * [`cluster`] is the way between nodes.
 
 mod access;
+mod audit;
 pub mod auth;
 mod body;
 mod bulk;
@@ -18,6 +20,7 @@ mod filter;
 mod forks;
 mod headers;
 mod health;
+mod id;
 mod journal;
 mod nodes;
 mod openapi;
@@ -37,6 +40,9 @@ mod views;
 mod wire;
 mod workflows;
 
+pub use access::{check_workspace_name, first_key};
+pub use audit::Audit;
+pub use id::new_id;
 pub use openapi::openapi;
 pub use routes::routes;
 pub use server::{Served, router, serve};

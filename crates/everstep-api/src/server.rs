@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use everstep_engine::Engine;
+use everstep_vault::Vault;
 use tokio::net::TcpListener;
 
+use crate::audit::Audit;
 use crate::auth::Keys;
 use crate::routes;
 
@@ -15,6 +17,8 @@ use crate::routes;
 pub struct Served {
     pub engine: Engine,
     pub keys: Arc<Keys>,
+    pub audit: Audit,
+    pub vault: Arc<Vault>,
     /// The database's name, for people: `sqlite`.
     pub store: &'static str,
 }

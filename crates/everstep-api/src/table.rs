@@ -9,7 +9,7 @@ use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::routing::{MethodFilter, on};
 
-use crate::auth::{self, Needs, TICKET, Tickets};
+use crate::auth::{self, Gate, Needs, TICKET, Tickets};
 use crate::openapi::Doc;
 use crate::query::Query;
 use crate::server::Served;
@@ -71,9 +71,10 @@ impl Table {
         H: Handler<T, Served>,
         T: 'static,
     {
-        let (needs, tickets, parameters) = (needs.into(), takes_tickets(&doc), doc.query);
+        let (needs, parameters) = (needs.into(), doc.query);
+        let gate = Gate { path, needs, tickets: takes_tickets(&doc) };
         let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
-        let permit = move |request: Request, next: Next| auth::permit(needs, tickets, request, next);
+        let permit = move |request: Request, next: Next| auth::permit(gate, request, next);
         let route = on(filter(&method), handler)
             .route_layer(middleware::from_fn(read_query))
             .route_layer(middleware::from_fn(permit));

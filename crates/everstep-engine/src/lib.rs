@@ -38,7 +38,7 @@ pub use clock::NodeClock;
 pub use engine::{Engine, NewStart, News, Started, TEST, Watch};
 pub use error::Error;
 pub use fork::{Forked, Unforkable};
-pub use library::Library;
+pub use library::{Library, Save, Saving};
 pub use look::{Activity, Look, Opened};
 pub use observe::{Blind, Observe, Seen};
 pub use options::Options;

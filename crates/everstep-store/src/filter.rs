@@ -57,13 +57,36 @@ impl RunFilter {
             || (self.parent.is_some() && self.workflow.is_some())
     }
 
-    pub(crate) fn has_tags(&self, tags: &Value) -> bool {
-        self.tags.iter().all(|(key, text)| tags.as_object().and_then(|tags| tags.get(key)).is_some_and(is_typed(text)))
+    /// Whether tags are as they should be.
+    pub(crate) fn has_tags(&self, tags: &str) -> bool {
+        self.tags.is_empty()
+            || read(tags).is_some_and(|tags| {
+                self.tags
+                    .iter()
+                    .all(|(key, text)| tags.as_object().and_then(|tags| tags.get(key)).is_some_and(is_typed(text)))
+            })
     }
 
-    pub(crate) fn has_input(&self, input: &Value) -> bool {
-        self.input.iter().all(|(path, text)| find(input, path).is_some_and(is_typed(text)))
+    /// Whether an input is as it should be.
+    pub(crate) fn has_input(&self, input: &str) -> bool {
+        self.input.is_empty()
+            || read(input).is_some_and(|input| {
+                self.input.iter().all(|(path, text)| find(&input, path).is_some_and(is_typed(text)))
+            })
     }
+
+    /// Whether what was found at the paths into an input is what should be there.
+    pub(crate) fn has_found(&self, found: &[Option<&str>]) -> bool {
+        let is_wanted = |((_, text), found): (&(_, String), &Option<&str>)| {
+            found.and_then(read).is_some_and(|value| is_typed(text)(&value))
+        };
+        self.input.iter().zip(found).all(is_wanted)
+    }
+}
+
+/// A document. One that cannot be read holds nothing.
+fn read(json: &str) -> Option<Value> {
+    serde_json::from_str(json).ok()
 }
 
 /// What stands at a path.
@@ -81,7 +104,7 @@ pub(crate) fn place(name: &str) -> Option<usize> {
 }
 
 /// Whether a text is how somebody would type a value.
-pub(crate) fn is_typed(text: &str) -> impl Fn(&Value) -> bool {
+fn is_typed(text: &str) -> impl Fn(&Value) -> bool {
     move |value| match value {
         Value::String(string) => string == text,
         Value::Number(number) => serde_json::from_str(text).is_ok_and(|typed| is_same(number, &typed)),

@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use everstep_api::auth::Permission;
+use everstep_api::auth::{Permission, Role};
 
 use crate::bench;
-use crate::settings::{ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, ServerSettings};
+use crate::config::Span;
+use crate::settings::{
+    ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, RemoteSettings, SecretsSettings,
+    ServerSettings,
+};
 
 /// A durable workflow engine.
 ///
@@ -43,7 +47,7 @@ Exit codes:
 
 Every setting has three names: --max-active-runs on the command line,
 EVERSTEP_MAX_ACTIVE_RUNS in the environment, and max_active_runs in the file of --config,
-under its table: [log], [server], [database], [cluster] or [engine].";
+under its table: [log], [server], [database], [cluster], [engine] or [secrets].";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -52,6 +56,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     Load(LoadArgs),
     Keys(KeysArgs),
+    Workspaces(WorkspacesArgs),
+    Secrets(SecretsArgs),
     Nodes(NodesArgs),
     Bench(bench::Args),
     Sim(SimArgs),
@@ -98,6 +104,8 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) engine: EngineSettings,
+    #[command(flatten)]
+    pub(crate) secrets: SecretsSettings,
 }
 
 /// Check a workflow file and report every problem in it.
@@ -139,6 +147,8 @@ pub(crate) struct ServeArgs {
     pub(crate) cluster: ClusterSettings,
     #[command(flatten)]
     pub(crate) engine: EngineSettings,
+    #[command(flatten)]
+    pub(crate) secrets: SecretsSettings,
 }
 
 /// Start many runs of a workflow and wait for all of them to end.
@@ -179,9 +189,15 @@ pub(crate) struct LoadArgs {
     pub(crate) cluster: ClusterSettings,
     #[command(flatten)]
     pub(crate) engine: EngineSettings,
+    #[command(flatten)]
+    pub(crate) secrets: SecretsSettings,
 }
 
-/// Make the keys that programs and people use the server with.
+/// Make, list and revoke the keys that programs and people use the server with.
+///
+/// The commands write to the database directly, so whoever may use the database may make keys. The embedded SQLite
+/// database belongs to one process at a time: while a server runs on it, the commands ask that server, with --server
+/// and an admin's key in EVERSTEP_API_KEY.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
@@ -191,32 +207,215 @@ pub(crate) struct KeysArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     Create(CreateKeyArgs),
+    List(ListKeysArgs),
+    Revoke(RevokeKeyArgs),
 }
 
 /// Make a key and print it; it is shown only now, and the database keeps its SHA-256 alone.
 ///
-/// It is written to the database directly, so whoever may use the database may make keys. The embedded SQLite
-/// database belongs to one process at a time: stop the server first.
-///
 /// Permissions: workflow:read (see definitions), workflow:view (see runs with their data), workflow:manage (start and
 /// steer runs), workflow:publish (save definitions), workflow:admin (everything), worker:serve (perform steps).
+///
+/// Roles: viewer (read, view), operator (viewer, and manage), publisher (operator, and publish), admin (everything),
+/// worker (serve).
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("allows").required(true).args(["role", "permissions"])))]
 #[command(after_help = "\
 Examples:
+  everstep keys create --name dashboard --role viewer --expires 30d
   everstep keys create --name ci --permissions workflow:publish,workflow:read
-  everstep keys create --name ops --permissions workflow:admin --database-url postgres://…")]
+  everstep keys create --name ops --role admin --workspace shop --database-url postgres://…")]
 pub(crate) struct CreateKeyArgs {
     /// What the key is for, so that people know it later.
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) name: String,
 
-    /// What the key may do, with commas between.
-    #[arg(long, required = true, value_delimiter = ',', value_name = "PERMISSION")]
-    pub(crate) permissions: Vec<Permission>,
+    /// What the key may do, in one word.
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Option<Role>,
 
+    /// What the key may do, with commas between.
+    #[arg(long, value_delimiter = ',', value_name = "PERMISSION")]
+    pub(crate) permissions: Option<Vec<Permission>>,
+
+    /// How long the key is good, such as 12h or 30d. Without it, until it is revoked.
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) expires: Option<Span>,
+
+    /// Requests per second that the key may send to each server; 0 for any number. Without it the server's usual
+    /// limit holds.
+    #[arg(long, value_name = "N")]
+    pub(crate) rate_limit: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceName,
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
     #[command(flatten)]
     pub(crate) place: PlaceSettings,
 }
+
+/// The workspace that a command is about.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkspaceName {
+    /// The workspace, by its name [default: default; with --server, that of the key].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workspace: Option<String>,
+}
+
+/// List the keys of a workspace, revoked ones too. The keys themselves are not shown: nobody has them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep keys list --data ./data")]
+pub(crate) struct ListKeysArgs {
+    /// Print {"keys": […]} on standard output, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceName,
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
+}
+
+/// Revoke a key: it works no more after three seconds at the latest.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep keys revoke 019a8a3f-6c1e-7d58-9f3e-0d4b3a6f0c11")]
+pub(crate) struct RevokeKeyArgs {
+    /// The key's id, as `everstep keys list` shows it.
+    pub(crate) id: uuid::Uuid,
+
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceName,
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
+}
+
+/// Make and list workspaces: what is in one is not there for the keys of another.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkspacesArgs {
+    #[command(subcommand)]
+    pub(crate) command: WorkspacesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspacesCommand {
+    Create(CreateWorkspaceArgs),
+    List(ListWorkspacesArgs),
+}
+
+/// Make a workspace and print an admin's key for it, which is shown only now.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep workspaces create shop --data ./data")]
+pub(crate) struct CreateWorkspaceArgs {
+    /// Its name: letters, digits, `_`, `.` or `-`, at most 64.
+    pub(crate) name: String,
+
+    /// Let its javascript nodes use `fetch`.
+    #[arg(long)]
+    pub(crate) fetch: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
+}
+
+/// List the workspaces of a database.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep workspaces list --data ./data")]
+pub(crate) struct ListWorkspacesArgs {
+    /// Print {"workspaces": […]} on standard output, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
+}
+
+/// Set, list and delete secrets that steps use as {"$secret": "name"}. No command shows their values.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SecretsArgs {
+    #[command(subcommand)]
+    pub(crate) command: SecretsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SecretsCommand {
+    Set(SetSecretArgs),
+    List(ListSecretsArgs),
+    Delete(DeleteSecretArgs),
+    Key(SecretsKeyArgs),
+}
+
+/// Set a secret. Its value is read from standard input or from a file, so that no list of processes shows it.
+///
+/// A value of one line is taken without its line end; one of several lines is taken as it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  everstep secrets set stripe-key < stripe.txt
+  everstep secrets set tls-key --from-file key.pem")]
+pub(crate) struct SetSecretArgs {
+    /// Its name: letters, digits, `_`, `.` or `-`, at most 128.
+    pub(crate) name: String,
+
+    /// Read the value from this file, in place of standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceName,
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+    #[command(flatten)]
+    pub(crate) secrets: SecretsSettings,
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
+}
+
+/// List the names of secrets, and when they were set.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep secrets list --data ./data")]
+pub(crate) struct ListSecretsArgs {
+    /// Print {"secrets": […]} on standard output, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceName,
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
+}
+
+/// Delete a secret. Steps that need it fail from then on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep secrets delete stripe-key --data ./data")]
+pub(crate) struct DeleteSecretArgs {
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceName,
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+    #[command(flatten)]
+    pub(crate) place: PlaceSettings,
+}
+
+/// Print a new key for EVERSTEP_SECRETS_KEY, which secrets are sealed with.
+///
+/// Keep it where the database is not: whoever has both has the secrets, and without it they are lost. To change it,
+/// name the old one in EVERSTEP_SECRETS_OLD_KEYS until every secret has been set anew.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  export EVERSTEP_SECRETS_KEY=$(everstep secrets key)")]
+pub(crate) struct SecretsKeyArgs {}
 
 /// List the nodes of a database: who they are, where they listen, and how long their leases last.
 ///

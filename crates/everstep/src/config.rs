@@ -7,16 +7,19 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::CommandFactory;
+use everstep_api::auth::RATE_LIMIT;
 use everstep_engine::Options;
 use everstep_net::Guard;
+use everstep_vault::SealKey;
 use serde::Deserialize;
 
-use crate::args::{Cli, Command, KeysCommand};
+use crate::args::{Cli, Command, KeysCommand, SecretsCommand, WorkspacesCommand};
 use crate::cluster::Cluster;
 use crate::database::{Database, refuse_alone};
 use crate::exit::invalid;
 use crate::settings::{
-    ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, PlaceSettings, ServerSettings,
+    ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, PlaceSettings, SecretsSettings,
+    ServerSettings,
 };
 
 /// A node must be able to renew its lease several times before it is over.
@@ -30,6 +33,13 @@ pub(crate) struct Config {
     pub(crate) database: Database,
     pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
+    pub(crate) secrets: Secrets,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Secrets {
+    pub(crate) key: Option<SealKey>,
+    pub(crate) old_keys: Vec<SealKey>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +53,8 @@ pub(crate) struct Server {
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
     pub(crate) shutdown_grace: Duration,
+    /// Requests per second of a key without a limit of its own; 0 for any number.
+    pub(crate) rate_limit: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +74,7 @@ struct File {
     database: DatabaseSettings,
     cluster: ClusterSettings,
     engine: EngineSettings,
+    secrets: SecretsSettings,
 }
 
 /// What was typed for one command, or stands in the environment.
@@ -71,6 +84,7 @@ struct Typed {
     database: DatabaseSettings,
     cluster: ClusterSettings,
     engine: EngineSettings,
+    secrets: SecretsSettings,
     /// Whether the command may use another database than that of its folder.
     uses_database: bool,
 }
@@ -95,6 +109,8 @@ impl Config {
             | Command::Validate(_)
             | Command::Load(_)
             | Command::Keys(_)
+            | Command::Workspaces(_)
+            | Command::Secrets(_)
             | Command::Nodes(_)
             | Command::Bench(_)
             | Command::Openapi(_) => "warn",
@@ -111,7 +127,9 @@ impl Config {
                 .shutdown_grace
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
+            rate_limit: typed.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT),
         };
+        let secrets = Secrets::new(&typed.secrets, &file.secrets)?;
         let mut database = Database::new(&typed.database, &file.database)?;
         if matches!(&cli.command, Command::Load(args) if args.data.is_none() && !database.is_shared()) {
             return Err(invalid("name a data folder with --data, or a database with --database-url"));
@@ -128,7 +146,7 @@ impl Config {
         if let Database::Postgres { options, .. } = &mut database {
             options.heartbeat_timeout = engine.options.node_lease / 2;
         }
-        Ok(Self { log, server, database, cluster, engine })
+        Ok(Self { log, server, database, cluster, engine, secrets })
     }
 }
 
@@ -146,6 +164,7 @@ impl Typed {
                 database: args.database.clone(),
                 cluster: args.cluster.clone(),
                 engine: args.engine.clone(),
+                secrets: args.secrets.clone(),
                 uses_database: true,
             },
             Command::Load(args) => Self {
@@ -153,16 +172,44 @@ impl Typed {
                 database: args.database.clone(),
                 cluster: args.cluster.clone(),
                 engine: args.engine.clone(),
+                secrets: args.secrets.clone(),
                 // The folder that was typed is meant, whatever the file says.
                 uses_database: args.data.is_none(),
             },
-            Command::Keys(args) => match &args.command {
-                KeysCommand::Create(args) => at(&args.place),
+            Command::Keys(args) => at(match &args.command {
+                KeysCommand::Create(args) => &args.place,
+                KeysCommand::List(args) => &args.place,
+                KeysCommand::Revoke(args) => &args.place,
+            }),
+            Command::Workspaces(args) => at(match &args.command {
+                WorkspacesCommand::Create(args) => &args.place,
+                WorkspacesCommand::List(args) => &args.place,
+            }),
+            Command::Secrets(args) => match &args.command {
+                SecretsCommand::Set(args) => Self { secrets: args.secrets.clone(), ..at(&args.place) },
+                SecretsCommand::List(args) => at(&args.place),
+                SecretsCommand::Delete(args) => at(&args.place),
+                SecretsCommand::Key(_) => Self::default(),
             },
             Command::Nodes(args) => at(&args.place),
-            Command::Run(args) => Self { engine: args.engine.clone(), ..Self::default() },
+            Command::Run(args) => {
+                Self { engine: args.engine.clone(), secrets: args.secrets.clone(), ..Self::default() }
+            }
             Command::Validate(_) | Command::Bench(_) | Command::Sim(_) | Command::Openapi(_) => Self::default(),
         }
+    }
+}
+
+impl Secrets {
+    fn new(typed: &SecretsSettings, file: &SecretsSettings) -> anyhow::Result<Self> {
+        let read = |name: &str, text: &str| text.parse().map_err(|error| invalid(format!("{name}: {error}")));
+        let key = typed.secrets_key.as_ref().or(file.secrets_key.as_ref());
+        let old = typed.secrets_old_keys.as_ref().or(file.secrets_old_keys.as_ref());
+        let old = old.map_or("", |text| text).split(',').filter(|text| !text.trim().is_empty());
+        Ok(Self {
+            key: key.map(|text| read("secrets-key", text)).transpose()?,
+            old_keys: old.map(|text| read("secrets-old-keys", text)).collect::<anyhow::Result<_>>()?,
+        })
     }
 }
 

@@ -13,6 +13,9 @@ mod input;
 mod live;
 mod logging;
 mod output;
+mod place;
+mod remote;
+mod secrets_key;
 mod settings;
 mod signals;
 mod steps;
@@ -49,6 +52,8 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Serve(_) => commands::serve::run(&config).await,
             Command::Load(args) => commands::load::run(args, &config).await,
             Command::Keys(args) => commands::keys::run(&args, &config).await,
+            Command::Workspaces(args) => commands::workspaces::run(&args, &config).await,
+            Command::Secrets(args) => commands::secrets::run(&args, &config).await,
             Command::Nodes(args) => commands::nodes::run(&args, &config).await,
             Command::Bench(args) => bench::run(args).await,
             Command::Openapi(_) => commands::openapi::run(),

@@ -61,6 +61,63 @@ pub(crate) struct ServerSettings {
     /// How long to wait for tasks under way before stopping, such as 10s [default: 10s].
     #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
     pub(crate) shutdown_grace: Option<Span>,
+
+    /// Requests per second that a key may send to this server, where the key has no limit of its own; 0 for any
+    /// number [default: 1000].
+    #[arg(long, env = "EVERSTEP_RATE_LIMIT", hide_env_values = true, value_name = "N")]
+    pub(crate) rate_limit: Option<u32>,
+}
+
+/// `[secrets]` in the settings file.
+#[derive(Clone, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SecretsSettings {
+    /// What secrets are sealed with: 32 bytes, as hexadecimal digits or in base64, the same on all servers of a
+    /// database, and better in the environment than here. `everstep secrets key` makes one [default: with SQLite one
+    /// that is made and kept in secrets.key in the data folder; with PostgreSQL none, and secrets are refused].
+    #[arg(
+        long,
+        env = "EVERSTEP_SECRETS_KEY",
+        hide_env_values = true,
+        value_name = "KEY",
+        help_heading = "Secrets options"
+    )]
+    pub(crate) secrets_key: Option<String>,
+
+    /// Keys that secrets may still be sealed with, with commas between. A secret that is set anew is sealed with
+    /// --secrets-key.
+    #[arg(
+        long,
+        env = "EVERSTEP_SECRETS_OLD_KEYS",
+        hide_env_values = true,
+        value_name = "KEYS",
+        help_heading = "Secrets options"
+    )]
+    pub(crate) secrets_old_keys: Option<String>,
+}
+
+impl fmt::Debug for SecretsSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretsSettings(…)")
+    }
+}
+
+/// A server that is asked over HTTP. Not in the settings file: it is about whoever types.
+#[derive(Clone, Default, clap::Args)]
+pub(crate) struct RemoteSettings {
+    /// Ask a server that runs, such as http://127.0.0.1:7373, in place of the database.
+    #[arg(long, env = "EVERSTEP_SERVER", hide_env_values = true, value_name = "URL", help_heading = "Server options")]
+    pub(crate) server: Option<String>,
+
+    /// The key to ask the server with; better in the environment than here.
+    #[arg(long, env = "EVERSTEP_API_KEY", hide_env_values = true, value_name = "KEY", help_heading = "Server options")]
+    pub(crate) api_key: Option<String>,
+}
+
+impl fmt::Debug for RemoteSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RemoteSettings(…)")
+    }
 }
 
 /// Where the data is, for commands that only look into it.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
@@ -16,11 +16,13 @@ use everstep_sandbox::Sandbox;
 use everstep_store::Store;
 use everstep_store::postgres::PostgresStore;
 use everstep_store::sqlite::SqliteStore;
+use everstep_vault::{FetchOptions, Vault};
 use serde_json::Value;
 
 use crate::config::{self, Config};
 use crate::database::Database;
 use crate::exit::invalid;
+use crate::secrets_key;
 
 /// How long the others may take to be told that this node stops.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -36,10 +38,15 @@ pub(crate) async fn open_store(data: &Path, database: &Database) -> anyhow::Resu
     })
 }
 
+/// The vault on a database; `data` is the folder that may hold its key.
+pub(crate) fn open_vault(store: &Arc<dyn Store>, data: &Path, config: &Config) -> anyhow::Result<Arc<Vault>> {
+    Ok(Arc::new(Vault::new(Arc::clone(store), secrets_key::ring(config, data)?)))
+}
+
 fn told(error: everstep_store::Error) -> anyhow::Error {
     match error {
         everstep_store::Error::Unusable(message) => invalid(message),
-        error => anyhow!("{error}"),
+        error => error.into(),
     }
 }
 
@@ -52,9 +59,9 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts an engine on a database. Runs that are in it go on at once.
-    pub(crate) async fn start(store: Arc<dyn Store>, config: &Config) -> anyhow::Result<Self> {
+    pub(crate) async fn start(store: Arc<dyn Store>, vault: &Arc<Vault>, config: &Config) -> anyhow::Result<Self> {
         let Database::Postgres { url, .. } = &config.database else {
-            let engine = start(store, config.engine.clone(), Arc::new(Alone)).await?;
+            let engine = start(store, vault, config.engine.clone(), Arc::new(Alone)).await?;
             return Ok(Self { engine, cluster: None });
         };
         let (listener, address) = config.cluster.bind(url).await?;
@@ -65,7 +72,7 @@ impl Node {
         let channel = Channel::new(key.clone());
         let mut engine = config.engine.clone();
         engine.options.address = Some(address.clone());
-        let engine = start(store, engine, Arc::new(channel.clone())).await?;
+        let engine = start(store, vault, engine, Arc::new(channel.clone())).await?;
         channel.introduce(&engine);
         // It answers until the process ends: also that this node is stopping.
         tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
@@ -83,14 +90,20 @@ impl Node {
     }
 }
 
-async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Peers>) -> anyhow::Result<Engine> {
+async fn start(
+    store: Arc<dyn Store>,
+    vault: &Arc<Vault>,
+    config: config::Engine,
+    peers: Arc<dyn Peers>,
+) -> anyhow::Result<Engine> {
+    let handlers = Arc::new(Registry::standard(ports(&store, vault, &config)));
     let world = World {
         store,
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(ports(&config))),
+        handlers,
         peers,
         observe: Arc::new(Blind),
     };
@@ -98,9 +111,15 @@ async fn start(store: Arc<dyn Store>, config: config::Engine, peers: Arc<dyn Pee
 }
 
 /// What the handlers are given of the world around them.
-fn ports(config: &config::Engine) -> Ports {
+fn ports(store: &Arc<dyn Store>, vault: &Arc<Vault>, config: &config::Engine) -> Ports {
     let sandbox = config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new);
-    Ports { sandbox, client: Client::new(config.guard.clone()), ..Ports::none() }
+    Ports {
+        sandbox,
+        client: Client::new(config.guard.clone()),
+        secrets: Arc::<Vault>::clone(vault),
+        fetches: Arc::new(FetchOptions::new(Arc::clone(store))),
+        ..Ports::none()
+    }
 }
 
 /// Checks a definition as publishing it would.

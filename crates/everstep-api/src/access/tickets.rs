@@ -5,17 +5,21 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use crate::auth::Caller;
+use crate::body::Body;
 use crate::problem::Problem;
-use crate::query::Query;
 use crate::server::Served;
-use crate::wire::{Ticket, Time};
+use crate::wire::{Empty, Ticket, Time};
+
+const BODY: usize = 1_024;
 
 /// Makes a ticket that opens live routes in place of the caller's key, for a minute.
 pub(crate) async fn make(
     State(served): State<Served>,
     caller: Caller,
-    _: Query,
+    body: Body<BODY>,
 ) -> Result<(StatusCode, Json<Ticket>), Problem> {
+    // There is nothing to ask for.
+    let Empty {} = body.json_or_default()?;
     let ticket = served.keys.make_ticket(&caller, served.engine.world().clock.now()).await?;
     let made = Ticket { ticket: ticket.reveal(), expires_at: Time::of(ticket.ends_at) };
     Ok((StatusCode::CREATED, Json(made)))

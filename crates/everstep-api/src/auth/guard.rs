@@ -65,6 +65,14 @@ pub(crate) enum Tickets {
     Refused,
 }
 
+/// What stands before a route.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gate {
+    pub(crate) path: &'static str,
+    pub(crate) needs: Needs,
+    pub(crate) tickets: Tickets,
+}
+
 /// Lets nobody through without a key, and tells the route who it is.
 pub(crate) async fn authenticate(State(served): State<Served>, mut request: Request, next: Next) -> Response {
     match find(&served, request.uri(), request.headers()).await {
@@ -76,20 +84,20 @@ pub(crate) async fn authenticate(State(served): State<Served>, mut request: Requ
     }
 }
 
-/// Lets through whoever has what a route needs. The answer says what that was, for the audit.
-pub(crate) async fn permit(needs: Needs, tickets: Tickets, request: Request, next: Next) -> Response {
+/// Lets through whoever has what a route needs. The answer remembers the gate, for the audit.
+pub(crate) async fn permit(gate: Gate, request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>().expect("a guarded route has a caller");
-    if caller.is_ticket && tickets == Tickets::Refused {
+    if caller.is_ticket && gate.tickets == Tickets::Refused {
         return refuse("a ticket opens live routes alone").into_response();
     }
-    if let Needs::Permission(permission) = needs
+    if let Needs::Permission(permission) = gate.needs
         && !caller.may(permission)
     {
         tracing::info!(key = %caller.key, %permission, path = request.uri().path(), "a key was refused");
         return lacks(permission).into_response();
     }
     let mut response = next.run(request).await;
-    response.extensions_mut().insert(needs);
+    response.extensions_mut().insert(gate);
     response
 }
 

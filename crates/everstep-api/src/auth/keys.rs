@@ -49,9 +49,9 @@ impl Caller {
             key: row.id,
             name: row.name.into(),
             workspace: row.workspace,
-            role: None,
-            rate_limit: None,
-            expires_at: None,
+            role: row.role.map(Into::into),
+            rate_limit: row.rate_limit,
+            expires_at: row.expires_at,
             is_ticket: false,
             hash: row.hash,
             permissions,
@@ -82,12 +82,20 @@ pub struct Keys {
     seen: Mutex<HashMap<[u8; 32], (Instant, Caller)>>,
     tickets: OnceCell<TicketKey>,
     limiter: Limiter,
+    /// Held while the keys of a workspace are counted and one of them is revoked.
+    pub(crate) revoking: tokio::sync::Mutex<()>,
 }
 
 impl Keys {
     /// Keys without a limit of their own may send `rate_limit` requests per second; 0 for any number.
     pub fn new(store: Arc<dyn Store>, rate_limit: u32) -> Self {
-        Self { store, seen: Mutex::default(), tickets: OnceCell::new(), limiter: Limiter::new(rate_limit) }
+        Self {
+            store,
+            seen: Mutex::default(),
+            tickets: OnceCell::new(),
+            limiter: Limiter::new(rate_limit),
+            revoking: Default::default(),
+        }
     }
 
     /// The holder of a key, unless it was revoked, has expired or was never given.
@@ -114,6 +122,11 @@ impl Keys {
     /// Takes one request into account, or says how long it has to wait.
     pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
         self.limiter.take(caller.key, caller.rate_limit, Instant::now())
+    }
+
+    /// What is remembered of a key that was revoked here is forgotten at once.
+    pub(crate) fn forget(&self, hash: &[u8; 32]) {
+        self.seen().remove(hash);
     }
 
     async fn ticket_key(&self) -> everstep_store::Result<&TicketKey> {

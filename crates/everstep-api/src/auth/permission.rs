@@ -3,19 +3,28 @@
 use std::fmt;
 use std::str::FromStr;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Permission {
     /// See definitions of workflows.
+    #[serde(rename = "workflow:read")]
     Read,
     /// See runs, with their data and journals.
+    #[serde(rename = "workflow:view")]
     View,
     /// Start, signal, pause, resume, retry and cancel runs.
+    #[serde(rename = "workflow:manage")]
     Manage,
     /// Save definitions of workflows.
+    #[serde(rename = "workflow:publish")]
     Publish,
     /// Everything, for workflows, nodes and keys.
+    #[serde(rename = "workflow:admin")]
     Admin,
     /// Perform steps for runs of workflows written as code.
+    #[serde(rename = "worker:serve")]
     Serve,
 }
 
@@ -59,6 +68,7 @@ mod tests {
     fn permissions_are_read_as_they_are_written() {
         for permission in Permission::ALL {
             assert_eq!(permission.to_string().parse(), Ok(*permission));
+            assert_eq!(serde_json::to_value(permission).unwrap(), permission.as_str());
         }
         let error = "workflow:write".parse::<Permission>().unwrap_err();
         assert!(error.contains("workflow:write") && error.contains("workflow:manage"), "{error}");

@@ -9,6 +9,7 @@ use everstep_store::KeyRow;
 use sha2::{Digest, Sha256};
 
 use crate::auth::Permission;
+use crate::id;
 
 const PREFIX: &str = "es_";
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -39,11 +40,8 @@ impl Secret {
 
     /// What the database is to know of this key.
     pub fn row(&self, workspace: WorkspaceId, name: &str, permissions: &[Permission], now: Timestamp) -> KeyRow {
-        let mut random = [0; 10];
-        getrandom::fill(&mut random).expect("the operating system gives random bytes");
-        let millis = now.millis().max(0).cast_unsigned();
         KeyRow {
-            id: uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid(),
+            id: id::new_id(now),
             workspace,
             name: name.to_owned(),
             hash: self.hash(),

@@ -1,7 +1,7 @@
 //! Tickets as clients see them.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::wire::Time;
 
@@ -13,3 +13,8 @@ pub(crate) struct Ticket {
     pub(crate) ticket: String,
     pub(crate) expires_at: Time,
 }
+
+/// A body that says nothing.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Empty {}

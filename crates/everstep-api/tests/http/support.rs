@@ -6,13 +6,14 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Request};
 use everstep_api::auth::{Keys, Permission, Secret};
-use everstep_api::{Served, serve};
+use everstep_api::{Audit, Served, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_store::Store;
 use everstep_store::sqlite::SqliteStore;
+use everstep_vault::{Keyring, SealKey, Vault};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -61,7 +62,9 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
-        let served = Served { engine, keys, store: "sqlite" };
+        let audit = Audit::start(Arc::clone(&store));
+        let vault = Arc::new(Vault::new(Arc::clone(&store), Some(Keyring::new(SealKey::generate(), Vec::new()))));
+        let served = Served { engine, keys, audit, vault, store: "sqlite" };
         tokio::spawn(serve(listener, served, std::future::pending()));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
@@ -105,9 +108,39 @@ impl Server {
         self.ask(Method::POST, path, &headers, &body).await
     }
 
+    pub(crate) async fn ask_as_admin(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let headers: Vec<_> = headers.iter().copied().chain([("x-api-key", &*self.key)]).collect();
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.ask(method, path, &headers, &body).await
+    }
+
+    /// Saves a workflow, new or not, as the active version.
+    pub(crate) async fn publish(&self, name: &str, definition: &Value) -> Value {
+        let answer = self.put(&format!("/v1/workflows/{name}"), definition).await;
+        assert!([200, 201].contains(&answer.status), "{}", answer.body);
+        answer.body
+    }
+
+    /// Waits until something is there.
+    pub(crate) async fn until<T>(&self, what: &str, mut there: impl AsyncFnMut() -> Option<T>) -> T {
+        for _ in 0..1_000 {
+            if let Some(there) = there().await {
+                return there;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited in vain for {what}");
+    }
+
     /// Saves a workflow whose nodes stand in a row, starts a run of it and returns the run's path.
     pub(crate) async fn start_chain(&self, name: &str, middle: &[Value]) -> String {
-        self.put(&format!("/v1/workflows/{name}"), &chain(middle)).await.is(200);
+        self.publish(name, &chain(middle)).await;
         let started = self.post(&format!("/v1/workflows/{name}/runs"), &Value::Null).await.is(201);
         format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap())
     }

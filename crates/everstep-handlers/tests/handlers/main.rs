@@ -1,5 +1,7 @@
 //! What the handlers promise, seen from outside.
 
+mod catalogue;
+mod http;
 mod javascript;
 mod noop;
 mod registry;

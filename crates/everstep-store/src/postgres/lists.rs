@@ -130,20 +130,13 @@ impl PostgresStore {
 
 /// Whether the documents of a row hold what the filter is for. The rest was left to the database.
 fn is_wanted(filter: &RunFilter, row: &Row) -> Result<bool> {
-    if !filter.tags.is_empty() && !filter.has_tags(&rows::value(rows::get(row, 6)?)?) {
+    if !filter.has_tags(rows::get(row, 6)?) {
         return Ok(false);
     }
-    if filter.input.is_empty() {
-        return Ok(true);
+    if let Some(input) = rows::get(row, 11)? {
+        return Ok(filter.has_input(input));
     }
-    if let Some(input) = rows::get::<Option<&str>>(row, 11)? {
-        return Ok(filter.has_input(&rows::value(input)?));
-    }
-    let found: Vec<Option<&str>> = rows::get(row, 12)?;
-    filter.input.iter().zip(found).try_fold(true, |is_wanted, ((_, text), found)| {
-        let Some(found) = found.filter(|_| is_wanted) else { return Ok(false) };
-        Ok(filter::is_typed(text)(&rows::value(found)?))
-    })
+    Ok(filter.has_found(&rows::list(row, 12)?))
 }
 
 /// Whether the database may read a place in an array where we read none.

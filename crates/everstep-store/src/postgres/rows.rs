@@ -7,7 +7,6 @@ use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use serde_json::Value;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 use uuid::Uuid;
@@ -249,11 +248,6 @@ fn status(row: &Row, column: usize) -> Result<Status> {
 fn failure(row: &Row, column: usize) -> Result<Option<Failure>> {
     let text: Option<&str> = get(row, column)?;
     text.map(|text| serde_json::from_str(text).map_err(unreadable)).transpose()
-}
-
-/// A document, parsed.
-pub(super) fn value(text: &str) -> Result<Value> {
-    serde_json::from_str(text).map_err(unreadable)
 }
 
 fn payload(text: String) -> Result<Payload> {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::error::{Error, Result};
 
-mod migrations {
+pub(super) mod migrations {
     refinery::embed_migrations!("migrations/sqlite");
 }
 

@@ -72,8 +72,5 @@ fn is_wanted(filter: &RunFilter, row: &rusqlite::Row<'_>) -> rusqlite::Result<bo
     if !is_plainly_wanted {
         return Ok(false);
     }
-    if !filter.tags.is_empty() && !filter.has_tags(&rows::value(row, 6)?) {
-        return Ok(false);
-    }
-    Ok(filter.input.is_empty() || filter.has_input(&rows::value(row, 11)?))
+    Ok(filter.has_tags(rows::text(row, 6)?) && filter.has_input(rows::text(row, 11)?))
 }

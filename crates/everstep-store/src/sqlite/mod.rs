@@ -22,6 +22,8 @@ mod store;
 mod sweep;
 mod threads;
 mod tick;
+#[cfg(test)]
+mod upgrade;
 mod workflows;
 mod workspaces;
 

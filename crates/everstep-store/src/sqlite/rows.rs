@@ -8,7 +8,6 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use rusqlite::types::Type;
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::access::{AuditRow, KeyRow, WorkspaceRow};
@@ -237,7 +236,7 @@ fn optional_time(row: &Columns<'_>, column: usize) -> rusqlite::Result<Option<Ti
 }
 
 pub(super) fn status(row: &Columns<'_>, column: usize) -> rusqlite::Result<Status> {
-    row.get_ref(column)?.as_str()?.parse().map_err(|error: String| unreadable(column, Type::Text, error))
+    text(row, column)?.parse().map_err(|error: String| unreadable(column, Type::Text, error))
 }
 
 fn failure(row: &Columns<'_>, column: usize) -> rusqlite::Result<Option<Failure>> {
@@ -245,9 +244,8 @@ fn failure(row: &Columns<'_>, column: usize) -> rusqlite::Result<Option<Failure>
     text.map(|text| serde_json::from_str(&text).map_err(|error| unreadable(column, Type::Text, error))).transpose()
 }
 
-/// A document, parsed.
-pub(super) fn value(row: &Columns<'_>, column: usize) -> rusqlite::Result<Value> {
-    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|error| unreadable(column, Type::Text, error))
+pub(super) fn text<'a>(row: &'a Columns<'_>, column: usize) -> rusqlite::Result<&'a str> {
+    Ok(row.get_ref(column)?.as_str()?)
 }
 
 fn text_payload(row: &Columns<'_>, column: usize) -> rusqlite::Result<Payload> {

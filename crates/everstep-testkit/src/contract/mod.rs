@@ -10,9 +10,13 @@ use std::sync::Arc;
 
 use everstep_store::Store;
 
+pub mod audit;
 pub mod claims;
 pub mod commit;
+pub mod deletions;
+pub mod filters;
 pub mod fixtures;
+pub mod forks;
 pub mod inbox;
 pub mod keys;
 pub mod nodes;
@@ -185,8 +189,53 @@ macro_rules! contract_tests {
                 a_workflow_is_saved_as_versions,
                 the_digest_of_the_newest_version_is_that_version,
                 the_active_version_changes_only_when_told,
+                a_workflow_that_is_not_as_expected_is_left_alone,
+                of_many_who_expect_nothing_one_saves,
                 parallel_saves_get_versions_of_their_own,
+                parallel_saves_never_set_the_active_version_back,
+                an_older_version_can_be_made_active,
+                workflows_are_listed_by_name_in_pages,
+                versions_are_listed_newest_first_in_pages,
                 counts_add_up,
+                runs_are_counted_anew,
+            }
+            deletions {
+                a_deleted_workflow_is_neither_active_nor_listed,
+                only_a_workflow_that_is_there_is_deleted,
+                a_workflow_is_not_deleted_while_runs_go_on,
+                a_deleted_workflow_that_is_saved_again_is_new_and_its_numbers_go_on,
+                a_start_that_has_read_a_deleted_workflow_may_begin,
+                versions_of_a_deleted_workflow_go_a_day_later_and_their_numbers_stay,
+                versions_stay_while_runs_refer_to_them,
+                versions_stay_while_test_runs_refer_to_them,
+                parallel_saves_and_deletions_leave_a_whole_workflow_or_none,
+            }
+            forks {
+                a_fork_begins_as_its_source_did,
+                a_fork_ends_with_an_item,
+                only_what_is_there_is_forked,
+                a_fork_is_claimed_and_goes_on_by_itself,
+                a_run_that_goes_on_can_be_forked,
+                an_ended_test_run_is_deleted_whole,
+                only_test_runs_are_deleted,
+            }
+            filters {
+                runs_are_listed_by_any_of_some_statuses,
+                runs_are_listed_by_version,
+                runs_are_listed_by_parent,
+                runs_are_found_by_what_their_input_holds,
+                inputs_of_any_script_are_found,
+                inputs_are_found_however_they_are_written,
+                runs_are_found_by_their_tags,
+                filtered_pages_are_stable_while_runs_are_added,
+                a_page_looks_at_ten_thousand_runs,
+            }
+            audit {
+                what_was_done_is_listed_newest_first,
+                the_audit_is_read_in_pages_while_it_grows,
+                the_audit_is_filtered,
+                a_row_that_is_sent_again_is_there_once,
+                the_audit_is_kept_for_a_year,
             }
             sweep {
                 ended_runs_go_when_their_retention_is_over,
@@ -196,6 +245,7 @@ macro_rules! contract_tests {
                 a_sweep_takes_the_oldest_in_batches,
                 retried_runs_are_not_swept,
                 old_messages_of_ended_or_missing_runs_are_swept,
+                swept_runs_are_taken_off_the_counts,
             }
         }
     };

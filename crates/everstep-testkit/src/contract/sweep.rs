@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use everstep_core::ids::{NodeId, RunId};
-use everstep_store::{Change, Item, NewRun, Outcome, Snapshot, Store};
+use everstep_core::status::Status;
+use everstep_store::{Change, Counts, Item, NewRun, Outcome, Snapshot, Store};
 
 use super::fixtures::*;
 
@@ -90,11 +91,11 @@ pub async fn retried_runs_are_not_swept(store: Arc<dyn Store>) {
     let node = member(&*store).await;
     let run = new_run();
     apply(&*store, node, &start(run, Some(node))).await;
-    let failing = Item { projection: Some(ended(everstep_core::status::Status::Failed, at(0))), ..end(run, 2, at(0)) };
+    let failing = Item { projection: Some(ended(Status::Failed, at(0))), ..end(run, 2, at(0)) };
     apply(&*store, node, &failing).await;
     let retry = Item {
         entries: vec![entry(3, everstep_core::event::Kind::RunRetried, None)],
-        projection: Some(projection(everstep_core::status::Status::Running, Some(node), at(0))),
+        projection: Some(projection(Status::Running, Some(node), at(0))),
         ..item(run, everstep_store::Gate::Unowned)
     };
     assert_eq!(commit(&*store, node, &retry).await, Outcome::Applied(vec![]));
@@ -117,4 +118,21 @@ pub async fn old_messages_of_ended_or_missing_runs_are_swept(store: Arc<dyn Stor
     assert_eq!(inbox_of(&*store, ended).await, Vec::<String>::new());
     assert_eq!(store.arrivals(missing).await.unwrap(), []);
     assert_eq!(inbox_of(&*store, live).await, ["in time"]);
+}
+
+pub async fn swept_runs_are_taken_off_the_counts(store: Arc<dyn Store>) {
+    let node = member(&*store).await;
+    for days in [1, 1, 30] {
+        ended_run(&*store, node, NewRun { retention_days: days, ..new() }).await;
+    }
+    ended_run(&*store, node, NewRun { retention_days: 1, workflow: "invoices".to_owned(), ..new() }).await;
+    ended_run(&*store, node, NewRun { is_test: true, ..new() }).await;
+    owned_run(&*store, node).await;
+    store.recount().await.unwrap();
+    assert_eq!(store.sweep(at(2 * DAY), 10).await.unwrap(), 4);
+    let count = |status, n| Counts { workflow: "orders".to_owned(), status, n };
+    let expected = [count(Status::Completed, 1), count(Status::Running, 1)];
+    assert_eq!(store.counts(HERE).await.unwrap(), expected);
+    store.recount().await.unwrap();
+    assert_eq!(store.counts(HERE).await.unwrap(), expected);
 }

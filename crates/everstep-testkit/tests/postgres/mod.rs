@@ -10,6 +10,7 @@ mod pooled;
 mod races;
 mod server;
 mod tls;
+mod upgrade;
 
 use std::time::Duration;
 

@@ -38,7 +38,8 @@ pub(crate) async fn run(args: LoadArgs, config: &Config) -> anyhow::Result<ExitC
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
     let store = wire::open_store(&config.server.data, &config.database).await?;
-    let node = Node::start(store, config).await?;
+    let vault = wire::open_vault(&store, &config.server.data, config)?;
+    let node = Node::start(store, &vault, config).await?;
     let engine = node.engine.clone();
     wire::publish(&engine, &name, &graph).await?;
     let began = Instant::now();

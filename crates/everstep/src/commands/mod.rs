@@ -5,6 +5,8 @@ pub(crate) mod load;
 pub(crate) mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod run;
+pub(crate) mod secrets;
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod validate;
+pub(crate) mod workspaces;

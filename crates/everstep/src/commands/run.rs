@@ -34,7 +34,8 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let input = input::read(&args.input)?;
     let folder = Folder::of(args.data.clone())?;
     let store = wire::open_store(folder.path(), &config.database).await?;
-    let engine = Node::start(store, config).await?.engine;
+    let vault = wire::open_vault(&store, folder.path(), config)?;
+    let engine = Node::start(store, &vault, config).await?.engine;
     wire::publish(&engine, &name, &graph).await?;
     let key = args.key.clone().map(|key| (name.clone(), key));
     let started = engine.start_run(NewStart { key, ..NewStart::new(name, input) }).await;

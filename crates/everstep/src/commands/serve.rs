@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use everstep_api::Served;
 use everstep_api::auth::Keys;
+use everstep_api::{Audit, Served};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -18,6 +18,9 @@ use crate::first_key::{self, FirstKey};
 use crate::signals::Stop;
 use crate::wire::Node;
 use crate::{exit, text, wire};
+
+/// How long the database may take for the last rows of the audit.
+const FLUSH: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let server = &config.server;
@@ -31,12 +34,15 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let address = listener.local_addr().context("reading the address")?;
     let store = wire::open_store(&server.data, &config.database).await?;
     let key = first_key::ensure(&*store, &server.data, NodeClock::system().now()).await?;
-    let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
-    let node = Node::start(store, config).await?;
+    let keys = Arc::new(Keys::new(Arc::clone(&store), server.rate_limit));
+    let vault = wire::open_vault(&store, &server.data, config)?;
+    let audit = Audit::start(Arc::clone(&store));
+    let node = Node::start(store, &vault, config).await?;
     greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
-    let served = Served { engine: node.engine.clone(), keys, store: config.database.kind() };
+    let engine = node.engine.clone();
+    let served = Served { engine, keys, audit: audit.clone(), vault, store: config.database.kind() };
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;
@@ -48,6 +54,9 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         node.stop(server.shutdown_grace).await?;
         // Idle connections are not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(1), http).await;
+        if tokio::time::timeout(FLUSH, audit.flush()).await.is_err() {
+            tracing::error!("the database did not take the last rows of the audit; they are lost");
+        }
         anyhow::Ok(())
     };
     tokio::select! {

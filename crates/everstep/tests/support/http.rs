@@ -101,7 +101,8 @@ impl Client {
     /// Saves a workflow.
     #[track_caller]
     pub(crate) fn publish(&self, name: &str, definition: &Value) {
-        self.put(&format!("/v1/workflows/{name}"), definition).is(200);
+        let answer = self.put(&format!("/v1/workflows/{name}"), definition);
+        assert!([200, 201].contains(&answer.status), "{}", answer.body);
     }
 
     /// Starts a run and returns its path.

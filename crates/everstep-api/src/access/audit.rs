@@ -1,0 +1,40 @@
+//! `/v1/audit`: who did what.
+
+use axum::Json;
+use axum::extract::State;
+use everstep_store::{AuditFilter, AuditRow};
+
+use crate::access::page::{CURSOR, PER_PAGE, Page};
+use crate::auth::Caller;
+use crate::openapi::Parameter;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{AuditEntries, AuditEntry};
+
+pub(crate) const FILTERS: &[Parameter] = &[
+    Parameter::text("actor", "Who did it, such as `key:` and a key's id."),
+    Parameter::text("action", "What was done, such as `POST /v1/runs/{id}/cancel`."),
+    Parameter::time("since", "From this time on."),
+    Parameter::time("until", "Before this time."),
+    CURSOR,
+    PER_PAGE,
+];
+
+pub(crate) async fn list(
+    State(served): State<Served>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<AuditEntries>, Problem> {
+    let page = Page::read(&query)?;
+    let filter = AuditFilter {
+        actor: query.text("actor").map(str::to_owned),
+        action: query.text("action").map(str::to_owned),
+        since: query.value("since")?,
+        until: query.value("until")?,
+    };
+    let store = &served.engine.world().store;
+    let rows = store.list_audit(caller.workspace, filter, page.cursor()?, page.limit + 1).await?;
+    let (rows, next_cursor) = page.cut(rows, |row: &AuditRow| row.id.to_string());
+    Ok(Json(AuditEntries { entries: rows.into_iter().map(AuditEntry::of).collect(), next_cursor }))
+}

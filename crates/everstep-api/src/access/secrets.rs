@@ -1,0 +1,65 @@
+//! `/v1/secrets`: what steps may use and nobody may read.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use everstep_vault::{Error, SecretInfo};
+
+use crate::access::page::Page;
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{NewSecret, Secret, Secrets};
+
+/// Bytes of a request: each byte of a secret may be written as six.
+const BODY: usize = 6 * everstep_vault::MOST_BYTES + 1_024;
+
+/// Names and times, never values.
+pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Secrets>, Problem> {
+    let page = Page::read(&query)?;
+    let after: Option<String> = page.cursor()?;
+    let rows = served.vault.list(caller.workspace, after.as_deref(), page.limit + 1).await?;
+    let (rows, next_cursor) = page.cut(rows, |info: &SecretInfo| info.name.clone());
+    Ok(Json(Secrets { secrets: rows.into_iter().map(Secret::of).collect(), next_cursor }))
+}
+
+pub(crate) async fn set(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    body: Body<BODY>,
+) -> Result<(StatusCode, Json<Secret>), Problem> {
+    let NewSecret { value } = body.json()?;
+    let now = served.engine.world().clock.now();
+    let (info, is_new) = served.vault.put(caller.workspace, &name, &value, now).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(Secret::of(info))))
+}
+
+pub(crate) async fn delete(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    _: Query,
+) -> Result<StatusCode, Problem> {
+    served.vault.delete(caller.workspace, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let (code, detail) = (error.code(), error.to_string());
+        match error {
+            Error::NotFound(_) => Self::not_found(detail),
+            Error::Invalid(_) => Self::invalid(detail),
+            Error::NoKey => Self::new(StatusCode::CONFLICT, code, detail).hint(
+                "make a key and give it to all servers of the database: \
+                 export EVERSTEP_SECRETS_KEY=$(everstep secrets key)",
+            ),
+            Error::OtherKey { .. } | Error::Broken(_) => Self::new(StatusCode::CONFLICT, code, detail),
+            Error::Store(error) => error.into(),
+        }
+    }
+}

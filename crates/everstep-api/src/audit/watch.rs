@@ -1,0 +1,65 @@
+//! Sees every request and its answer.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::Response;
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+use everstep_store::AuditRow;
+use serde_json::json;
+
+use crate::auth::{Caller, Gate, Needs, Permission};
+use crate::id;
+use crate::server::Served;
+
+/// Characters of what a client may put into a row.
+const MOST: usize = 1_024;
+
+/// Writes down what succeeds and is more than a look.
+pub(crate) async fn watch(State(served): State<Served>, request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let (method, target) = (parts.method.clone(), shorten(parts.uri.path()));
+    let (key, id) = (text(&parts.headers, "idempotency-key"), text(&parts.headers, "x-request-id"));
+    let caller = parts.extensions.get::<Caller>().cloned().expect("a guarded route has a caller");
+    let response = next.run(Request::from_parts(parts, body)).await;
+    // What passed no gate was no route.
+    let gate = response.extensions().get::<Gate>().copied().filter(|_| response.status().is_success());
+    let Some(Gate { path, needs, .. }) = gate else { return response };
+    let mut details = json!({"status": response.status().as_u16(), "keyName": &*caller.name});
+    if let Some(key) = key {
+        details["idempotencyKey"] = key.into();
+    }
+    if let Some(id) = id {
+        details["requestId"] = id.into();
+    }
+    let row = row(&caller, &method, path, target, Payload::from(details), served.engine.world().clock.now());
+    match needs {
+        Needs::Permission(Permission::Publish | Permission::Admin) => served.audit.write(row).await,
+        _ => served.audit.gather(row).await,
+    }
+    response
+}
+
+fn row(caller: &Caller, method: &Method, path: &str, target: String, details: Payload, now: Timestamp) -> AuditRow {
+    AuditRow {
+        id: id::new_id(now),
+        workspace: caller.workspace,
+        at: now,
+        actor: format!("key:{}", caller.key),
+        action: format!("{method} {path}"),
+        target,
+        details,
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(shorten)
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(MOST).collect()
+}

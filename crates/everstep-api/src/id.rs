@@ -1,0 +1,23 @@
+//! Ids of what is made here.
+
+use everstep_core::time::Timestamp;
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+/// An id that sorts by its time, and that nobody else makes.
+pub fn new_id(now: Timestamp) -> Uuid {
+    let mut random = [0; 10];
+    getrandom::fill(&mut random).expect("the operating system gives random bytes");
+    Builder::from_unix_timestamp_millis(now.millis().max(0).cast_unsigned(), &random).into_uuid()
+}
+
+/// The one id of what was asked for under an idempotency key.
+pub(crate) fn keyed_id(purpose: &str, workspace: Uuid, key: &str) -> Uuid {
+    let mut hash = Sha256::new();
+    hash.update(purpose.as_bytes());
+    hash.update([0]);
+    hash.update(workspace.as_bytes());
+    hash.update(key.as_bytes());
+    let hash: [u8; 32] = hash.finalize().into();
+    Builder::from_custom_bytes(*hash.first_chunk().expect("a hash is longer than an id")).into_uuid()
+}

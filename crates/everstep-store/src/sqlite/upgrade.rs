@@ -1,0 +1,105 @@
+//! Databases of the release before are opened with all that they hold, and it could go on with them.
+
+use everstep_core::event::Kind;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use refinery::Target;
+use rusqlite::Connection;
+use uuid::Uuid;
+
+use super::Database;
+use super::database::migrations::migrations;
+use crate::access::KeyRow;
+use crate::filter::RunFilter;
+use crate::rows::Deletion;
+
+/// What the release before wrote, in its words.
+const WRITTEN: &str = "
+    insert into workflows (workspace, name, version, style, definition, digest, retention_days, created_at)
+    values (x'00000000000000000000000000000001', 'orders', 1, 'graph', cast('{}' as blob), 'digest', 7, 1);
+    insert into workflow_heads (workspace, name, version)
+    values (x'00000000000000000000000000000001', 'orders', 1);
+    insert into runs (
+        id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
+        idempotency_scope, idempotency_key, parent, retention_days, is_test, created_at,
+        tags, error, input, output
+    )
+    values (
+        x'01990000000070008000000000000001', null, 5, null, 'running', 1, x'00000000000000000000000000000001',
+        'orders', 1, '', 'orders', '7', x'01990000000070008000000000000002', 7, 0, 1,
+        '{}', null, '{\"order\":7}', null
+    );
+    insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
+    values (x'01990000000070008000000000000001', 1, x'01990000000070008000000000000003',
+        x'01990000000070008000000000000004', 1, 1, null, 0, 0, cast('{}' as blob));
+";
+const KEY: &str = "
+    insert into api_keys (id, workspace, name, hash, permissions, created_at)
+    values (?1, x'00000000000000000000000000000001', 'old', ?2, 'workflow:read', 1)
+";
+const RUN: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
+const PARENT: Uuid = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0002);
+const HERE: WorkspaceId = WorkspaceId::DEFAULT;
+
+fn key(hash: u8) -> KeyRow {
+    KeyRow {
+        id: Uuid::from_u128(hash.into()),
+        workspace: HERE,
+        name: "old".to_owned(),
+        hash: [hash; 32],
+        permissions: vec!["workflow:read".to_owned()],
+        role: None,
+        rate_limit: None,
+        created_at: Timestamp::from_micros(1),
+        expires_at: None,
+        revoked_at: None,
+    }
+}
+
+#[test]
+fn a_database_of_the_release_before_is_found_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("everstep.db");
+    let mut old = Connection::open(&path).unwrap();
+    migrations::runner().set_target(Target::Version(2)).run(&mut old).unwrap();
+    old.execute_batch(WRITTEN).unwrap();
+    old.execute(KEY, (key(1).id.into_bytes(), [1_u8; 32])).unwrap();
+    drop(old);
+
+    let mut database = Database::open(&path).unwrap();
+    assert_eq!(database.find_key(&[1; 32]).unwrap(), Some(key(1)));
+    assert_eq!(database.workspaces().unwrap()[0].id, HERE);
+    let run = RunId::from_uuid(RUN);
+    let loaded = database.load_run(run).unwrap().unwrap();
+    assert_eq!((loaded.run.status, loaded.run.origin, loaded.run.seq), (Status::Running, None, 1));
+    assert_eq!(loaded.run.input.json(), r#"{"order":7}"#);
+    assert_eq!(loaded.entries[0].row.kind, Kind::RunStarted);
+    assert_eq!(database.find_run(HERE, "orders", "7").unwrap(), Some(loaded.run));
+    for filter in [
+        RunFilter { parent: Some(RunId::from_uuid(PARENT)), ..RunFilter::default() },
+        RunFilter { input: vec![(vec!["order".to_owned()], "7".to_owned())], ..RunFilter::default() },
+    ] {
+        let page = database.list_runs(HERE, &filter, None, 10).unwrap();
+        assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run]);
+    }
+    assert_eq!(database.list_workflows(HERE, None, 10).unwrap()[0].active_version, 1);
+    assert_eq!(database.delete_workflow(HERE, "orders").unwrap(), Deletion::InUse(1));
+    // It goes on, and can be forked.
+    let node = NodeId::new(Timestamp::EPOCH, 1);
+    database.join(node, std::time::Duration::from_secs(10), None).unwrap();
+    assert_eq!(database.claim_runs(node, "", Timestamp::from_micros(5), 10).unwrap(), [run]);
+    let fork = RunId::new(Timestamp::EPOCH, 2);
+    assert_eq!(database.fork_run(HERE, run, 1, fork, Timestamp::EPOCH).unwrap(), Some(1));
+    database.recount().unwrap();
+    assert_eq!(database.counts(HERE).unwrap()[0].n, 2);
+}
+
+#[test]
+fn the_release_before_can_go_on_writing() {
+    let database = Database::in_memory().unwrap();
+    database.connection.execute_batch(WRITTEN).unwrap();
+    database.connection.execute(KEY, (key(2).id.into_bytes(), [2_u8; 32])).unwrap();
+    assert_eq!(database.find_key(&[2; 32]).unwrap(), Some(key(2)));
+    assert_eq!(database.load_run(RunId::from_uuid(RUN)).unwrap().unwrap().run.origin, None);
+}

@@ -1,0 +1,111 @@
+//! Databases of the release before are opened with all that they hold, while it goes on with them.
+
+use everstep_core::event::Kind;
+use everstep_core::ids::RunId;
+use everstep_core::status::Status;
+use everstep_store::{Deletion, RunFilter, Store};
+use everstep_testkit::contract::{fixtures::*, run};
+use everstep_testkit::postgres::{Cluster, Database};
+
+use super::open;
+
+const FIRST: &str = include_str!("../../../everstep-store/migrations/postgres/V1__initial.sql");
+const SECOND: &str = include_str!("../../../everstep-store/migrations/postgres/V2__keys_and_settings.sql");
+const HISTORY: &str = "create table refinery_schema_history (
+    version integer primary key, name varchar(255), applied_on varchar(255), checksum varchar(255)
+)";
+/// The week of the run, as the release before makes it.
+const WEEK: &str = "
+    create table journal_2025_09_01 (like journal including all);
+    alter table journal attach partition journal_2025_09_01
+    for values from ('01990292-d000-0000-0000-000000000000') to ('0199269f-5400-0000-0000-000000000000');
+";
+/// What the release before wrote, in its words.
+const WRITTEN: &str = "
+    insert into workflows (workspace, name, version, style, definition, digest, retention_days, created_at)
+    values ('00000000-0000-0000-0000-000000000001', 'orders', 1, 'graph', '{}', 'digest', 7, 1);
+    insert into workflow_heads (workspace, name, version)
+    values ('00000000-0000-0000-0000-000000000001', 'orders', 1);
+    insert into runs (
+        id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
+        idempotency_scope, idempotency_key, parent, retention_days, is_test, created_at,
+        tags, error, input, output
+    )
+    values (
+        '01991000-0000-7000-8000-000000000001', null, 5, null, 'running', 1, '00000000-0000-0000-0000-000000000001',
+        'orders', 1, '', 'orders', '7', '01991000-0000-7000-8000-000000000002', 7, false, 1,
+        '{}', null, '{\"order\":7}', null
+    );
+    insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
+    values ('01991000-0000-7000-8000-000000000001', 1, '01991000-0000-7000-8000-000000000003',
+        '01991000-0000-7000-8000-000000000004', 1, 1, null, 0, 0, '{}');
+";
+const KEY: &str = "
+    insert into api_keys (id, workspace, name, hash, permissions, created_at)
+    values (gen_random_uuid(), '00000000-0000-0000-0000-000000000001', 'old', sha256('old'), 'workflow:read', 1)
+    returning encode(hash, 'hex')
+";
+
+/// Makes a database as the release before left it.
+async fn make_old(database: &Database<'_>) {
+    // The checksums are those of the files, which have not changed.
+    let other = Cluster::shared().database();
+    drop(open(&other).await);
+    let history = "select format('(%s, %L, %L, %L)', version, name, applied_on, checksum)
+        from refinery_schema_history where version <= 2 order by version";
+    let history = other.sql(history).join(", ");
+    for statements in [HISTORY, FIRST, SECOND, &format!("insert into refinery_schema_history values {history}"), WEEK] {
+        database.sql(statements);
+    }
+}
+
+#[test]
+fn a_database_of_the_release_before_is_found_whole() {
+    run(async {
+        let database = Cluster::shared().database();
+        make_old(&database).await;
+        database.sql(WRITTEN);
+        let hash = database.sql(KEY).remove(0);
+
+        let store = open(&database).await;
+        let keys = store.list_keys(HERE).await.unwrap();
+        assert_eq!((keys.len(), keys[0].name.as_str(), keys[0].revoked_at), (1, "old", None));
+        assert_eq!(store.find_key(&keys[0].hash).await.unwrap(), Some(keys[0].clone()));
+        assert_eq!(keys[0].hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), hash);
+        assert_eq!(store.workspaces().await.unwrap()[0].id, HERE);
+        let run: RunId = "01991000-0000-7000-8000-000000000001".parse().unwrap();
+        let parent = "01991000-0000-7000-8000-000000000002".parse().unwrap();
+        let loaded = load(&store, run).await;
+        assert_eq!((loaded.run.status, loaded.run.origin, loaded.run.seq), (Status::Running, None, 1));
+        assert_eq!(loaded.entries[0].row.kind, Kind::RunStarted);
+        assert_eq!(store.find_run(HERE, "orders", "7").await.unwrap(), Some(loaded.run));
+        for filter in [
+            RunFilter { parent: Some(parent), ..RunFilter::default() },
+            RunFilter { input: vec![(vec!["order".to_owned()], "7".to_owned())], ..RunFilter::default() },
+        ] {
+            let page = store.list_runs(HERE, filter, None, 10).await.unwrap();
+            assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run]);
+        }
+        assert_eq!(store.list_workflows(HERE, None, 10).await.unwrap()[0].active_version, 1);
+        assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::InUse(1));
+        // It goes on, and can be forked.
+        let node = member(&store).await;
+        assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [run]);
+        apply(&store, node, &step(run, 2)).await;
+        assert_eq!(store.fork_run(HERE, run, 1, new_run(), at(0)).await.unwrap(), Some(1));
+    });
+}
+
+#[test]
+fn the_release_before_can_go_on_writing() {
+    run(async {
+        let database = Cluster::shared().database();
+        make_old(&database).await;
+        let store = open(&database).await;
+        database.sql(WRITTEN);
+        database.sql(KEY);
+        let run = "01991000-0000-7000-8000-000000000001".parse().unwrap();
+        assert_eq!(load(&store, run).await.run.origin, None);
+        assert_eq!(store.list_keys(HERE).await.unwrap().len(), 1);
+    });
+}

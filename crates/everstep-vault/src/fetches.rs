@@ -1,0 +1,48 @@
+//! Which workspaces let their scripts reach out.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use everstep_core::failure::Failure;
+use everstep_core::ids::WorkspaceId;
+use everstep_handlers::Fetches;
+use everstep_store::Store;
+
+use crate::error::Error;
+
+/// An option that was changed counts after this long at the latest.
+const KEPT: Duration = Duration::from_secs(3);
+
+/// Reads the option `fetch` of workspaces.
+pub struct FetchOptions {
+    store: Arc<dyn Store>,
+    seen: Mutex<Option<(Instant, Arc<HashSet<WorkspaceId>>)>>,
+}
+
+impl FetchOptions {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, seen: Mutex::default() }
+    }
+
+    async fn allowed(&self) -> Result<Arc<HashSet<WorkspaceId>>, Error> {
+        let remembered = self.seen.lock().expect("no holder of the lock panics").clone();
+        if let Some((_, allowed)) = remembered.filter(|(read_at, _)| read_at.elapsed() < KEPT) {
+            return Ok(allowed);
+        }
+        let asked_at = Instant::now();
+        let rows = self.store.workspaces().await?;
+        let allowed = rows.into_iter().filter(|row| row.options.value()["fetch"] == true).map(|row| row.id);
+        let allowed = Arc::new(allowed.collect::<HashSet<_>>());
+        *self.seen.lock().expect("no holder of the lock panics") = Some((asked_at, Arc::clone(&allowed)));
+        Ok(allowed)
+    }
+}
+
+#[async_trait]
+impl Fetches for FetchOptions {
+    async fn allows(&self, workspace: WorkspaceId) -> Result<bool, Failure> {
+        Ok(self.allowed().await?.contains(&workspace))
+    }
+}

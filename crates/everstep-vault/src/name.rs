@@ -1,0 +1,32 @@
+//! Names of what a workspace keeps.
+
+use crate::error::Error;
+
+const MOST: usize = 128;
+
+/// A name begins with a letter or digit; letters, digits, `_`, `.` and `-` follow.
+pub(crate) fn check(name: &str) -> Result<(), Error> {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
+    let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if is_plain && begins_well && name.len() <= MOST {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "{name:?} is no name: it has 1 to {MOST} letters, digits, `_`, `.` or `-`, and begins with a letter or digit"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for name in ["a", "stripe-key", "DB.password_2", "9", &"a".repeat(128)] {
+            assert!(check(name).is_ok(), "{name}");
+        }
+        for name in ["", "-a", ".a", "_a", "a b", "a/b", "é", "a\0", &"a".repeat(129)] {
+            assert!(check(name).unwrap_err().to_string().contains("is no name"), "{name}");
+        }
+    }
+}

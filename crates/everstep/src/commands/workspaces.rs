@@ -1,0 +1,90 @@
+//! `everstep workspaces`: what is in one is not there for the keys of another.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::payload::Payload;
+use everstep_net::Method;
+use everstep_store::WorkspaceRow;
+use serde_json::{Value, json};
+
+use crate::args::{CreateWorkspaceArgs, ListWorkspacesArgs, WorkspacesArgs, WorkspacesCommand};
+use crate::config::Config;
+use crate::exit::invalid;
+use crate::place::{self, Here, Place};
+use crate::{output, text};
+
+pub(crate) async fn run(args: &WorkspacesArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        WorkspacesCommand::Create(args) => create(args, config).await,
+        WorkspacesCommand::List(args) => list(args, config).await,
+    }
+}
+
+async fn create(args: &CreateWorkspaceArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    everstep_api::check_workspace_name(&args.name).map_err(invalid)?;
+    let options = if args.fetch { json!({"fetch": true}) } else { json!({}) };
+    let secret = match Place::open(&args.remote, config).await? {
+        Place::Here(here) => make(&here, &args.name, options).await?,
+        Place::There(server) => {
+            let body = json!({"name": args.name, "options": options});
+            place::field(&server.ask(Method::POST, "/v1/workspaces", Some(&body)).await?, "secret")?
+        }
+    };
+    eprintln!("workspace {:?} with an admin's key; it is shown only now:", args.name);
+    output::print(secret)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn make(here: &Here, name: &str, options: Value) -> anyhow::Result<String> {
+    let taken = || invalid(format!("there is a workspace {name:?} already"));
+    if here.store.workspaces().await.context("reading the workspaces")?.iter().any(|row| row.name == name) {
+        return Err(taken());
+    }
+    let id = WorkspaceId::from_uuid(everstep_api::new_id(here.now));
+    let row = WorkspaceRow { id, name: name.to_owned(), options: Payload::from(options), created_at: here.now };
+    let (secret, key) = everstep_api::first_key(&row, here.now);
+    // The key comes first: a workspace without one would be of no use.
+    here.store.add_key(&key).await.context("saving the key")?;
+    if !here.store.add_workspace(&row).await.context("saving the workspace")? {
+        here.store.revoke_key(id, key.id, here.now).await.context("revoking the key")?;
+        return Err(taken());
+    }
+    here.audit(WorkspaceId::DEFAULT, "everstep workspaces create", name).await?;
+    Ok(secret.reveal().to_owned())
+}
+
+async fn list(args: &ListWorkspacesArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    let workspaces = match Place::open(&args.remote, config).await? {
+        Place::Here(here) => {
+            here.store.workspaces().await.context("reading the workspaces")?.iter().map(describe).collect()
+        }
+        Place::There(server) => server.list("/v1/workspaces", "workspaces").await?,
+    };
+    if args.json {
+        output::print(json!({"workspaces": workspaces}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["NAME", "ID", "FETCH", "CREATED"]);
+    for workspace in &workspaces {
+        let shown = |name: &str| workspace[name].as_str().map(text::safe).unwrap_or_default();
+        let fetch = if workspace["options"]["fetch"] == true { "yes" } else { "no" };
+        table.add_row([shown("name"), shown("id"), fetch.to_owned(), shown("createdAt")]);
+    }
+    output::print(table)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A workspace as the server shows it.
+fn describe(row: &WorkspaceRow) -> Value {
+    json!({
+        "id": row.id,
+        "name": row.name,
+        "options": {"fetch": row.options.value()["fetch"] == true},
+        "createdAt": row.created_at.to_string(),
+    })
+}

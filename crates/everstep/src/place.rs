@@ -1,0 +1,90 @@
+//! Where a command does its work: in the database, or by asking a server.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+use everstep_engine::NodeClock;
+use everstep_store::{AuditRow, Error, Store};
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::exit::invalid;
+use crate::remote::Remote;
+use crate::settings::RemoteSettings;
+use crate::wire;
+
+pub(crate) enum Place {
+    Here(Here),
+    There(Remote),
+}
+
+/// A database that this process may use.
+pub(crate) struct Here {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) now: Timestamp,
+}
+
+impl Place {
+    /// A server that was named wins over the database.
+    pub(crate) async fn open(remote: &RemoteSettings, config: &Config) -> anyhow::Result<Self> {
+        if let Some(remote) = Remote::of(remote)? {
+            return Ok(Self::There(remote));
+        }
+        let store = wire::open_store(&config.server.data, &config.database).await;
+        let store = store.map_err(|error| match error.downcast_ref::<Error>() {
+            Some(Error::Locked(_)) => error.context(
+                "a server that runs is asked with --server (EVERSTEP_SERVER) and a key in EVERSTEP_API_KEY; \
+                 without them it must be stopped first",
+            ),
+            _ => error,
+        })?;
+        Ok(Self::Here(Here { store, now: NodeClock::system().now() }))
+    }
+}
+
+impl Here {
+    /// The id of a workspace, by its name.
+    pub(crate) async fn workspace(&self, name: Option<&str>) -> anyhow::Result<WorkspaceId> {
+        let Some(name) = name else { return Ok(WorkspaceId::DEFAULT) };
+        let rows = self.store.workspaces().await.context("reading the workspaces")?;
+        rows.iter().find(|row| row.name == name).map(|row| row.id).ok_or_else(|| {
+            let known: Vec<_> = rows.iter().map(|row| &*row.name).collect();
+            invalid(format!("there is no workspace {name:?}; there are {}", known.join(", ")))
+        })
+    }
+
+    /// Writes down what was done.
+    pub(crate) async fn audit(&self, workspace: WorkspaceId, action: &str, target: &str) -> anyhow::Result<()> {
+        let row = AuditRow {
+            id: everstep_api::new_id(self.now),
+            workspace,
+            at: self.now,
+            actor: "command line".to_owned(),
+            action: action.to_owned(),
+            target: target.to_owned(),
+            details: Payload::from(json!({})),
+        };
+        self.store
+            .add_audit(&[row])
+            .await
+            .map_err(|error| anyhow!("it was done, but not written to the audit: {error}"))
+    }
+}
+
+/// A server works in the workspace of the key that it is asked with.
+pub(crate) fn refuse_workspace(name: Option<&str>) -> anyhow::Result<()> {
+    match name {
+        None => Ok(()),
+        Some(_) => Err(invalid(
+            "--workspace is for the database; a server works in the workspace of the key that it is asked with",
+        )),
+    }
+}
+
+/// A field of what a server has answered.
+pub(crate) fn field(answer: &Value, name: &str) -> anyhow::Result<String> {
+    answer[name].as_str().map(str::to_owned).ok_or_else(|| anyhow!("the server's answer has no {name}"))
+}

@@ -1,0 +1,48 @@
+//! What secrets are sealed with: the key of the settings, or, beside a database of its own, one in the data folder.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::Context;
+use everstep_vault::{Keyring, SealKey};
+
+use crate::config::Config;
+use crate::exit::invalid;
+
+const FILE: &str = "secrets.key";
+
+/// The keys that a vault on this database has. Without a setting, a database that others share has none: each node
+/// would make another.
+pub(crate) fn ring(config: &Config, data: &Path) -> anyhow::Result<Option<Keyring>> {
+    let current = match &config.secrets.key {
+        Some(key) => key.clone(),
+        None if config.database.is_shared() => return Ok(None),
+        None => kept(data)?,
+    };
+    Ok(Some(Keyring::new(current, config.secrets.old_keys.clone())))
+}
+
+/// The key in the data folder; it is made if it is not there.
+fn kept(data: &Path) -> anyhow::Result<SealKey> {
+    let path = data.join(FILE);
+    let about = || format!("the key for secrets in {}", path.display());
+    match fs::read_to_string(&path) {
+        Ok(text) => return text.parse().map_err(invalid).with_context(about),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(about),
+    }
+    let key = SealKey::generate();
+    // It is there whole or not at all: a key that was cut off would lock its secrets away.
+    let draft = data.join(format!("{FILE}.{}.new", uuid::Uuid::new_v4().simple()));
+    write(&draft, &key).with_context(about)?;
+    fs::rename(&draft, &path).and_then(|()| fs::File::open(data)?.sync_all()).with_context(about)?;
+    Ok(key)
+}
+
+fn write(path: &Path, key: &SealKey) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{}", &*key.reveal())?;
+    file.sync_all()
+}
