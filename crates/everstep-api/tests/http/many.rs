@@ -14,7 +14,7 @@ fn ids(page: &Value) -> Vec<String> {
 /// A server with a workflow that waits, and so many runs of it, oldest first.
 async fn with_runs(count: u32) -> (Server, Vec<String>) {
     let server = Server::start().await;
-    server.put("/v1/workflows/waits", &chain(&[wait_for_go()])).await.is(200);
+    server.put("/v1/workflows/waits", &chain(&[wait_for_go()])).await.is(201);
     let mut runs = Vec::new();
     for n in 0..count {
         let body = json!({
@@ -54,7 +54,7 @@ async fn runs_are_found_by_their_input_and_tags() {
 #[tokio::test]
 async fn runs_are_reached_by_way_of_their_workflow() {
     let (server, runs) = with_runs(3).await;
-    server.put("/v1/workflows/other", &chain(&[])).await.is(200);
+    server.put("/v1/workflows/other", &chain(&[])).await.is(201);
     let listed = server.get("/v1/workflows/waits/runs?limit=2&input.order.vip=true").await.is(200);
     assert_eq!(ids(&listed), [runs[2].clone(), runs[0].clone()]);
     assert_eq!(server.get("/v1/workflows/other/runs").await.is(200)["runs"], json!([]));
@@ -131,7 +131,7 @@ async fn many_runs_are_controlled_at_once() {
 #[tokio::test]
 async fn how_long_a_run_is_kept_and_its_tags_are_bounded() {
     let server = Server::start().await;
-    server.put("/v1/workflows/plain", &chain(&[])).await.is(200);
+    server.put("/v1/workflows/plain", &chain(&[])).await.is(201);
     let least = server.post("/v1/workflows/plain/runs", &json!({"retentionDays": 0})).await.is(201);
     assert_eq!(least["run"]["retentionDays"], 1);
     let most = server.post("/v1/workflows/plain/runs", &json!({"retentionDays": 366})).await.is(201);

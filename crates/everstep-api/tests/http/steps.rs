@@ -19,7 +19,7 @@ async fn a_run_says_what_it_waits_for() {
     let ask = json!({"id": "ask", "type": "wait", "config": {"event": "approve"}, "timeoutSeconds": 3600});
     let mut graph = chain(&[ask]);
     graph["edges"].as_array_mut().unwrap().push(json!({"source": "ask", "target": "end", "sourceHandle": "timeout"}));
-    server.put("/v1/workflows/asks", &graph).await.is(200);
+    server.put("/v1/workflows/asks", &graph).await.is(201);
     let started = server.post("/v1/workflows/asks/runs", &Value::Null).await.is(201);
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let shown = server.wait_for(&run, "waiting").await;
@@ -53,7 +53,8 @@ async fn a_run_in_memory_says_what_it_performs() {
 async fn steps_are_told_with_their_attempts_and_times() {
     let server = Server::start().await;
     let code = "console.log('one'); console.log('two'); if (ctx.input.n === 1) { throw new Error('no luck') } return 7";
-    let a = json!({"id": "a", "type": "javascript", "config": {"code": code}, "retry": {"maxAttempts": 2, "baseMs": 10}});
+    let a =
+        json!({"id": "a", "type": "javascript", "config": {"code": code}, "retry": {"maxAttempts": 2, "baseMs": 100}});
     let mut graph = chain(&[a]);
     graph["nodes"].as_array_mut().unwrap().push(json!({"id": "b", "type": "noop"}));
     graph["edges"].as_array_mut().unwrap().push(json!({"source": "a", "target": "b", "sourceHandle": "error"}));
@@ -61,7 +62,7 @@ async fn steps_are_told_with_their_attempts_and_times() {
     // An end that is reached by one of two ways.
     graph["nodes"][2]["joinMode"] = "any".into();
     let saved = server.put("/v1/workflows/tries", &graph).await;
-    assert_eq!(saved.status, 200, "{}", saved.body);
+    assert_eq!(saved.status, 201, "{}", saved.body);
     let start = async |n: u32| {
         let started = server.post("/v1/workflows/tries/runs", &json!({"input": {"n": n}})).await.is(201);
         let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
@@ -141,7 +142,7 @@ async fn iterations_under_way_have_a_context_of_their_own() {
             {"source": "each", "target": "end", "sourceHandle": "done"},
         ],
     });
-    server.put("/v1/workflows/loops", &graph).await.is(200);
+    server.put("/v1/workflows/loops", &graph).await.is(201);
     let started = server.post("/v1/workflows/loops/runs", &json!({"input": {"items": ["x", "y", "z"]}})).await.is(201);
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let shown = server.wait_for(&run, "waiting").await;
@@ -166,7 +167,7 @@ async fn a_view_shows_what_is_asked_for_once_it_is_there() {
     let mut graph = chain(&[wait_for_go()]);
     let outputs = json!([{"name": "total", "sourceVariable": 5}, {"name": "order", "sourceVariable": "{{ctx.input}}"}]);
     graph["nodes"][2]["config"] = json!({"outputParameters": outputs});
-    server.put("/v1/workflows/shows", &graph).await.is(200);
+    server.put("/v1/workflows/shows", &graph).await.is(201);
     let started = server.post("/v1/workflows/shows/runs", &json!({"input": {"id": 7}})).await.is(201);
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let wanted = json!({"widgetConfig": {"fields": ["total", "order.id", "missing"]}});
