@@ -79,16 +79,23 @@ pub(crate) struct Document {
     more: BTreeMap<&'static str, Value>,
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let body = Document {
+impl Problem {
+    /// The document itself, also for those who are not answered over HTTP.
+    pub(crate) fn document(&self) -> Document {
+        Document {
             kind: "about:blank",
             title: self.status.canonical_reason(),
             status: self.status.as_u16(),
-            code: self.code,
-            detail: self.detail,
-            more: self.more.into_iter().collect(),
-        };
+            code: self.code.clone(),
+            detail: self.detail.clone(),
+            more: self.more.iter().cloned().collect(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = self.document();
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
         let mut response = (self.status, kind, Json(body)).into_response();
         if let Some(seconds) = self.retry_after {

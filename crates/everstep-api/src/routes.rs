@@ -13,7 +13,7 @@ use crate::wire::{
     Activate, Alive, Clone, Definition, Exported, NewWorkflow, Nodes, Object, Portable, Readiness, Validation,
     Versions, Welcome, Workflow, WorkflowSummary,
 };
-use crate::{access, audit, docs, health, nodes, problem, run_routes, workflows};
+use crate::{access, audit, docs, health, live, metrics, nodes, problem, run_routes, workflows};
 
 /// What the header `ETag` of a workflow says.
 const ACTIVE: &str = "The active version, for `If-Match`.";
@@ -38,7 +38,7 @@ fn table() -> Table {
 }
 
 fn basic(table: Table) -> Table {
-    use Permission::{Admin, Publish, Read};
+    use Permission::{Admin, Publish, Read, View};
     table
         .open(Method::GET, "/livez", doc("health", "Does it live").answers::<Alive>(200), health::live)
         .open(
@@ -74,6 +74,7 @@ fn basic(table: Table) -> Table {
                 .with_header("Location", "The docs page."),
             docs::welcome,
         )
+        .protocol("/socket.io/", live::socket::open)
         .guarded(
             Read,
             Method::GET,
@@ -136,6 +137,15 @@ fn basic(table: Table) -> Table {
                 .with_header("ETag", ACTIVE)
                 .answers::<Workflow>(200),
             workflows::import,
+        )
+        .guarded(
+            Admin,
+            Method::GET,
+            "/metrics",
+            doc("health", "Show the figures of this node")
+                .about("For Prometheus, and for keys of the default workspace.")
+                .sends(200, metrics::KIND),
+            metrics::get,
         )
         .guarded(
             Publish,
@@ -229,6 +239,22 @@ fn basic(table: Table) -> Table {
                 .answers::<Workflow>(200)
                 .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name."),
             workflows::clone,
+        )
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}/events",
+            doc("runs", "Follow a run")
+                .about(
+                    "Server-sent events: a `snapshot`, an `entry` for every entry of the journal, a `status` whenever \
+                     it changes, and an `end`. The header `Last-Event-ID` says from where; 204 says that nothing \
+                     will follow.",
+                )
+                .query(live::sse::PARAMETERS)
+                .sends(200, "text/event-stream")
+                .answers_nothing(204)
+                .refuses(429, "`TOO_MANY_STREAMS`: the key has as many streams open as it may."),
+            live::sse::events,
         )
         .guarded(Admin, Method::GET, "/v1/nodes", doc("nodes", "List nodes").answers::<Nodes>(200), nodes::list)
 }

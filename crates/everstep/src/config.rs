@@ -1,5 +1,6 @@
 //! What was typed, what the environment and the settings file say, and what follows from all of it.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -7,20 +8,22 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::CommandFactory;
+use everstep_api::Streams;
 use everstep_api::auth::RATE_LIMIT;
 use everstep_engine::Options;
 use everstep_net::Guard;
 use everstep_vault::SealKey;
 use serde::Deserialize;
 
-use crate::args::{Cli, Command, KeysCommand, SecretsCommand, WorkspacesCommand};
+use crate::args::{Cli, Command, ConfigArgs, KeysCommand, SecretsCommand, WorkspacesCommand};
 use crate::cluster::Cluster;
 use crate::database::{Database, refuse_alone};
 use crate::exit::invalid;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, PlaceSettings, SecretsSettings,
-    ServerSettings,
+    ServerSettings, TelemetrySettings,
 };
+use crate::telemetry::Telemetry;
 
 /// A node must be able to renew its lease several times before it is over.
 const LEAST_LEASE: Duration = Duration::from_millis(500);
@@ -33,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) database: Database,
     pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
+    pub(crate) telemetry: Telemetry,
     pub(crate) secrets: Secrets,
 }
 
@@ -53,6 +57,7 @@ pub(crate) struct Server {
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
     pub(crate) shutdown_grace: Duration,
+    pub(crate) streams: Streams,
     /// Requests per second of a key without a limit of its own; 0 for any number.
     pub(crate) rate_limit: u32,
 }
@@ -63,6 +68,8 @@ pub(crate) struct Engine {
     pub(crate) javascript_threads: Option<usize>,
     /// Which addresses workflows may reach.
     pub(crate) guard: Guard,
+    /// Whether scripts of every workspace may make requests.
+    pub(crate) allows_fetch: bool,
 }
 
 /// The settings file.
@@ -75,6 +82,7 @@ struct File {
     cluster: ClusterSettings,
     engine: EngineSettings,
     secrets: SecretsSettings,
+    telemetry: TelemetrySettings,
 }
 
 /// What was typed for one command, or stands in the environment.
@@ -85,6 +93,7 @@ struct Typed {
     cluster: ClusterSettings,
     engine: EngineSettings,
     secrets: SecretsSettings,
+    telemetry: TelemetrySettings,
     /// Whether the command may use another database than that of its folder.
     uses_database: bool,
 }
@@ -113,12 +122,14 @@ impl Config {
             | Command::Secrets(_)
             | Command::Nodes(_)
             | Command::Bench(_)
-            | Command::Openapi(_) => "warn",
+            | Command::Openapi(_)
+            | Command::Config(_) => "warn",
         };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
             format: cli.log.log_format.or(file.log.log_format).unwrap_or_default(),
         };
+        let streams = streams(&typed.server, &file.server)?;
         let server = Server {
             listen: typed.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
             data: typed.server.data.clone().or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
@@ -127,6 +138,7 @@ impl Config {
                 .shutdown_grace
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
+            streams,
             rate_limit: typed.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT),
         };
         let secrets = Secrets::new(&typed.secrets, &file.secrets)?;
@@ -146,7 +158,8 @@ impl Config {
         if let Database::Postgres { options, .. } = &mut database {
             options.heartbeat_timeout = engine.options.node_lease / 2;
         }
-        Ok(Self { log, server, database, cluster, engine, secrets })
+        let telemetry = Telemetry::new(&typed.telemetry, &file.telemetry)?;
+        Ok(Self { log, server, database, cluster, engine, secrets, telemetry })
     }
 }
 
@@ -159,12 +172,13 @@ impl Typed {
             ..Self::default()
         };
         match command {
-            Command::Serve(args) => Self {
+            Command::Serve(args) | Command::Config(ConfigArgs { serve: args, .. }) => Self {
                 server: args.server.clone(),
                 database: args.database.clone(),
                 cluster: args.cluster.clone(),
                 engine: args.engine.clone(),
                 secrets: args.secrets.clone(),
+                telemetry: args.telemetry.clone(),
                 uses_database: true,
             },
             Command::Load(args) => Self {
@@ -175,6 +189,7 @@ impl Typed {
                 secrets: args.secrets.clone(),
                 // The folder that was typed is meant, whatever the file says.
                 uses_database: args.data.is_none(),
+                ..Self::default()
             },
             Command::Keys(args) => at(match &args.command {
                 KeysCommand::Create(args) => &args.place,
@@ -245,8 +260,18 @@ impl Engine {
             None if matches!(command, Command::Run(_)) => Guard::open(),
             None => Guard::default(),
         };
-        Ok(Self { options, javascript_threads, guard })
+        Ok(Self { options, javascript_threads, guard, allows_fetch: matches!(command, Command::Run(_)) })
     }
+}
+
+fn streams(typed: &ServerSettings, file: &ServerSettings) -> anyhow::Result<Streams> {
+    let defaults = Streams::default();
+    let per_key = typed.max_streams_per_key.or(file.max_streams_per_key);
+    Ok(Streams {
+        per_node: at_least_one("max-streams", typed.max_streams.or(file.max_streams), defaults.per_node)?,
+        per_key: at_least_one("max-streams-per-key", per_key, defaults.per_key)?,
+        ..defaults
+    })
 }
 
 fn at_least_one(name: &str, given: Option<usize>, default: usize) -> anyhow::Result<usize> {
@@ -260,6 +285,15 @@ fn read_file(path: &Path) -> anyhow::Result<File> {
     let read = || format!("reading the settings in {}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string())).with_context(read)?;
     toml::from_str(&text).map_err(|error| invalid(error.to_string().trim_end())).with_context(read)
+}
+
+/// The settings that a file gives, by name.
+pub(crate) fn read_values(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    // What is in it was found valid before.
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(&text)?;
+    let values = tables.into_values().flatten();
+    Ok(values.map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect())
 }
 
 /// Refuses variables that begin like ours and mean nothing: a typing error must not be ignored.

@@ -62,6 +62,15 @@ pub(crate) struct ServerSettings {
     #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
     pub(crate) shutdown_grace: Option<Span>,
 
+    /// Streams that this node serves at once: event streams, Socket.IO connections and the runs they have joined
+    /// [default: 2000].
+    #[arg(long, env = "EVERSTEP_MAX_STREAMS", hide_env_values = true, value_name = "N")]
+    pub(crate) max_streams: Option<usize>,
+
+    /// Streams that one key may have at a node at once [default: 200].
+    #[arg(long, env = "EVERSTEP_MAX_STREAMS_PER_KEY", hide_env_values = true, value_name = "N")]
+    pub(crate) max_streams_per_key: Option<usize>,
+
     /// Requests per second that a key may send to this server, where the key has no limit of its own; 0 for any
     /// number [default: 1000].
     #[arg(long, env = "EVERSTEP_RATE_LIMIT", hide_env_values = true, value_name = "N")]
@@ -308,4 +317,38 @@ pub(crate) struct EngineSettings {
         help_heading = "Engine options"
     )]
     pub(crate) allow_addresses: Option<String>,
+}
+
+/// `[telemetry]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TelemetrySettings {
+    /// Serve /metrics also at this address, without a key: for a network that only Prometheus reaches
+    /// [default: none; /metrics at --listen needs an admin's key].
+    #[arg(
+        long,
+        env = "EVERSTEP_METRICS_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        help_heading = "Telemetry options"
+    )]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+
+    /// Send spans of runs, steps and signals by OTLP (HTTP, protobuf) [default: false].
+    #[arg(
+        long,
+        env = "OTLP_ENABLED",
+        hide_env_values = true,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = "Telemetry options"
+    )]
+    pub(crate) otlp_enabled: Option<bool>,
+
+    /// Where spans are sent; OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME and
+    /// OTEL_RESOURCE_ATTRIBUTES are read as well [default: http://localhost:4318].
+    #[arg(long, env = "OTLP_ENDPOINT", hide_env_values = true, value_name = "URL", help_heading = "Telemetry options")]
+    pub(crate) otlp_endpoint: Option<String>,
 }
