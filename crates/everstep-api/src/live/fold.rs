@@ -11,6 +11,7 @@ use everstep_core::payload::Payload;
 use everstep_core::state::State;
 use everstep_core::status::Status;
 use everstep_core::workflow::Workflow;
+use everstep_engine::Look;
 use everstep_store::{Loaded, StoredEntry};
 
 use crate::problem::Problem;
@@ -36,7 +37,12 @@ impl Snapshot {
         let folded = workflow.ok().and_then(|workflow| fold(&loaded, workflow));
         let fold = Fold { status: loaded.run.status, folded };
         let seq = loaded.run.seq;
-        Ok(Self { run: Run::of(loaded.run).with_status(fold.status()), seq, fold })
+        let run = Run::of(loaded.run);
+        let run = match &fold.folded {
+            Some((_, state)) => run.seen(Look::of(state)),
+            None => run,
+        };
+        Ok(Self { run, seq, fold })
     }
 
     /// Refuses to go on from an entry that is not there.

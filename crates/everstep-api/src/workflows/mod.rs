@@ -86,7 +86,7 @@ async fn missing(served: &Served, workspace: WorkspaceId, name: &str, version: O
 }
 
 /// The refusal of a definition, with everything that is wrong with it.
-fn refuse(problems: Vec<graph::Problem>) -> Problem {
+pub(crate) fn refuse(problems: Vec<graph::Problem>) -> Problem {
     let count = problems.len();
     let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
     let problems = serde_json::to_value(problems).unwrap_or(Value::Null);

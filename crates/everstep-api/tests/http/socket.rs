@@ -210,7 +210,7 @@ async fn a_node_in_a_loop_keeps_its_id_in_every_iteration() {
         "edges": [{"source": "start", "target": "each"}, {"source": "each", "target": "body", "sourceHandle": "loop"},
             {"source": "each", "target": "end", "sourceHandle": "done"}],
     });
-    server.put("/v1/workflows/loops", &graph).await.is(200);
+    server.put("/v1/workflows/loops", &graph).await.is(201);
     let started = server.post("/v1/workflows/loops/runs", &json!({"input": {"items": [7, 8]}})).await.is(201);
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let mut client = Client::connect(&server, server.key()).await;
