@@ -56,9 +56,11 @@ done
 # * positive_data_acceptance: a schema cannot tell a definition that makes a graph from one that does not, nor a cursor
 #   that this server has given from another text; both are refused with 422 or 400, as the document says.
 # * missing_required_header: the document requires none but those of the keys, which ignored_auth looks at.
+# * the events of a run: they end with the run, which may be never.
 cd "$folder"
 "$venv/bin/schemathesis" run "$url/v1/openapi.json" \
     --header "x-api-key: $(cat data/admin.key)" \
+    --exclude-path '/v1/runs/{id}/events' \
     --checks all \
     --exclude-checks positive_data_acceptance,missing_required_header \
     --max-time "$seconds" \

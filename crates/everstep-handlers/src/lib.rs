@@ -6,6 +6,7 @@
 mod catalogue;
 mod config;
 mod data_query;
+mod fetch;
 mod handler;
 mod http;
 mod javascript;

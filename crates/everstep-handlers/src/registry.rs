@@ -24,7 +24,7 @@ impl Registry {
     /// Every kind that comes with the server.
     pub fn standard(ports: Ports) -> Self {
         Self::with([
-            Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>,
+            Arc::new(JavaScript::new(ports.sandbox, ports.client.clone(), ports.fetches)) as Arc<dyn Handler>,
             Arc::new(Http::new(ports.client, ports.secrets)),
             Arc::new(DataQuery::new(ports.sources, ports.drivers)),
             Arc::new(Noop::new()),

@@ -10,7 +10,7 @@ use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::{Ports, Registry};
+use everstep_handlers::{Fetches, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::config::{self, Config};
 use crate::database::Database;
 use crate::exit::invalid;
+use crate::fetches::Everyone;
 use crate::secrets_key;
 
 /// How long the others may take to be told that this node stops.
@@ -113,11 +114,13 @@ async fn start(
 /// What the handlers are given of the world around them.
 fn ports(store: &Arc<dyn Store>, vault: &Arc<Vault>, config: &config::Engine) -> Ports {
     let sandbox = config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new);
+    let fetches: Arc<dyn Fetches> =
+        if config.allows_fetch { Arc::new(Everyone) } else { Arc::new(FetchOptions::new(Arc::clone(store))) };
     Ports {
         sandbox,
         client: Client::new(config.guard.clone()),
         secrets: Arc::<Vault>::clone(vault),
-        fetches: Arc::new(FetchOptions::new(Arc::clone(store))),
+        fetches,
         ..Ports::none()
     }
 }

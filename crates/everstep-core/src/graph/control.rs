@@ -274,7 +274,8 @@ impl<'a> Reader<'a, '_> {
         }
         fields.finish();
         if let Some(source) = expression {
-            self.check_expression(&source, &format!("{pointer}/expression"));
+            let field = if value.get("expression").is_some() { "expression" } else { "condition" };
+            self.check_expression(&source, &format!("{pointer}/{field}"));
             return Some(Branch { id: id?, test: Test::Expression(source) });
         }
         let mut conditions = Vec::new();

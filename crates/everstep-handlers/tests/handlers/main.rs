@@ -1,6 +1,7 @@
 //! What the handlers promise, seen from outside.
 
 mod catalogue;
+mod fetch;
 mod http;
 mod javascript;
 mod noop;
