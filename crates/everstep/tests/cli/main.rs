@@ -7,6 +7,7 @@ mod database;
 mod documents;
 mod http;
 mod keys;
+mod outside;
 mod run;
 mod secrets;
 mod serve;
