@@ -14,10 +14,10 @@ use everstep_net::Client;
 use everstep_sandbox::{Error, Fetch, Ran, Sandbox, Script};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fetch::Guarded;
-use crate::handler::{Description, Handler, Report, Task};
+use crate::handler::{Description, Example, Handler, Report, Task};
 use crate::ports::Fetches;
 use crate::{config, logs};
 
@@ -37,7 +37,7 @@ pub struct JavaScript {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Config {
     /// The body of an async function: it may `await` and it may `return` any JSON value.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), regex(pattern = r"\S"))]
     code: String,
     /// How long the code may run, in seconds.
     #[serde(default)]
@@ -61,8 +61,21 @@ impl JavaScript {
             info,
             title: "JavaScript",
             group: "Code",
+            icon: "braces",
             summary: "Computes a value from the context with JavaScript, in a sandbox.",
+            output: "What the code returns, as JSON.",
             schema: config::schema::<Config>(),
+            examples: vec![
+                Example::new(
+                    "Add up an order",
+                    json!({"code": "const lines = ctx.input.lines ?? [];\nreturn {total: lines.reduce((sum, line) => sum + line.price * line.count, 0)};"}),
+                ),
+                Example::new(
+                    "Log, and stop after five seconds",
+                    json!({"code": "console.log('input', ctx.input);\nreturn Object.keys(ctx.input).length;", "timeoutSeconds": 5}),
+                ),
+            ],
+            is_internal: false,
             // No more than the sandbox runs at once: a script's time counts from its start, not from its queueing.
             concurrency: sandbox.threads(),
         };
@@ -83,7 +96,7 @@ impl Handler for JavaScript {
     }
 
     fn check(&self, config: &Value) -> Vec<Fault> {
-        let mut faults = config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields);
+        let mut faults = config::check(config, &self.description.schema, &self.description.info.raw_fields);
         if config.get("code").and_then(Value::as_str).is_some_and(|code| code.contains('\0')) {
             faults.push(Fault { pointer: "/code".to_owned(), message: "the code holds a NUL character".to_owned() });
         }

@@ -183,6 +183,14 @@ fn kinds_check_their_own_config() {
         ],
     );
     assert_problems(
+        &with_config("wait", json!({"event": "a", "approval": "b"})),
+        &[("it", "/nodes/1/config/approval", "an `event` or for an `approval`", "keep one")],
+    );
+    assert_problems(
+        &with_config("wait", json!({"approval": ""})),
+        &[("it", "/nodes/1/config/approval", "needs the name of the event", "such as")],
+    );
+    assert_problems(
         &with_config("loop", json!({"itemVariable": "x", "indexVariable": "x"})),
         &[
             ("it", "/nodes/1/config/sourceVariable", "a loop needs its items", "such as"),
