@@ -8,7 +8,7 @@ use anyhow::Context;
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Error, NodeClock, Observe, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Fetches, Ports, Registry};
 use everstep_net::Client;
@@ -60,9 +60,14 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts an engine on a database. Runs that are in it go on at once.
-    pub(crate) async fn start(store: Arc<dyn Store>, vault: &Arc<Vault>, config: &Config) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        store: Arc<dyn Store>,
+        vault: &Arc<Vault>,
+        config: &Config,
+        observe: Arc<dyn Observe>,
+    ) -> anyhow::Result<Self> {
         let Database::Postgres { url, .. } = &config.database else {
-            let engine = start(store, vault, config.engine.clone(), Arc::new(Alone)).await?;
+            let engine = start(store, vault, config.engine.clone(), Arc::new(Alone), observe).await?;
             return Ok(Self { engine, cluster: None });
         };
         let (listener, address) = config.cluster.bind(url).await?;
@@ -73,7 +78,7 @@ impl Node {
         let channel = Channel::new(key.clone());
         let mut engine = config.engine.clone();
         engine.options.address = Some(address.clone());
-        let engine = start(store, vault, engine, Arc::new(channel.clone())).await?;
+        let engine = start(store, vault, engine, Arc::new(channel.clone()), observe).await?;
         channel.introduce(&engine);
         // It answers until the process ends: also that this node is stopping.
         tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
@@ -96,6 +101,7 @@ async fn start(
     vault: &Arc<Vault>,
     config: config::Engine,
     peers: Arc<dyn Peers>,
+    observe: Arc<dyn Observe>,
 ) -> anyhow::Result<Engine> {
     let handlers = Arc::new(Registry::standard(ports(&store, vault, &config)));
     let world = World {
@@ -106,7 +112,7 @@ async fn start(
         evaluate: Arc::new(Expressions::default()),
         handlers,
         peers,
-        observe: Arc::new(Blind),
+        observe,
     };
     Engine::start(world, config.options).await.context("starting the engine")
 }
