@@ -47,6 +47,11 @@ async fn a_wrong_definition_is_refused_with_every_problem() {
     // The same is told without saving.
     let told = server.post("/v1/workflows/validate", &wrong).await.is(200);
     assert_eq!((&told["valid"], &told["problems"]), (&json!(false), &problem["problems"]));
+    let unknown = chain(&[json!({"id": "a", "type": "transform", "config": {"value": "{{ctx.totl}}"}})]);
+    let told = server.post("/v1/workflows/validate", &unknown).await.is(200);
+    assert_eq!(told["problems"][0]["code"], "UNKNOWN_VARIABLE");
+    let refused = server.put("/v1/workflows/unknown", &unknown).await.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(refused["problems"], told["problems"]);
     let told = server.post("/v1/workflows/validate", &chain(&[])).await.is(200);
     assert_eq!(told, json!({"valid": true, "problems": []}));
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
