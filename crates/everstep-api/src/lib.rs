@@ -14,6 +14,7 @@ pub mod auth;
 mod body;
 pub mod cluster;
 mod controls;
+mod data;
 mod docs;
 mod headers;
 mod health;

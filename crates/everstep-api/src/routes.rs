@@ -12,7 +12,7 @@ use crate::wire::{
     Alive, Cancel, Control, Entries, Json, Nodes, Object, OfWorkflow, Outcome, Readiness, Run, Runs, Started, Welcome,
     Workflow,
 };
-use crate::{access, audit, controls, docs, health, journal, nodes, problem, runs, starts, workflows};
+use crate::{access, audit, controls, data, docs, health, journal, nodes, problem, runs, starts, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -30,7 +30,7 @@ pub(crate) fn router(served: Served) -> Router {
 }
 
 fn table() -> Table {
-    access::add(basic(Table::default()))
+    data::add(access::add(basic(Table::default())))
 }
 
 fn basic(table: Table) -> Table {

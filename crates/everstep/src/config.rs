@@ -63,6 +63,8 @@ pub(crate) struct Engine {
     pub(crate) javascript_threads: Option<usize>,
     /// Which addresses workflows may reach.
     pub(crate) guard: Guard,
+    /// Where SQLite files are that data sources may read.
+    pub(crate) sqlite_sources: Option<PathBuf>,
 }
 
 /// The settings file.
@@ -237,7 +239,8 @@ impl Engine {
             None if matches!(command, Command::Run(_)) => Guard::open(),
             None => Guard::default(),
         };
-        Ok(Self { options, javascript_threads, guard })
+        let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
+        Ok(Self { options, javascript_threads, guard, sqlite_sources })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod audit;
 mod control;
+mod data;
 mod entry;
 mod health;
 mod key;
@@ -18,6 +19,7 @@ mod workspace;
 
 pub(crate) use audit::{AuditEntries, AuditEntry};
 pub(crate) use control::{Cancel, Control, Outcome};
+pub(crate) use data::{DataSource, DataSources, QueryAnswer, QueryRun, SavedQueries, SavedQuery};
 pub(crate) use entry::{Entries, Entry};
 pub(crate) use health::{Alive, Database, Readiness, Welcome};
 pub(crate) use key::{Key, Keys, MadeKey, Me, MyKey, MyWorkspace, NewKey};

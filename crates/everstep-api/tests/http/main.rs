@@ -5,6 +5,7 @@
 mod auth;
 mod cluster;
 mod controls;
+mod data;
 mod documents;
 mod runs;
 mod support;

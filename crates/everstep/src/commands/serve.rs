@@ -42,7 +42,9 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
 
     let (finish, finished) = oneshot::channel::<()>();
     let engine = node.engine.clone();
-    let served = Served { engine, keys, audit: audit.clone(), vault, store: config.database.kind() };
+    let wire::Data { sources, drivers } = node.data.clone();
+    let store = config.database.kind();
+    let served = Served { engine, keys, audit: audit.clone(), vault, sources, drivers, store };
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;
