@@ -5,7 +5,7 @@ CARGO ?= cargo
 WORKSPACE := --workspace --locked
 SEEDS ?= 20000
 
-.PHONY: help run test test-long check fmt lint unit planted sim bench trace deny tools databases
+.PHONY: help run test test-long check fmt lint unit planted sim bench trace deny tools databases clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ deny: ## Check the licences and sources of all dependencies.
 lint: check
 
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
-unit: databases
+unit: databases clients
 	$(CARGO) test $(WORKSPACE)
 	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children
 
@@ -59,3 +59,8 @@ tools:
 # PostgreSQL and PgBouncer, which the tests start for themselves. Installs them as root, else says what to install.
 databases:
 	@scripts/databases.sh
+
+# The stock Socket.IO client, which the tests of live streams start under Node.js.
+clients:
+	@command -v npm >/dev/null || { echo "Node.js is missing: install version 20 or later, with npm" >&2; exit 1; }
+	@cd crates/everstep/tests/live/client && npm ci --silent

@@ -4,6 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use everstep_core::limits;
+use everstep_store::Expects;
 
 use crate::problem::Problem;
 
@@ -54,7 +55,7 @@ fn check(key: &str, name: &str) -> Result<(), Problem> {
     }
 }
 
-/// `If-Match`: the version that the run must have.
+/// `If-Match`: the version that a run must have, or the active version of a workflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IfMatch(Option<u64>);
 
@@ -70,6 +71,15 @@ impl IfMatch {
     }
 }
 
+impl IfMatch {
+    /// The active version that a workflow must have; 0 for none.
+    pub(crate) fn active(self) -> Result<Expects, Problem> {
+        let version = self.0.map(u32::try_from).transpose();
+        let version = version.map_err(|_| Problem::invalid("the header If-Match names no version of a workflow"))?;
+        Ok(version.map_or(Expects::Anything, Expects::Active))
+    }
+}
+
 impl<S: Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Problem;
 
@@ -77,14 +87,14 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
         let Some(text) = once(&parts.headers, header::IF_MATCH.as_str())? else { return Ok(Self(None)) };
         let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
         let version = number.parse().map_err(|_| {
-            let hint = "send a run's version as GET shows it, such as \"12\"";
+            let hint = "send a version as the header ETag of GET shows it, such as \"12\"";
             Problem::invalid(format!("the header If-Match is {text:?}")).hint(hint)
         })?;
         Ok(Self(Some(version)))
     }
 }
 
-fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+pub(crate) fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

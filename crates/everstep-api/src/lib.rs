@@ -5,6 +5,7 @@
 //! * `audit` writes down who did what.
 //! * `access` is about who may do what: keys, workspaces, tickets, the audit, secrets.
 //! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
+//! * `live` shows runs as they go.
 //! * `wire` holds what is sent, in its own types, so that the core may change its mind without breaking a client.
 //! * [`cluster`] is the way between nodes.
 
@@ -12,30 +13,40 @@ mod access;
 mod audit;
 pub mod auth;
 mod body;
+mod bulk;
 pub mod cluster;
 mod controls;
 mod data;
 mod docs;
+mod filter;
+mod forks;
 mod headers;
 mod health;
 mod id;
 mod journal;
+mod live;
 mod nodes;
 mod openapi;
+mod past;
 mod patience;
 mod problem;
 mod query;
 mod routes;
+mod run_routes;
 mod runs;
 mod server;
 mod starts;
+mod steps;
 mod table;
+mod test_runs;
+mod views;
 mod wire;
 mod workflows;
 
 pub use access::{check_workspace_name, first_key};
 pub use audit::Audit;
 pub use id::new_id;
+pub use live::{Live, Streams};
 pub use openapi::openapi;
 pub use routes::routes;
 pub use server::{Served, router, serve};

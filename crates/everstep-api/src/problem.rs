@@ -46,6 +46,14 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", detail)
     }
 
+    /// A definition has problems: all are told.
+    pub(crate) fn of_definition(problems: Vec<everstep_core::graph::Problem>) -> Self {
+        let count = problems.len();
+        let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
+        let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)
+    }
+
     /// What to do about it.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         self.with("hint", hint.into())
@@ -79,16 +87,23 @@ pub(crate) struct Document {
     more: BTreeMap<&'static str, Value>,
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let body = Document {
+impl Problem {
+    /// The document itself, also for those who are not answered over HTTP.
+    pub(crate) fn document(&self) -> Document {
+        Document {
             kind: "about:blank",
             title: self.status.canonical_reason(),
             status: self.status.as_u16(),
-            code: self.code,
-            detail: self.detail,
-            more: self.more.into_iter().collect(),
-        };
+            code: self.code.clone(),
+            detail: self.detail.clone(),
+            more: self.more.iter().cloned().collect(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = self.document();
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
         let mut response = (self.status, kind, Json(body)).into_response();
         if let Some(seconds) = self.retry_after {

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::audit::Audit;
 use crate::auth::Keys;
+use crate::live::Live;
 use crate::routes;
 
 /// What the routes speak about.
@@ -24,6 +25,8 @@ pub struct Served {
     pub drivers: Drivers,
     /// The database's name, for people: `sqlite`.
     pub store: &'static str,
+    /// Those who follow runs.
+    pub live: Arc<Live>,
 }
 
 pub fn router(served: Served) -> Router {
@@ -40,5 +43,11 @@ pub async fn serve(
         // An answer must not wait for the client's acknowledgement of its first part.
         let _ = stream.set_nodelay(true);
     });
+    let live = Arc::clone(&served.live);
+    let stop = async move {
+        stop.await;
+        // Streams would never be finished by themselves.
+        live.stop();
+    };
     axum::serve(listener, router(served)).with_graceful_shutdown(stop).await
 }

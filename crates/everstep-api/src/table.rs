@@ -58,6 +58,17 @@ impl Table {
         self
     }
 
+    /// The door to a protocol that asks for keys, and for permissions, in words of its own. It is no route of ours:
+    /// documents do not list it, and it has its own tests.
+    pub(crate) fn protocol<H, T>(mut self, path: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, Served>,
+        T: 'static,
+    {
+        self.open = self.open.route(path, on(MethodFilter::GET, handler));
+        self
+    }
+
     /// A route for keys, or for those with a permission. It is asked with the query parameters of its text and no others.
     pub(crate) fn guarded<H, T>(
         mut self,

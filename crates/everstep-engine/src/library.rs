@@ -9,7 +9,7 @@ use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::workflow::{Style, Workflow, is_name};
-use everstep_store::{NewWorkflow, RunRow, StoredEntry, WorkflowRow};
+use everstep_store::{Expects, NewWorkflow, Put, RunRow, StoredEntry, WorkflowRow};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -24,6 +24,29 @@ pub struct Library {
     compiled: RwLock<BTreeMap<(WorkspaceId, String, u32), Arc<Version>>>,
 }
 
+/// How a definition is saved.
+#[derive(Clone, Copy, Debug)]
+pub struct Saving {
+    /// Whether new runs take it from now on.
+    pub activate: bool,
+    /// What must be there already, or must not.
+    pub expects: Expects,
+}
+
+/// What became of a definition that was to be saved.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Save {
+    Saved {
+        version: u32,
+        /// Whether there was no version of that name before.
+        is_first: bool,
+    },
+    /// It cannot be run; nothing was written.
+    Invalid(Vec<Problem>),
+    /// The workflow is not as expected; nothing was written. This version is active; 0 stands for none.
+    Unexpected { active: u32 },
+}
+
 /// A version with what a start needs of it.
 pub struct Version {
     pub workflow: Arc<Workflow>,
@@ -35,20 +58,38 @@ impl Library {
         Self { world, compiled: RwLock::default() }
     }
 
-    /// Checks a definition and saves it as a version. The same definition again is the same version.
+    /// Checks a definition and saves it as the active version. The same definition again is the same version.
     pub async fn publish(
         &self,
         workspace: WorkspaceId,
         name: &str,
         definition: &Value,
     ) -> Result<Result<u32, Vec<Problem>>, Error> {
-        if !is_name(name) {
-            let hint = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
-            return Err(Error::Invalid(format!("{name:?} cannot be a workflow's name: {hint}")));
+        let saving = Saving { activate: true, expects: Expects::Anything };
+        match self.save(workspace, name, definition, saving).await? {
+            Save::Saved { version, .. } => Ok(Ok(version)),
+            Save::Invalid(problems) => Ok(Err(problems)),
+            Save::Unexpected { .. } => unreachable!("nothing was expected"),
         }
+    }
+
+    /// What is wrong with a definition; nothing when it can be saved.
+    pub fn validate(&self, definition: &Value) -> Vec<Problem> {
+        graph::compile(definition, &*self.world.handlers, &*self.world.evaluate).err().unwrap_or_default()
+    }
+
+    /// Checks a definition and saves it as a version. The same definition as the newest version's is that version.
+    pub async fn save(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        definition: &Value,
+        saving: Saving,
+    ) -> Result<Save, Error> {
+        check_name(name)?;
         let graph = match graph::compile(definition, &*self.world.handlers, &*self.world.evaluate) {
             Ok(graph) => graph,
-            Err(problems) => return Ok(Err(problems)),
+            Err(problems) => return Ok(Save::Invalid(problems)),
         };
         let definition = Payload::from(graph.definition().clone());
         let digest = Sha256::digest(definition.json().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -61,8 +102,10 @@ impl Library {
             retention_days: graph.retention_days().unwrap_or(RETENTION_DAYS),
             created_at: self.world.clock.now(),
         };
-        let (version, _) = self.world.store.put_workflow(row, true).await?;
-        Ok(Ok(version))
+        match self.world.store.save_workflow(row, saving.activate, saving.expects).await? {
+            Put::Saved { version, is_first, .. } => Ok(Save::Saved { version, is_first }),
+            Put::Unexpected { active } => Ok(Save::Unexpected { active }),
+        }
     }
 
     /// A version of a workflow; the active one when none is named. The active pointer is never cached.
@@ -132,4 +175,18 @@ fn unpublished(name: &str, graph: Graph) -> Workflow {
 fn cannot_run(name: &str, version: u32, problems: &[Problem]) -> Error {
     let first = problems.first().map(|problem| format!("{}: {}", problem.path, problem.message));
     Error::Invalid(format!("this server cannot run {name} version {version}: {}", first.unwrap_or_default()))
+}
+
+/// Words that stand in the place of a name in the paths of the API.
+const RESERVED: &[&str] = &["import", "validate"];
+
+fn check_name(name: &str) -> Result<(), Error> {
+    if !is_name(name) {
+        let hint = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
+        return Err(Error::Invalid(format!("{name:?} cannot be a workflow's name: {hint}")));
+    }
+    if RESERVED.contains(&name) {
+        return Err(Error::Invalid(format!("{name:?} cannot be a workflow's name: the API uses that word")));
+    }
+    Ok(())
 }

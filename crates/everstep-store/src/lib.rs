@@ -5,6 +5,7 @@
 
 mod access;
 mod error;
+mod expects;
 mod filter;
 mod item;
 mod journal;
@@ -18,6 +19,7 @@ mod store;
 
 pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};
+pub use expects::{Choice, Expects, Put};
 pub use filter::RunFilter;
 pub use item::{Change, Gate, InboxId, Item, Message, NewEntry, NewRun, Outcome, Projection, Sent, Wait};
 pub use resources::{ResourceKind, ResourceRow};

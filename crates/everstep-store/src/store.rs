@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 use crate::error::Result;
+use crate::expects::{Choice, Expects, Put};
 use crate::filter::RunFilter;
 use crate::item::{Item, Outcome};
 use crate::resources::{ResourceKind, ResourceRow};
@@ -89,10 +90,29 @@ pub trait Store: Send + Sync {
     /// Saves an immutable version and makes it the active one when `activate`.
     /// The same digest as the newest version returns that version and `false`.
     /// Of two at once, the later version stays active. A workflow that was deleted is new, and its numbers go on.
-    async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)>;
+    async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)> {
+        match self.save_workflow(workflow, activate, Expects::Anything).await? {
+            Put::Saved { version, is_new, .. } => Ok((version, is_new)),
+            Put::Unexpected { .. } => unreachable!("nothing was expected"),
+        }
+    }
+
+    /// As [`Store::put_workflow`], if the workflow is as expected. Of two at once, one is first.
+    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put>;
 
     /// Makes a version the one that new runs take. `false`: there is no such version.
-    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool>;
+    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+        Ok(self.choose_version(workspace, name, version, Expects::Anything).await? == Choice::Chosen)
+    }
+
+    /// As [`Store::activate_workflow`], if the workflow is as expected. Of two at once, one is first.
+    async fn choose_version(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice>;
 
     /// Deletes a workflow of which no run goes on. Its versions are listed no more; who knows the number of one
     /// finds it for a day at least, and as long as runs refer to it: a start that has read it may still begin.

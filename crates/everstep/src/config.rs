@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::CommandFactory;
+use everstep_api::Streams;
 use everstep_api::auth::RATE_LIMIT;
 use everstep_engine::Options;
 use everstep_net::Guard;
@@ -53,6 +54,7 @@ pub(crate) struct Server {
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
     pub(crate) shutdown_grace: Duration,
+    pub(crate) streams: Streams,
     /// Requests per second of a key without a limit of its own; 0 for any number.
     pub(crate) rate_limit: u32,
 }
@@ -65,6 +67,8 @@ pub(crate) struct Engine {
     pub(crate) guard: Guard,
     /// Where SQLite files are that data sources may read.
     pub(crate) sqlite_sources: Option<PathBuf>,
+    /// Whether scripts of every workspace may make requests.
+    pub(crate) allows_fetch: bool,
 }
 
 /// The settings file.
@@ -121,6 +125,7 @@ impl Config {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
             format: cli.log.log_format.or(file.log.log_format).unwrap_or_default(),
         };
+        let streams = streams(&typed.server, &file.server)?;
         let server = Server {
             listen: typed.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
             data: typed.server.data.clone().or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
@@ -129,6 +134,7 @@ impl Config {
                 .shutdown_grace
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
+            streams,
             rate_limit: typed.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT),
         };
         let secrets = Secrets::new(&typed.secrets, &file.secrets)?;
@@ -230,6 +236,14 @@ impl Engine {
                 .or(file.max_state_mib)
                 .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(1024 * 1024)),
             park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
+            max_retention_days: match typed.max_retention_days.or(file.max_retention_days) {
+                Some(0) => return Err(invalid("max-retention-days must be at least 1")),
+                days => days.unwrap_or(defaults.max_retention_days),
+            },
+            sweep_every: match typed.sweeper_interval_ms.or(file.sweeper_interval_ms) {
+                Some(0) => return Err(invalid("sweeper-interval-ms must be at least 1")),
+                interval => interval.map_or(defaults.sweep_every, Duration::from_millis),
+            },
             ..defaults
         };
         let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
@@ -240,8 +254,19 @@ impl Engine {
             None => Guard::default(),
         };
         let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
-        Ok(Self { options, javascript_threads, guard, sqlite_sources })
+        let allows_fetch = matches!(command, Command::Run(_));
+        Ok(Self { options, javascript_threads, guard, sqlite_sources, allows_fetch })
     }
+}
+
+fn streams(typed: &ServerSettings, file: &ServerSettings) -> anyhow::Result<Streams> {
+    let defaults = Streams::default();
+    let per_key = typed.max_streams_per_key.or(file.max_streams_per_key);
+    Ok(Streams {
+        per_node: at_least_one("max-streams", typed.max_streams.or(file.max_streams), defaults.per_node)?,
+        per_key: at_least_one("max-streams-per-key", per_key, defaults.per_key)?,
+        ..defaults
+    })
 }
 
 fn at_least_one(name: &str, given: Option<usize>, default: usize) -> anyhow::Result<usize> {

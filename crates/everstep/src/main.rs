@@ -8,6 +8,7 @@ mod config;
 mod database;
 mod definition;
 mod exit;
+mod fetches;
 mod first_key;
 mod input;
 mod live;

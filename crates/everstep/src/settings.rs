@@ -62,6 +62,15 @@ pub(crate) struct ServerSettings {
     #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
     pub(crate) shutdown_grace: Option<Span>,
 
+    /// Streams that this node serves at once: event streams, Socket.IO connections and the runs they have joined
+    /// [default: 2000].
+    #[arg(long, env = "EVERSTEP_MAX_STREAMS", hide_env_values = true, value_name = "N")]
+    pub(crate) max_streams: Option<usize>,
+
+    /// Streams that one key may have at a node at once [default: 200].
+    #[arg(long, env = "EVERSTEP_MAX_STREAMS_PER_KEY", hide_env_values = true, value_name = "N")]
+    pub(crate) max_streams_per_key: Option<usize>,
+
     /// Requests per second that a key may send to this server, where the key has no limit of its own; 0 for any
     /// number [default: 1000].
     #[arg(long, env = "EVERSTEP_RATE_LIMIT", hide_env_values = true, value_name = "N")]
@@ -267,6 +276,26 @@ pub(crate) struct EngineSettings {
         help_heading = "Engine options"
     )]
     pub(crate) park_after: Option<Span>,
+
+    /// Days after its end for which a run is kept at most, whatever its start asks for [default: 365].
+    #[arg(
+        long,
+        env = "WORKFLOWS_MAX_RETENTION_DAYS",
+        hide_env_values = true,
+        value_name = "DAYS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_retention_days: Option<u32>,
+
+    /// Milliseconds between two looks for runs whose retention is over [default: 300000].
+    #[arg(
+        long,
+        env = "WORKFLOWS_SWEEPER_INTERVAL_MS",
+        hide_env_values = true,
+        value_name = "MS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) sweeper_interval_ms: Option<u64>,
 
     /// Threads for javascript nodes [default: one fewer than there are cores].
     #[arg(

@@ -11,7 +11,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
-use everstep_handlers::{Ports, Registry};
+use everstep_handlers::{Fetches, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::config::{self, Config};
 use crate::database::Database;
 use crate::exit::invalid;
+use crate::fetches::Everyone;
 use crate::secrets_key;
 
 /// How long the others may take to be told that this node stops.
@@ -121,13 +122,15 @@ fn ports(store: &Arc<dyn Store>, vault: &Arc<Vault>, config: &config::Engine) ->
         sources: Arc::new(DataSources::new(Arc::clone(store))),
         drivers: Drivers::new(client.clone(), Arc::<Vault>::clone(vault), config.sqlite_sources.clone()),
     };
+    let fetches: Arc<dyn Fetches> =
+        if config.allows_fetch { Arc::new(Everyone) } else { Arc::new(FetchOptions::new(Arc::clone(store))) };
     let ports = Ports {
         sandbox: config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new),
         client,
         secrets: Arc::<Vault>::clone(vault),
         sources: Arc::<DataSources>::clone(&data.sources),
         drivers: data.drivers.clone(),
-        fetches: Arc::new(FetchOptions::new(Arc::clone(store))),
+        fetches,
     };
     (ports, data)
 }

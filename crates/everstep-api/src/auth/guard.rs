@@ -134,18 +134,31 @@ fn admit(served: &Served, caller: Caller) -> Result<Caller, Problem> {
 
 async fn find(served: &Served, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Problem> {
     let query = uri.query().unwrap_or_default();
-    if has_key(query) {
-        let detail = "a key in a query string is refused, because logs and histories keep it; consider it known";
-        return Err(refuse(detail));
-    }
+    refuse_keys(query)?;
     let mut shown = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == TICKET);
     match (given(headers)?, shown.next(), shown.next()) {
         (None, None, _) => Err(refuse("this route needs a key")),
         (None, Some((_, ticket)), None) => authenticate_ticket(served, &ticket).await,
-        (Some(text), None, _) if Ticket::is_meant(text) => authenticate_ticket(served, text).await,
-        (Some(text), None, _) => authenticate_secret(served, text).await,
+        (Some(text), None, _) => authenticate_header(served, text).await,
         (_, Some(_), _) => Err(refuse("a ticket is shown once, and without a key")),
     }
+}
+
+/// Whoever has sent a key or a ticket in a header.
+pub(crate) async fn authenticate_header(served: &Served, text: &str) -> Result<Caller, Problem> {
+    if Ticket::is_meant(text) {
+        return authenticate_ticket(served, text).await;
+    }
+    authenticate_secret(served, text).await
+}
+
+/// Refuses a query string that holds a key.
+pub(crate) fn refuse_keys(query: &str) -> Result<(), Problem> {
+    if has_key(query) {
+        let detail = "a key in a query string is refused, because logs and histories keep it; consider it known";
+        return Err(refuse(detail));
+    }
+    Ok(())
 }
 
 pub(crate) fn refuse(detail: &str) -> Problem {
@@ -153,7 +166,7 @@ pub(crate) fn refuse(detail: &str) -> Problem {
 }
 
 /// The key in the headers, if there is one.
-fn given(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(crate) fn given(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let once = |name: header::HeaderName| {
         let mut values = headers.get_all(name).iter();
         let first = values.next();

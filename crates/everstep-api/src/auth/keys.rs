@@ -103,6 +103,11 @@ impl Keys {
         self.holder(secret.hash(), now).await
     }
 
+    /// The holder of the same key as it is now; none when it was revoked or has expired since.
+    pub(crate) async fn find_again(&self, caller: &Caller, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
+        self.holder(caller.hash, now).await
+    }
+
     /// Whoever had a ticket made, as long as it lasts and the key is good.
     pub(crate) async fn find_ticket(&self, ticket: &Ticket, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
         if ticket.ends_at <= now || !self.ticket_key().await?.has_signed(ticket) {

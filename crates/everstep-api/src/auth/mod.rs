@@ -19,7 +19,10 @@ mod secret;
 mod ticket;
 
 pub use guard::Needs;
-pub(crate) use guard::{Gate, TICKET, Tickets, authenticate, authenticate_secret, authenticate_ticket, lacks, permit};
+pub(crate) use guard::{
+    Gate, TICKET, Tickets, authenticate, authenticate_header, authenticate_secret, authenticate_ticket, given, lacks,
+    permit, refuse, refuse_keys,
+};
 pub(crate) use keys::Caller;
 pub use keys::{Keys, RATE_LIMIT};
 pub use new_key::{Allows, NewKey};

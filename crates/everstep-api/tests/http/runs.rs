@@ -14,7 +14,7 @@ async fn a_run_is_started_and_waited_for() {
     let end = json!({"outputParameters": [{"name": "sum", "sourceVariable": "{{ctx.input.n}}"}]});
     let mut graph = chain(&[]);
     graph["nodes"][1]["config"] = end;
-    server.put("/v1/workflows/sum", &graph).await.is(200);
+    server.publish("sum", &graph).await;
     let answer = server.post("/v1/workflows/sum/runs", &json!({"input": {"n": 5}})).await;
     let place = answer.headers["location"].to_str().unwrap().to_owned();
     let started = answer.is(201);
@@ -65,7 +65,7 @@ async fn waiting_ends_with_the_run() {
 async fn a_start_with_a_known_key_finds_its_run() {
     let server = Server::start().await;
     for name in ["one", "two"] {
-        server.put(&format!("/v1/workflows/{name}"), &chain(&[wait_for_go()])).await.is(200);
+        server.publish(name, &chain(&[wait_for_go()])).await;
     }
     let header = [("idempotency-key", "k")];
     let first = server.post_with("/v1/workflows/one/runs", &header, &Value::Null).await.is(201);
@@ -91,7 +91,7 @@ async fn a_start_with_a_known_key_finds_its_run() {
 #[tokio::test]
 async fn fifty_starts_with_one_key_are_one_run() {
     let server = Server::start().await;
-    server.put("/v1/workflows/once", &chain(&[wait_for_go()])).await.is(200);
+    server.publish("once", &chain(&[wait_for_go()])).await;
     let body = json!({"definitionId": "once", "idempotencyKey": "k"});
     let starts = (0..50).map(|_| server.post("/v1/workflow-runs", &body));
     let answers = futures_util::future::join_all(starts).await;
@@ -104,7 +104,7 @@ async fn fifty_starts_with_one_key_are_one_run() {
 #[tokio::test]
 async fn a_start_that_makes_no_sense_is_refused() {
     let server = Server::start().await;
-    server.put("/v1/workflows/plain", &chain(&[])).await.is(200);
+    server.publish("plain", &chain(&[])).await;
     let long = "k".repeat(256);
     let wrong = [
         json!({}),
@@ -140,8 +140,8 @@ async fn a_start_that_makes_no_sense_is_refused() {
 #[tokio::test]
 async fn a_run_keeps_its_version_and_how_long_it_is_kept() {
     let server = Server::start().await;
-    server.put("/v1/workflows/two", &chain(&[])).await.is(200);
-    server.put("/v1/workflows/two", &chain(&[wait_for_go()])).await.is(200);
+    server.publish("two", &chain(&[])).await;
+    server.publish("two", &chain(&[wait_for_go()])).await;
     let old = server.post("/v1/workflows/two/runs", &json!({"version": 1, "retentionDays": 7})).await.is(201);
     assert_eq!((&old["run"]["workflowVersion"], &old["run"]["retentionDays"]), (&json!(1), &json!(7)));
     let long = server.post("/v1/workflows/two/runs", &json!({"retentionDays": 4_000})).await.is(201);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::{HeaderMap, Method, Request};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::{Keys, Permission, Secret};
-use everstep_api::{Audit, Served, serve};
+use everstep_api::{Audit, Live, Served, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
@@ -23,6 +23,7 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
@@ -30,6 +31,8 @@ pub(crate) struct Server {
     /// An admin's key.
     key: String,
     client: Client<HttpConnector, Full<Bytes>>,
+    /// Stops the server when it is dropped.
+    pub(crate) running: Option<oneshot::Sender<()>>,
     /// Where its database is, and the SQLite files that data sources may read.
     pub(crate) folder: TempDir,
 }
@@ -60,6 +63,10 @@ impl Answer {
 
 impl Server {
     pub(crate) async fn start() -> Self {
+        Self::start_with(Streams::default()).await
+    }
+
+    pub(crate) async fn start_with(streams: Streams) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = open(&folder);
         let vault = Arc::new(Vault::new(Arc::clone(&store), Some(Keyring::new(SealKey::generate(), Vec::new()))));
@@ -73,11 +80,16 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let audit = Audit::start(Arc::clone(&store));
-        let served = Served { engine, keys, audit, vault, sources, drivers, store: "sqlite" };
-        tokio::spawn(serve(listener, served, std::future::pending()));
+        let live = Arc::new(Live::new(engine.clone(), streams));
+        let served = Served { engine, keys, audit, vault, sources, drivers, store: "sqlite", live };
+        let (running, stopped) = oneshot::channel();
+        tokio::spawn(serve(listener, served, async {
+            // A closed channel means the same.
+            let _: Result<(), _> = stopped.await;
+        }));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { store, url, key, client, folder }
+        Self { store, url, key, client, running: Some(running), folder }
     }
 
     /// Makes a key of the usual workspace.
@@ -85,18 +97,39 @@ impl Server {
         add_key(&*self.store, WorkspaceId::DEFAULT, permissions).await
     }
 
+    /// Where it listens: `127.0.0.1:…`.
+    pub(crate) fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
+    /// An admin's key.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Asks without any header but these.
     pub(crate) async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let response = self.send(method, path, headers, body).await;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body = if body.is_empty() { Value::Null } else { read(&body) };
+        Answer { status, headers, body }
+    }
+
+    /// Asks, and returns as soon as an answer begins.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::from(Bytes::from(body.to_owned()))).unwrap();
-        let response = self.client.request(request).await.unwrap();
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        let body = if body.is_empty() { Value::Null } else { read(&body) };
-        Answer { status, headers, body }
+        self.client.request(request).await.unwrap().map(Body::new)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -117,9 +150,39 @@ impl Server {
         self.ask(Method::POST, path, &headers, &body).await
     }
 
+    pub(crate) async fn ask_as_admin(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let headers: Vec<_> = headers.iter().copied().chain([("x-api-key", &*self.key)]).collect();
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.ask(method, path, &headers, &body).await
+    }
+
+    /// Saves a workflow, new or not, as the active version.
+    pub(crate) async fn publish(&self, name: &str, definition: &Value) -> Value {
+        let answer = self.put(&format!("/v1/workflows/{name}"), definition).await;
+        assert!([200, 201].contains(&answer.status), "{}", answer.body);
+        answer.body
+    }
+
+    /// Waits until something is there.
+    pub(crate) async fn until<T>(&self, what: &str, mut there: impl AsyncFnMut() -> Option<T>) -> T {
+        for _ in 0..1_000 {
+            if let Some(there) = there().await {
+                return there;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited in vain for {what}");
+    }
+
     /// Saves a workflow whose nodes stand in a row, starts a run of it and returns the run's path.
     pub(crate) async fn start_chain(&self, name: &str, middle: &[Value]) -> String {
-        self.put(&format!("/v1/workflows/{name}"), &chain(middle)).await.is(200);
+        self.publish(name, &chain(middle)).await;
         let started = self.post(&format!("/v1/workflows/{name}/runs"), &Value::Null).await.is(201);
         format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap())
     }
@@ -186,4 +249,11 @@ pub(crate) fn chain(middle: &[Value]) -> Value {
 /// A node that waits for the event `go`.
 pub(crate) fn wait_for_go() -> Value {
     json!({"id": "wait", "type": "wait", "config": {"event": "go"}})
+}
+
+/// Revokes a key of the usual workspace.
+pub(crate) async fn revoke(server: &Server, key: &str) {
+    let hash = key.parse::<Secret>().unwrap_or_else(|_| panic!("{key} is a key")).hash();
+    let row = server.store.find_key(&hash).await.unwrap().unwrap();
+    server.store.revoke_key(row.workspace, row.id, everstep_core::time::Timestamp::EPOCH).await.unwrap();
 }

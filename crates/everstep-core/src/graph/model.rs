@@ -118,15 +118,36 @@ pub enum OnItemError {
 #[derive(Clone, Debug)]
 pub enum Kind {
     Start,
-    End { parameters: Vec<(String, Value)>, is_error: bool, terminate: bool },
-    Condition { branches: Vec<Branch>, default: String },
-    Transform { value: Value },
+    End {
+        parameters: Vec<(String, Value)>,
+        is_error: bool,
+        terminate: bool,
+    },
+    Condition {
+        branches: Vec<Branch>,
+        default: String,
+    },
+    Transform {
+        value: Value,
+    },
     Delay(Delay),
-    Wait { event: Value, pattern: Value, timeout: Option<Duration> },
+    /// For an approval the signal says whether it is `approved`.
+    Wait {
+        event: Value,
+        pattern: Value,
+        timeout: Option<Duration>,
+        is_approval: bool,
+    },
     Workflow(Call),
     Loop(Loop),
     Scope,
-    Task { kind: String, config: Value, secrets: Vec<String>, raw_fields: Vec<String>, needs_context: bool },
+    Task {
+        kind: String,
+        config: Value,
+        secrets: Vec<String>,
+        raw_fields: Vec<String>,
+        needs_context: bool,
+    },
 }
 
 impl Kind {

@@ -8,11 +8,17 @@ use super::control;
 use super::fields::Fields;
 use super::model::{Join, Kind, OnError};
 use super::problem::{Problem, nearest};
+use super::secrets;
 use super::variables::Name;
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 use crate::limits;
 use crate::retry::{Backoff, RetryPolicy};
+
+/// Characters of a definition's name, which is for people.
+const NAME_CHARS: usize = 200;
+/// Characters of a definition's description.
+const DESCRIPTION_CHARS: usize = 1_000;
 
 /// A definition as written, read but not yet connected.
 pub(crate) struct Definition {
@@ -87,6 +93,11 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
         fields.missing(&["nodes"], "a graph needs a list of nodes", hint);
     }
     fields.finish();
+    for (field, text, most) in [("name", &name, NAME_CHARS), ("description", &description, DESCRIPTION_CHARS)] {
+        if text.as_ref().is_some_and(|text| text.chars().count() > most) {
+            problems.push(Problem::at(format!("/{field}"), format!("more than {most} characters")).hint("shorten it"));
+        }
+    }
     let nodes = nodes?;
     if nodes.len() > limits::GRAPH_NODES {
         problems.push(
@@ -183,6 +194,10 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     if let Some(variable) = output_variable.as_deref().filter(|variable| !is_variable(variable)) {
         let problem = Problem::at(place("outputVariable"), format!("{variable:?} cannot be a variable"));
         problems.push(problem.of_node(id).hint(control::VARIABLE));
+    }
+    for named in position.map(secrets::find).unwrap_or_default() {
+        let problem = Problem::at(format!("{path}/position{}", named.pointer), "a secret cannot be named here");
+        problems.push(problem.of_node(id).hint("a node names secrets in its config"));
     }
     let policy = retry.map_or_else(RetryPolicy::graph, |retry| read_retry(retry, &path, id, problems));
     let read = kind_name.and_then(|name| control::read(name, &config, timeout, &config_path, id, ports, problems));

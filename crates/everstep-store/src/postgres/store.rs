@@ -13,6 +13,7 @@ use super::url::Address;
 use super::{schema, server};
 use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 use crate::error::Result;
+use crate::expects::{Choice, Expects, Put};
 use crate::filter::RunFilter;
 use crate::item::{InboxId, Item, Outcome, Wait};
 use crate::resources::{ResourceKind, ResourceRow};
@@ -121,12 +122,18 @@ impl Store for PostgresStore {
         self.read_arrivals(run).await
     }
 
-    async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)> {
-        self.save_workflow(&workflow, activate).await
+    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
+        self.save(&workflow, activate, expects).await
     }
 
-    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
-        self.activate(workspace, name, version).await
+    async fn choose_version(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice> {
+        self.choose(workspace, name, version, expects).await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
-use tokio_postgres::Row;
 
 use super::connection::Connection;
 use super::errors::Failure;
@@ -11,6 +10,7 @@ use super::queries::{params, query};
 use super::store::PostgresStore;
 use super::{arrays, rows, sweep};
 use crate::error::Result;
+use crate::expects::{Choice, Expects, Head, Put};
 use crate::numbers;
 use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 
@@ -18,10 +18,10 @@ use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow,
 const PATIENCE: Duration = Duration::from_secs(300);
 
 impl PostgresStore {
-    pub(super) async fn save_workflow(&self, workflow: &NewWorkflow, activate: bool) -> Result<(u32, bool)> {
+    pub(super) async fn save(&self, workflow: &NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
         loop {
-            match self.try_to_save(workflow, activate).await {
-                Ok(row) => return Ok((rows::number(&row, 0)?, rows::get(&row, 1)?)),
+            match self.try_to_save(workflow, activate, expects).await {
+                Ok(put) => return put,
                 // Another has saved a version at the same time: ours is the next.
                 Err(failure) if failure.is_taken() || failure.is_to_be_resent() => {}
                 Err(failure) => return Err(failure.into()),
@@ -29,11 +29,24 @@ impl PostgresStore {
         }
     }
 
-    async fn try_to_save(&self, workflow: &NewWorkflow, activate: bool) -> Result<Row, Failure> {
+    async fn try_to_save(
+        &self,
+        workflow: &NewWorkflow,
+        activate: bool,
+        expects: Expects,
+    ) -> Result<Result<Put>, Failure> {
         let connection = self.lock_workflow(workflow.workspace, &workflow.name).await?;
+        let head = match head(&connection, workflow.workspace, &workflow.name).await? {
+            Ok(head) => head,
+            Err(unreadable) => return Ok(Err(unreadable)),
+        };
+        if !expects.allows(head.as_ref(), &workflow.digest) {
+            connection.commit().await?;
+            return Ok(Ok(Put::Unexpected { active: head.map_or(0, |head| head.active) }));
+        }
         let rows = connection
             .query(
-                query!("put_workflow/2_save"),
+                query!("put_workflow/3_save"),
                 params! {
                     "workspace": workflow.workspace.uuid(),
                     "name": workflow.name,
@@ -47,7 +60,11 @@ impl PostgresStore {
             )
             .await?;
         connection.commit().await?;
-        Ok(rows.into_iter().next().expect("the statement always returns a row"))
+        let row = rows.into_iter().next().expect("the statement always returns a row");
+        let saved = || {
+            Ok(Put::Saved { version: rows::number(&row, 0)?, is_new: rows::get(&row, 1)?, is_first: head.is_none() })
+        };
+        Ok(saved())
     }
 
     /// Begins a transaction in which nobody else changes the workflow of a name.
@@ -60,17 +77,28 @@ impl PostgresStore {
         Ok(connection)
     }
 
-    pub(super) async fn activate(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+    pub(super) async fn choose(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice> {
         // A version that cannot be stored is none that is.
         let Ok(version) = arrays::small(version) else {
-            return Ok(false);
+            return Ok(Choice::NotFound);
         };
         let connection = self.lock_workflow(workspace, name).await?;
+        let head = head(&connection, workspace, name).await??;
+        if !expects.allows(head.as_ref(), "") {
+            connection.commit().await?;
+            return Ok(Choice::Unexpected { active: head.map_or(0, |head| head.active) });
+        }
         let workspace = workspace.uuid();
         let params = params! { "workspace": workspace, "name": name, "version": version };
         let activated = connection.execute(query!("activate_workflow"), params).await?;
         connection.commit().await?;
-        Ok(activated == 1)
+        Ok(if activated == 1 { Choice::Chosen } else { Choice::NotFound })
     }
 
     pub(super) async fn remove_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
@@ -170,4 +198,17 @@ impl PostgresStore {
         let rows = self.connections.query(query!("counts"), params! { "workspace": workspace.uuid() }).await?;
         rows.iter().map(rows::count).collect()
     }
+}
+
+/// A workflow as it is, under its lock.
+async fn head(
+    connection: &Connection<'_>,
+    workspace: WorkspaceId,
+    name: &str,
+) -> Result<Result<Option<Head>>, Failure> {
+    let workspace = workspace.uuid();
+    let key = params! { "workspace": workspace, "name": name };
+    let rows = connection.query(query!("put_workflow/2_head"), key).await?;
+    let read = |row| Ok(Head { digest: rows::get(row, 1)?, active: rows::number(row, 2)? });
+    Ok(rows.first().map(read).transpose())
 }

@@ -15,6 +15,7 @@ use super::folder::Folder;
 use super::threads::Threads;
 use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 use crate::error::Result;
+use crate::expects::{Choice, Expects, Put};
 use crate::filter::RunFilter;
 use crate::item::{InboxId, Item, Outcome, Wait};
 use crate::pack::Packed;
@@ -148,13 +149,19 @@ impl Store for SqliteStore {
         self.read(move |database| database.arrivals(run)).await
     }
 
-    async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)> {
-        self.write(move |database| database.put_workflow(&workflow, activate)).await
+    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
+        self.write(move |database| database.save_workflow(&workflow, activate, expects)).await
     }
 
-    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+    async fn choose_version(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice> {
         let name = name.to_owned();
-        self.write(move |database| database.activate_workflow(workspace, &name, version)).await
+        self.write(move |database| database.choose_version(workspace, &name, version, expects)).await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

@@ -7,13 +7,18 @@ use super::database::Database;
 use super::queries::query;
 use super::rows;
 use crate::error::Result;
+use crate::expects::{Choice, Expects, Head, Put};
 use crate::numbers;
 use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 
 impl Database {
-    pub fn put_workflow(&mut self, workflow: &NewWorkflow, activate: bool) -> Result<(u32, bool)> {
+    pub fn save_workflow(&mut self, workflow: &NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
+        let head = head(&tx, workflow.workspace, &workflow.name)?;
+        if !expects.allows(head.as_ref(), &workflow.digest) {
+            return Ok(Put::Unexpected { active: head.map_or(0, |head| head.active) });
+        }
         let newest: Option<(u32, String)> = tx
             .prepare_cached(query!("put_workflow/1_newest"))?
             .query_row(named_params! { ":workspace": workspace, ":name": workflow.name }, |row| {
@@ -46,16 +51,28 @@ impl Database {
             })?;
         }
         tx.commit()?;
-        Ok((version, is_new))
+        Ok(Put::Saved { version, is_new, is_first: head.is_none() })
     }
 
-    pub fn activate_workflow(&mut self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
-        let activated = self.connection.prepare_cached(query!("activate_workflow"))?.execute(named_params! {
+    pub fn choose_version(
+        &mut self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice> {
+        let tx = self.begin()?;
+        let head = head(&tx, workspace, name)?;
+        if !expects.allows(head.as_ref(), "") {
+            return Ok(Choice::Unexpected { active: head.map_or(0, |head| head.active) });
+        }
+        let activated = tx.prepare_cached(query!("activate_workflow"))?.execute(named_params! {
             ":workspace": workspace.uuid().into_bytes(),
             ":name": name,
             ":version": version,
         })?;
-        Ok(activated == 1)
+        tx.commit()?;
+        Ok(if activated == 1 { Choice::Chosen } else { Choice::NotFound })
     }
 
     pub fn delete_workflow(&mut self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
@@ -152,6 +169,12 @@ impl Database {
         let counts = statement.query_map(params, rows::count)?.collect::<rusqlite::Result<_>>()?;
         Ok(counts)
     }
+}
+
+fn head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Option<Head>> {
+    let mut statement = tx.prepare_cached(query!("put_workflow/1_head"))?;
+    let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
+    Ok(statement.query_row(params, |row| Ok(Head { digest: row.get(1)?, active: row.get(2)? })).optional()?)
 }
 
 /// The newest version that a workflow had when it was deleted; 0 if it never was.

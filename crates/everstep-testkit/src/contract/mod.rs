@@ -189,6 +189,8 @@ macro_rules! contract_tests {
                 a_workflow_is_saved_as_versions,
                 the_digest_of_the_newest_version_is_that_version,
                 the_active_version_changes_only_when_told,
+                a_workflow_that_is_not_as_expected_is_left_alone,
+                of_many_who_expect_nothing_one_saves,
                 parallel_saves_get_versions_of_their_own,
                 parallel_saves_never_set_the_active_version_back,
                 an_older_version_can_be_made_active,

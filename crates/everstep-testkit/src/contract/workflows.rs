@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_store::{Counts, NewRun, NewWorkflow, Store, VersionRow, WorkflowRow, WorkflowSummary};
+use everstep_store::{
+    Choice, Counts, Expects, NewRun, NewWorkflow, Put, Store, VersionRow, WorkflowRow, WorkflowSummary,
+};
 use serde_json::json;
 
 use super::fixtures::*;
@@ -213,4 +215,44 @@ pub async fn runs_are_counted_anew(store: Arc<dyn Store>) {
         assert_eq!(store.counts(HERE).await.unwrap(), expected);
     }
     assert_eq!(store.counts(new_workspace()).await.unwrap(), []);
+}
+
+pub async fn a_workflow_that_is_not_as_expected_is_left_alone(store: Arc<dyn Store>) {
+    let save = async |text: &str, expects: Expects| {
+        store.save_workflow(workflow("orders", text), true, expects).await.unwrap()
+    };
+    let saved = |version, is_new, is_first| Put::Saved { version, is_new, is_first };
+    assert_eq!(save("one", Expects::Active(1)).await, Put::Unexpected { active: 0 });
+    assert_eq!(save("one", Expects::Nothing).await, saved(1, true, true));
+    assert_eq!(save("one", Expects::Nothing).await, Put::Unexpected { active: 1 });
+    assert_eq!(save("one", Expects::NothingElse).await, saved(1, false, false));
+    assert_eq!(save("two", Expects::NothingElse).await, Put::Unexpected { active: 1 });
+    assert_eq!(save("two", Expects::Active(2)).await, Put::Unexpected { active: 1 });
+    assert_eq!(save("two", Expects::Active(1)).await, saved(2, true, false));
+    assert_eq!(store.list_versions(HERE, "orders", None, 9).await.unwrap().len(), 2);
+
+    let choose = async |version, expects| store.choose_version(HERE, "orders", version, expects).await.unwrap();
+    assert_eq!(choose(1, Expects::Active(1)).await, Choice::Unexpected { active: 2 });
+    assert_eq!(choose(1, Expects::Active(2)).await, Choice::Chosen);
+    assert_eq!(choose(3, Expects::Anything).await, Choice::NotFound);
+    assert_eq!(active(&*store, "orders").await, Some(1));
+
+    store.delete_workflow(HERE, "orders").await.unwrap();
+    assert_eq!(save("three", Expects::Active(1)).await, Put::Unexpected { active: 0 });
+    assert_eq!(save("three", Expects::Nothing).await, saved(3, true, true));
+}
+
+pub async fn of_many_who_expect_nothing_one_saves(store: Arc<dyn Store>) {
+    let tasks: Vec<_> = (0..16)
+        .map(|n| {
+            let (store, workflow) = (Arc::clone(&store), workflow("orders", &n.to_string()));
+            tokio::spawn(async move { store.save_workflow(workflow, true, Expects::Nothing).await.unwrap() })
+        })
+        .collect();
+    let mut saved = 0;
+    for task in tasks {
+        saved += usize::from(matches!(task.await.unwrap(), Put::Saved { version: 1, is_new: true, is_first: true }));
+    }
+    assert_eq!(saved, 1);
+    assert_eq!(store.list_versions(HERE, "orders", None, 99).await.unwrap().len(), 1);
 }

@@ -9,9 +9,9 @@ use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, AuditFilter, AuditRow, Change, Counts, Deletion, Error, InboxId, Item, KeyRow, Loaded, NewWorkflow,
-    NodeRow, Outcome, ResourceKind, ResourceRow, Result, RunFilter, RunPage, RunRow, Snapshot, Store, StoredEntry,
-    Tick, VersionRow, Wait, Wants, WorkflowRow, WorkflowSummary, WorkspaceRow,
+    Arrival, AuditFilter, AuditRow, Change, Choice, Counts, Deletion, Error, Expects, InboxId, Item, KeyRow, Loaded,
+    NewWorkflow, NodeRow, Outcome, Put, ResourceKind, ResourceRow, Result, RunFilter, RunPage, RunRow, Snapshot, Store,
+    StoredEntry, Tick, VersionRow, Wait, Wants, WorkflowRow, WorkflowSummary, WorkspaceRow,
 };
 use uuid::Uuid;
 
@@ -194,13 +194,19 @@ impl Store for SimStore {
         self.call("arrivals", move |db| db.arrivals(run)).await
     }
 
-    async fn put_workflow(&self, workflow: NewWorkflow, activate: bool) -> Result<(u32, bool)> {
-        self.call("put_workflow", move |db| db.put_workflow(&workflow, activate)).await
+    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
+        self.call("put_workflow", move |db| db.save_workflow(&workflow, activate, expects)).await
     }
 
-    async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {
+    async fn choose_version(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice> {
         let name = name.to_owned();
-        self.call("activate_workflow", move |db| db.activate_workflow(workspace, &name, version)).await
+        self.call("activate_workflow", move |db| db.choose_version(workspace, &name, version, expects)).await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

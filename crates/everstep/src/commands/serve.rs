@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use everstep_api::auth::Keys;
-use everstep_api::{Audit, Served};
+use everstep_api::{Audit, Live, Served};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -42,9 +42,10 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
 
     let (finish, finished) = oneshot::channel::<()>();
     let engine = node.engine.clone();
+    let live = Arc::new(Live::new(engine.clone(), server.streams));
     let wire::Data { sources, drivers } = node.data.clone();
     let store = config.database.kind();
-    let served = Served { engine, keys, audit: audit.clone(), vault, sources, drivers, store };
+    let served = Served { engine, keys, audit: audit.clone(), vault, sources, drivers, store, live };
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;

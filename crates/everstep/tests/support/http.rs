@@ -48,6 +48,15 @@ impl Client {
         Self { address: address.to_owned(), key: key.map(str::to_owned) }
     }
 
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The key that it shows.
+    pub(crate) fn key(&self) -> &str {
+        self.key.as_deref().expect("this client has a key")
+    }
+
     /// Asks, and says what went wrong if the server is not there or goes away.
     pub(crate) fn try_ask(
         &self,
@@ -101,7 +110,8 @@ impl Client {
     /// Saves a workflow.
     #[track_caller]
     pub(crate) fn publish(&self, name: &str, definition: &Value) {
-        self.put(&format!("/v1/workflows/{name}"), definition).is(200);
+        let answer = self.put(&format!("/v1/workflows/{name}"), definition);
+        assert!([200, 201].contains(&answer.status), "{}", answer.body);
     }
 
     /// Starts a run and returns its path.

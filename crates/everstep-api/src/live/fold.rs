@@ -1,0 +1,121 @@
+//! What the entries of a run so far add up to.
+
+use std::sync::Arc;
+
+use everstep_core::codec;
+use everstep_core::event::{Entry, FORMAT, Kind};
+use everstep_core::failure::Failure;
+use everstep_core::graph::{Path, View};
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::payload::Payload;
+use everstep_core::state::State;
+use everstep_core::status::Status;
+use everstep_core::workflow::Workflow;
+use everstep_store::{Loaded, StoredEntry};
+
+use crate::problem::Problem;
+use crate::runs;
+use crate::server::Served;
+use crate::wire::Run;
+
+/// A run as it stands at the seq [`Snapshot::seq`], with all that is needed to go on from there.
+pub(crate) struct Snapshot {
+    pub(crate) run: Run,
+    pub(crate) seq: u64,
+    pub(crate) fold: Fold,
+}
+
+impl Snapshot {
+    /// Reads a run of a workspace, at one moment.
+    pub(crate) async fn take(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<Self, Problem> {
+        let row = runs::row(served, workspace, run).await?;
+        let workflow = served.engine.library().of_run(&row).await;
+        let Some(loaded) = served.engine.world().store.load_run(run).await? else {
+            return Err(everstep_engine::Error::RunNotFound(run).into());
+        };
+        let folded = workflow.ok().and_then(|workflow| fold(&loaded, workflow));
+        let fold = Fold { status: loaded.run.status, folded };
+        let seq = loaded.run.seq;
+        Ok(Self { run: Run::of(loaded.run, fold.status()), seq, fold })
+    }
+
+    /// Refuses to go on from an entry that is not there.
+    pub(crate) fn check(&self, after: u64) -> Result<(), Problem> {
+        if after <= self.seq {
+            return Ok(());
+        }
+        let detail = format!("the run's last entry is {}; there is nothing after {after}", self.seq);
+        Err(Problem::invalid(detail).hint("send the seq of an entry of this run, or nothing"))
+    }
+}
+
+/// The status and the context of a run, entry by entry.
+pub(crate) struct Fold {
+    /// The status by the entries alone, for a journal that this build cannot fold.
+    status: Status,
+    folded: Option<(Arc<Workflow>, State)>,
+}
+
+impl Fold {
+    /// Takes the next entry; one that cannot be read comes back as nothing.
+    pub(crate) fn apply(&mut self, stored: &StoredEntry) -> Option<Entry> {
+        self.status = status_after(stored.row.kind, self.status);
+        let entry = codec::decode(stored.seq, stored.at, stored.row.clone()).ok();
+        let is_folded = match (&entry, &mut self.folded) {
+            // What was folded already is not folded again.
+            (Some(entry), Some((_, state))) if entry.seq <= state.seq => true,
+            (Some(entry), Some((workflow, state))) => state.apply(workflow, entry).is_ok(),
+            _ => false,
+        };
+        if !is_folded {
+            self.folded = None;
+        }
+        entry
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.folded.as_ref().map_or(self.status, |(_, state)| state.status())
+    }
+
+    /// The context without what begins with `__`; null where this build cannot tell.
+    pub(crate) fn context(&self) -> Payload {
+        let document =
+            |(workflow, state): &(Arc<Workflow>, State)| View::new(workflow, state, &Path::default()).document(false);
+        self.folded.as_ref().map_or_else(Payload::null, document)
+    }
+
+    /// Why the run failed or was paused.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        self.folded.as_ref().and_then(|(_, state)| state.failure.as_ref())
+    }
+}
+
+fn fold(loaded: &Loaded, workflow: Arc<Workflow>) -> Option<(Arc<Workflow>, State)> {
+    let mut state = match &loaded.snapshot {
+        Some(snapshot) if snapshot.format != FORMAT => return None,
+        Some(snapshot) => serde_json::from_slice(&snapshot.state).ok()?,
+        None => State::new(loaded.run.id),
+    };
+    for stored in &loaded.entries {
+        let entry = codec::decode(stored.seq, stored.at, stored.row.clone()).ok()?;
+        state.apply(&workflow, &entry).ok()?;
+    }
+    loaded.unreadable.is_none().then_some((workflow, state))
+}
+
+fn status_after(kind: Kind, before: Status) -> Status {
+    match kind {
+        Kind::RunStarted | Kind::RunResumed | Kind::RunRetried => Status::Running,
+        Kind::RunPaused => Status::Paused,
+        Kind::RunCompleted => Status::Completed,
+        Kind::RunFailed => Status::Failed,
+        Kind::RunCancelled => Status::Cancelled,
+        Kind::StepDispatched
+        | Kind::StepCompleted
+        | Kind::StepFailed
+        | Kind::StepSkipped
+        | Kind::TimerSet
+        | Kind::TimerFired
+        | Kind::ContextSet => before,
+    }
+}

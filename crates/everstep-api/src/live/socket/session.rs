@@ -1,0 +1,307 @@
+//! One connection: who it is, and the runs that it has joined.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket};
+use everstep_core::ids::RunId;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, interval_at, timeout};
+use uuid::Uuid;
+
+use super::packet::{self, Packet};
+use super::room::Room;
+use super::{MOST_BYTES, words};
+use crate::auth::{self, Caller, Permission};
+use crate::live::fold::Snapshot;
+use crate::live::pass::{self, LOOKED_AT};
+use crate::live::slots::Slot;
+use crate::problem::Problem;
+use crate::runs;
+use crate::server::Served;
+
+/// A client is asked this often whether it is there, and has so long to say so.
+const PING: Duration = Duration::from_secs(25);
+const PONG: Duration = Duration::from_secs(20);
+/// How long a client may take to say who it is.
+const INTRODUCTION: Duration = Duration::from_secs(10);
+/// Whoever takes nothing for this long is not waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Messages that wait for the connection, whichever run they are about.
+const WAITING: usize = 4;
+
+/// Serves one connection until one of both ends it.
+pub(super) async fn run(served: Served, socket: WebSocket, shown: Result<Option<Caller>, Problem>, slot: Slot) {
+    let (sink, stream) = socket.split();
+    let (out, outgoing) = mpsc::channel(WAITING);
+    let writer = tokio::spawn(write(sink, outgoing));
+    let live = served.live.clone();
+    let session = Session { served, sid: new_sid(), out, shown, member: None, rooms: HashMap::new(), slot };
+    tokio::select! {
+        () = session.run(stream) => {}
+        () = live.stopped() => {}
+    }
+    // What was said last is written, unless nobody reads it.
+    let _ = timeout(Duration::from_secs(1), writer).await;
+}
+
+/// Writes what is to be said, as fast as the client takes it.
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: mpsc::Receiver<String>) {
+    while let Some(text) = outgoing.recv().await {
+        if !matches!(timeout(PATIENCE, sink.send(Message::from(text))).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+    let _ = sink.close().await;
+}
+
+struct Session {
+    served: Served,
+    sid: String,
+    out: mpsc::Sender<String>,
+    /// What the headers have shown.
+    shown: Result<Option<Caller>, Problem>,
+    member: Option<Caller>,
+    rooms: HashMap<RunId, JoinHandle<()>>,
+    slot: Slot,
+}
+
+/// What a request to join says.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Join {
+    run_id: String,
+    /// Entries up to this seq are known already.
+    #[serde(default)]
+    after: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Leave {
+    run_id: String,
+}
+
+/// What a client shows of itself.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Credentials {
+    key: Option<String>,
+    ticket: Option<String>,
+}
+
+/// The connection ends.
+struct Over;
+
+impl Session {
+    async fn run(mut self, mut stream: SplitStream<WebSocket>) {
+        let now = Instant::now();
+        let mut ping = interval_at(now + PING, PING);
+        let mut look = interval_at(now + LOOKED_AT, LOOKED_AT);
+        let mut heard_at = now;
+        let first = packet::open(&self.sid, PING.as_millis(), PONG.as_millis(), MOST_BYTES);
+        if self.say(first).await.is_err() {
+            return;
+        }
+        let out = self.out.clone();
+        loop {
+            let going = tokio::select! {
+                message = stream.next() => {
+                    heard_at = Instant::now();
+                    match message {
+                        Some(Ok(Message::Text(text))) => self.hear(&text).await,
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
+                        Some(Ok(Message::Binary(_) | Message::Close(_)) | Err(_)) | None => Err(Over),
+                    }
+                }
+                _ = ping.tick() => {
+                    // A connection that is busy needs no ping to know that it lives.
+                    let _ = self.out.try_send(packet::PING.to_owned());
+                    Ok(())
+                }
+                _ = look.tick() => self.look(now, heard_at).await,
+                () = out.closed() => Err(Over),
+            };
+            if going.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Looks whether the client is there, and may be.
+    async fn look(&mut self, began: Instant, heard_at: Instant) -> Result<(), Over> {
+        match &self.member {
+            Some(caller) if !pass::holds(&self.served, caller).await => {
+                // The client is told not to come again by itself.
+                self.say(packet::DISCONNECT.to_owned()).await?;
+                return Err(Over);
+            }
+            None if began.elapsed() > INTRODUCTION => return Err(Over),
+            Some(_) | None => {}
+        }
+        // What the client is slow to read may hold the ping up: then whoever writes loses patience.
+        if heard_at.elapsed() > PING + PONG && self.out.capacity() == WAITING { Err(Over) } else { Ok(()) }
+    }
+
+    async fn hear(&mut self, text: &str) -> Result<(), Over> {
+        match Packet::read(text) {
+            Some(Packet::Pong) => Ok(()),
+            Some(Packet::Connect { auth }) if self.member.is_none() => self.introduce(auth).await,
+            Some(Packet::Event { id, name, arguments }) if self.member.is_some() => {
+                self.ask(id, &name, arguments).await
+            }
+            Some(Packet::Elsewhere { namespace }) => {
+                let problem = Problem::not_found(format!("there is no namespace {namespace:?}"));
+                self.say(packet::refused(&namespace, "Invalid namespace", &json!(problem.document()))).await
+            }
+            Some(Packet::Close | Packet::Disconnect | Packet::Connect { .. } | Packet::Event { .. }) | None => {
+                Err(Over)
+            }
+        }
+    }
+
+    /// Lets the client in, or says why not.
+    async fn introduce(&mut self, auth: Value) -> Result<(), Over> {
+        match self.admit(auth).await {
+            Ok(caller) => {
+                self.member = Some(caller);
+                self.say(packet::connected(&self.sid)).await
+            }
+            Err(problem) => {
+                let document = json!(problem.document());
+                let message = document["detail"].as_str().unwrap_or_default();
+                self.say(packet::refused("/", message, &document)).await?;
+                Err(Over)
+            }
+        }
+    }
+
+    async fn admit(&mut self, auth: Value) -> Result<Caller, Problem> {
+        let shown = std::mem::replace(&mut self.shown, Ok(None))?;
+        let auth = if auth.is_null() { json!({}) } else { auth };
+        let credentials: Credentials = read_object(auth)
+            .map_err(|error| auth::refuse(&format!("auth is {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}")))?;
+        let caller = match (shown, credentials) {
+            (Some(caller), Credentials { key: None, ticket: None }) => caller,
+            (None, Credentials { key: Some(key), ticket: None }) => {
+                auth::authenticate_secret(&self.served, &key).await?
+            }
+            (None, Credentials { key: None, ticket: Some(ticket) }) => {
+                auth::authenticate_ticket(&self.served, &ticket).await?
+            }
+            (None, Credentials { key: None, ticket: None }) => {
+                return Err(auth::refuse("this connection needs a key: io(url, { auth: { key: \"es_…\" } })"));
+            }
+            _ => return Err(auth::refuse("send one key, or one ticket, in one place")),
+        };
+        self.slot.name(caller.key)?;
+        Ok(caller)
+    }
+
+    /// Answers a request.
+    async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), Over> {
+        let answer = match name {
+            words::JOIN => self.join(id, arguments).await,
+            words::LEAVE => self.leave(arguments).await.map(Some),
+            _ => {
+                let hint = format!("there are {} and {}", words::JOIN, words::LEAVE);
+                Err(Problem::invalid(format!("there is no event {name:?}")).hint(hint))
+            }
+        };
+        match (answer, id) {
+            (Ok(Some(answer)), Some(id)) => self.say(packet::answer(id, &answer)).await,
+            (Ok(_), _) => Ok(()),
+            (Err(problem), Some(id)) => self.say(packet::answer(id, &json!({"error": problem.document()}))).await,
+            (Err(problem), None) => {
+                let error = json!({"event": name, "error": problem.document()});
+                self.say(packet::event(words::ERROR, &error)).await
+            }
+        }
+    }
+
+    /// Joins a run. The answer goes out before everything about the run does.
+    async fn join(&mut self, id: Option<u64>, arguments: Vec<Value>) -> Result<Option<Value>, Problem> {
+        let Join { run_id, after } = read(arguments)?;
+        let caller = self.member.clone().expect("whoever asks is a member");
+        if !caller.may(Permission::View) {
+            return Err(auth::lacks(Permission::View));
+        }
+        let run = runs::read_id(&run_id)?;
+        self.rooms.retain(|_, room| !room.is_finished());
+        if self.rooms.contains_key(&run) {
+            return Ok(Some(json!({"ok": true, "repeated": true})));
+        }
+        let slot = self.served.live.slots.take(Some(caller.key))?;
+        let snapshot = Snapshot::take(&self.served, caller.workspace, run).await?;
+        snapshot.check(after)?;
+        let status = snapshot.fold.status().as_str().to_uppercase();
+        let answer = json!({"ok": true, "status": status, "seq": snapshot.seq});
+        if let Some(id) = id
+            && self.say(packet::answer(id, &answer)).await.is_err()
+        {
+            // Whoever serves the connection will find out.
+            return Ok(None);
+        }
+        let feed = self.served.live.feed(caller.workspace, run, &snapshot, after);
+        let room = Room::new(run, snapshot, feed, self.out.clone());
+        let following = tokio::spawn(async move {
+            let _slot = slot;
+            room.run().await;
+        });
+        self.rooms.insert(run, following);
+        Ok(None)
+    }
+
+    /// Leaves a run. Nothing about it follows the answer.
+    async fn leave(&mut self, arguments: Vec<Value>) -> Result<Value, Problem> {
+        let Leave { run_id } = read(arguments)?;
+        let run = runs::read_id(&run_id)?;
+        if let Some(room) = self.rooms.remove(&run) {
+            room.abort();
+            // It ended by itself, or just now.
+            let _ = room.await;
+        }
+        Ok(json!({"ok": true}))
+    }
+
+    async fn say(&self, text: String) -> Result<(), Over> {
+        let said = timeout(PATIENCE, self.out.send(text)).await;
+        said.map_err(|_| Over)?.map_err(|_| Over)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for room in self.rooms.values() {
+            room.abort();
+        }
+    }
+}
+
+/// Reads the one argument of a request.
+fn read<T: serde::de::DeserializeOwned>(arguments: Vec<Value>) -> Result<T, Problem> {
+    let [argument] = <[Value; 1]>::try_from(arguments)
+        .map_err(|arguments| Problem::invalid(format!("{} arguments are given, where one is read", arguments.len())))?;
+    let hint = "send {runId: \"…\"}";
+    read_object(argument).map_err(|error| Problem::invalid(format!("the argument cannot be read: {error}")).hint(hint))
+}
+
+/// Reads an object: a list of its values in order is none.
+fn read_object<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
+    if !value.is_object() {
+        return Err("it is no object".to_owned());
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// A name for the connection that says nothing and that nobody can guess.
+fn new_sid() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    Uuid::from_bytes(bytes).simple().to_string()
+}

@@ -1,0 +1,219 @@
+//! `/v1/runs/{id}/events`: a run as server-sent events.
+//!
+//! 1. Whoever does not say where to begin gets a `snapshot`, at the seq that is its id; then what comes after it.
+//! 2. Every entry is an `entry` with its seq as id. Whoever comes again with the last id misses nothing.
+//! 3. `status` follows the last entry of an item that has changed the run's status.
+//! 4. After the last entry of a run that has ended comes `end`, and the stream is closed. Whoever comes again after
+//!    that is answered 204, which tells a browser to stay away.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_store::StoredEntry;
+use futures_util::stream;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, interval_at, timeout};
+
+use super::feed::Feed;
+use super::fold::{Fold, Snapshot};
+use super::pass::{self, LOOKED_AT};
+use crate::auth::{Caller, TICKET};
+use crate::openapi::Parameter;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{Entry, Run};
+use crate::{headers, runs};
+
+/// After how many milliseconds a client that has lost its stream comes again.
+const RETRY: u32 = 1_000;
+/// Whoever takes nothing for this long is not waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Messages that wait for the connection.
+const WAITING: usize = 4;
+
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one, and no snapshot; the header wins."),
+    Parameter::text(TICKET, "A ticket in place of a key, for browsers: `POST /v1/tickets`."),
+];
+
+pub(crate) async fn events(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id = runs::read_id(&id)?;
+    let after = after(&query, &headers)?;
+    let slot = served.live.slots.take(Some(caller.key))?;
+    let snapshot = Snapshot::take(&served, caller.workspace, id).await?;
+    if let Some(after) = after {
+        snapshot.check(after)?;
+        if after == snapshot.seq && snapshot.fold.status().has_ended() {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let feed = served.live.feed(caller.workspace, id, &snapshot, after.unwrap_or(snapshot.seq));
+    let Snapshot { run, seq, fold } = snapshot;
+    let (sender, mut receiver) = mpsc::channel(WAITING);
+    let run = after.is_none().then_some(run);
+    tokio::spawn(async move {
+        let _slot = slot;
+        let stream = Stream { told: run.as_ref().map(|_| fold.status()), feed, fold, sender, seq };
+        stream.run(&served, &caller, run).await;
+    });
+    let body = stream::poll_fn(move |cx| receiver.poll_recv(cx).map(|bytes| bytes.map(Ok::<_, Infallible>)));
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::from_stream(body)).into_response())
+}
+
+/// Where to begin. A browser that comes again sends the header beside the address that it was given first.
+fn after(query: &Query, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(text) = headers::once(headers, "last-event-id")?.filter(|text| !text.is_empty()) else {
+        return query.number("after", 0..=i64::MAX as u64);
+    };
+    let number = text.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
+    let detail = || Problem::invalid(format!("the header Last-Event-ID is {text:?}"));
+    number.map(Some).ok_or_else(|| detail().hint("send the id of the last event that came"))
+}
+
+struct Stream {
+    feed: Feed,
+    fold: Fold,
+    /// The status that was told last.
+    told: Option<Status>,
+    /// The seq up to which `fold` knew the run at first.
+    seq: u64,
+    sender: mpsc::Sender<Bytes>,
+}
+
+/// A run as it stands, and its context.
+#[derive(Serialize)]
+struct Shown {
+    run: Run,
+    context: Payload,
+}
+
+/// Nobody listens any more.
+struct Gone;
+
+impl Stream {
+    /// Tells everything, until the run ends or nobody listens, or may listen, any more.
+    async fn run(mut self, served: &Served, caller: &Caller, run: Option<Run>) {
+        let (now, live) = (Instant::now(), &served.live);
+        // A comment keeps the connection from being thought dead.
+        let mut heartbeat = interval_at(now + live.heartbeat, live.heartbeat);
+        let mut look = interval_at(now + LOOKED_AT, LOOKED_AT);
+        let sender = self.sender.clone();
+        let telling = async {
+            self.begin(run).await?;
+            loop {
+                let entry = tokio::select! {
+                    entry = self.feed.next() => entry,
+                    _ = heartbeat.tick() => {
+                        self.send(":\n\n".to_owned()).await?;
+                        continue;
+                    }
+                };
+                match entry {
+                    Some(entry) => self.tell(entry).await?,
+                    None => return self.end().await,
+                }
+            }
+        };
+        let refused = async {
+            loop {
+                look.tick().await;
+                if !pass::holds(served, caller).await {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            _ = telling => {}
+            () = refused => {}
+            () = live.stopped() => {}
+            () = sender.closed() => {}
+        }
+    }
+
+    async fn begin(&mut self, run: Option<Run>) -> Result<(), Gone> {
+        self.send(format!("retry: {RETRY}\n\n")).await?;
+        match run {
+            Some(run) => {
+                let shown = Shown { run, context: self.fold.context() };
+                self.send(event(Some(self.seq), "snapshot", &shown)).await
+            }
+            // Nothing is missing but what the run is just now.
+            None if self.feed.after() == self.seq => self.settle(self.seq).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn tell(&mut self, stored: StoredEntry) -> Result<(), Gone> {
+        let seq = stored.seq;
+        // What was folded before the stream began has had its statuses.
+        if stored.commit.is_some() && seq > self.seq {
+            self.settle(seq - 1).await?;
+        }
+        self.fold.apply(&stored);
+        self.send(event(Some(seq), "entry", &Entry::of(stored))).await?;
+        if seq >= self.seq && self.feed.is_level() {
+            self.settle(seq).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the status, if it is another than before.
+    async fn settle(&mut self, seq: u64) -> Result<(), Gone> {
+        let status = self.fold.status();
+        if self.told == Some(status) {
+            return Ok(());
+        }
+        self.told = Some(status);
+        self.send(event(None, "status", &json!({"status": status.as_str(), "seq": seq}))).await
+    }
+
+    async fn end(&mut self) -> Result<(), Gone> {
+        let status = Some(self.fold.status()).filter(|status| status.has_ended());
+        self.send(event(None, "end", &json!({"status": status.map(Status::as_str)}))).await
+    }
+
+    async fn send(&self, text: String) -> Result<(), Gone> {
+        let sent = timeout(PATIENCE, self.sender.send(Bytes::from(text))).await;
+        sent.map_err(|_| Gone)?.map_err(|_| Gone)
+    }
+}
+
+/// One event as it is sent.
+fn event(id: Option<u64>, name: &str, data: &impl Serialize) -> String {
+    let data = serde_json::to_string(data).expect("what is sent can be written as JSON");
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    // JSON has line breaks only between its parts, where a space means the same.
+    format!("{id}event: {name}\ndata: {}\n\n", data.replace(['\n', '\r'], " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_of_data() {
+        let data = Payload::from_json("{\"a\":\r\n 1}").unwrap_or_default();
+        assert_eq!(event(Some(5), "entry", &data), "id: 5\nevent: entry\ndata: {\"a\":   1}\n\n");
+        assert_eq!(event(None, "end", &1), "event: end\ndata: 1\n\n");
+    }
+}

@@ -1,0 +1,71 @@
+//! Shows workflows.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use everstep_core::status::Status;
+
+use super::{etag, find};
+use crate::auth::Caller;
+use crate::openapi::Parameter;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{Workflow, WorkflowSummary};
+
+pub(crate) const PAGE: &[Parameter] = &[
+    Parameter::text("cursor", "Workflows after this name: as the header `Link` of the page before has it."),
+    Parameter::whole("limit", 1, MOST, "How many at most; 100 if it is left out."),
+];
+pub(crate) const VERSION: &[Parameter] =
+    &[Parameter::whole("version", 1, u32::MAX as u64, "This version; the active one if it is left out.")];
+const LIMIT: u64 = 100;
+const MOST: u64 = 500;
+
+/// Workflows by name, with how many runs of each have each status.
+pub(crate) async fn list(
+    State(served): State<Served>,
+    caller: Caller,
+    query: Query,
+) -> Result<(HeaderMap, Json<Vec<WorkflowSummary>>), Problem> {
+    let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
+    let limit = usize::try_from(limit).expect("a page is small");
+    let store = &served.engine.world().store;
+    // One more than is shown tells whether there is another page.
+    let mut rows = store.list_workflows(caller.workspace, query.text("cursor"), limit + 1).await?;
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let mut headers = HeaderMap::new();
+    if let Some(last) = rows.last().filter(|_| has_more) {
+        let link = format!("</v1/workflows?cursor={}&limit={limit}>; rel=\"next\"", last.name);
+        headers.insert(header::LINK, HeaderValue::from_str(&link).expect("a name is plain text"));
+    }
+    let mut counts: BTreeMap<String, BTreeMap<Status, u64>> = BTreeMap::new();
+    for count in store.counts(caller.workspace).await? {
+        let n = u64::try_from(count.n).unwrap_or(0);
+        *counts.entry(count.workflow).or_default().entry(count.status).or_default() += n;
+    }
+    let shown = rows.into_iter().map(|row| {
+        let counts = counts.remove(&row.name).unwrap_or_default();
+        WorkflowSummary::of(row, &counts)
+    });
+    Ok((headers, Json(shown.collect())))
+}
+
+/// The active version of a workflow, or the one that is asked for.
+pub(crate) async fn get(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
+    let (workflow, active) = find(&served, caller.workspace, &name, read_version(&query)?).await?;
+    Ok(([etag(active)], Json(workflow)))
+}
+
+pub(super) fn read_version(query: &Query) -> Result<Option<u32>, Problem> {
+    let version = query.number("version", 1..=u64::from(u32::MAX))?;
+    Ok(version.and_then(|version| u32::try_from(version).ok()))
+}

@@ -1,0 +1,98 @@
+//! `/v1/workflows`: definitions and their versions.
+//!
+//! * `list` shows them, `save` writes them, `versions` chooses between them, `portable` carries them elsewhere.
+
+mod list;
+mod portable;
+mod save;
+mod versions;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::graph;
+use everstep_core::ids::WorkspaceId;
+use serde_json::{Value, json};
+
+pub(crate) use list::{PAGE, VERSION, get, list};
+pub(crate) use portable::{IMPORT, clone, export, import};
+pub(crate) use save::{ACTIVATE, create, put, validate};
+pub(crate) use versions::{PAGE as VERSIONS, activate, delete, list as list_versions};
+
+use crate::problem::Problem;
+use crate::server::Served;
+use crate::wire::Workflow;
+
+/// Bytes of a definition.
+const DEFINITION: usize = 16 * 1024 * 1024;
+
+/// A version of a workflow, with what is active: the one that is asked for, or the active one.
+async fn find(
+    served: &Served,
+    workspace: WorkspaceId,
+    name: &str,
+    version: Option<u32>,
+) -> Result<(Workflow, Option<u32>), Problem> {
+    let store = &served.engine.world().store;
+    let active = store.workflow(workspace, name, None).await?;
+    let number = active.as_ref().map(|row| row.version);
+    let row = match version {
+        Some(version) if Some(version) != number => {
+            // A deleted workflow's versions are kept for its runs alone.
+            let listed = store.list_versions(workspace, name, version.checked_add(1), 1).await?;
+            let is_listed = listed.first().is_some_and(|row| row.version == version);
+            if is_listed { store.workflow(workspace, name, Some(version)).await? } else { None }
+        }
+        _ => active,
+    };
+    match row {
+        Some(row) => Ok((Workflow::of(row, number), number)),
+        None => Err(missing(served, workspace, name, version).await),
+    }
+}
+
+/// Why a workflow was not found.
+async fn missing(served: &Served, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Problem {
+    let versions = served.engine.world().store.list_versions(workspace, name, None, 1).await;
+    let newest = versions.ok().and_then(|versions| versions.first().map(|row| row.version));
+    match (newest, version) {
+        (Some(newest), Some(version)) => {
+            let detail = format!("workflow {name:?} was not found in version {version}");
+            Problem::not_found(detail).hint(format!("its newest version is {newest}"))
+        }
+        (Some(newest), None) => {
+            let hint = format!("activate one, or ask with ?version={newest}");
+            Problem::not_found(format!("no version of workflow {name:?} is active")).hint(hint)
+        }
+        (None, _) => Problem::not_found(format!("workflow {name:?} was not found")),
+    }
+}
+
+/// The refusal of a definition, with everything that is wrong with it.
+fn refuse(problems: Vec<graph::Problem>) -> Problem {
+    let count = problems.len();
+    let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
+    let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)
+}
+
+/// The header `ETag` of a workflow: its active version.
+fn etag(active: Option<u32>) -> (header::HeaderName, HeaderValue) {
+    let text = format!("\"{}\"", active.unwrap_or(0));
+    (header::ETAG, HeaderValue::from_str(&text).expect("a number is plain text"))
+}
+
+fn place(name: &str) -> (header::HeaderName, HeaderValue) {
+    let text = format!("/v1/workflows/{name}");
+    (header::LOCATION, HeaderValue::from_str(&text).expect("a name is plain text"))
+}
+
+/// A definition for examples.
+pub(crate) fn example() -> Value {
+    json!({
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "total", "type": "transform", "config": {"value": {"total": "{{ ctx.input.amount }}"}}},
+            {"id": "end", "type": "end"},
+        ],
+        "edges": [{"source": "start", "target": "total"}, {"source": "total", "target": "end"}],
+    })
+}

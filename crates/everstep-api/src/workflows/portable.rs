@@ -1,0 +1,92 @@
+//! Carries workflows from one name, workspace or server to another.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use everstep_core::strict::Strict;
+use everstep_engine::Saving;
+use everstep_store::Expects;
+use serde_json::Value;
+
+use super::list::read_version;
+use super::save::{Answer, make, save};
+use super::{DEFINITION, find};
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::headers::IdempotencyKey;
+use crate::openapi::Parameter;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{Clone, Exported, Portable};
+
+pub(crate) const IMPORT: &[Parameter] = &[
+    Parameter::pattern("name", "^[a-z0-9][a-z0-9_-]{0,127}$", "Another name than the document has."),
+    Parameter::flag("activate", "Whether new runs take this version from now on; true if it is left out."),
+];
+/// Bytes of a request to clone.
+const CLONE: usize = 16 * 1024;
+/// What a document says of the definition takes room too.
+const DOCUMENT: usize = DEFINITION + 16 * 1024;
+
+/// A version as a document that any server can import.
+pub(crate) async fn export(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<([(HeaderName, HeaderValue); 1], Json<Exported>), Problem> {
+    let (workflow, _) = find(&served, caller.workspace, &name, read_version(&query)?).await?;
+    let file = format!("attachment; filename=\"{}.v{}.json\"", workflow.name, workflow.version);
+    let file = HeaderValue::from_str(&file).expect("a name is plain text");
+    Ok(([(header::CONTENT_DISPOSITION, file)], Json(Exported::of(workflow))))
+}
+
+/// Saves what was exported: a new workflow, or another version of one.
+pub(crate) async fn import(State(served): State<Served>, caller: Caller, query: Query, body: Body<DOCUMENT>) -> Answer {
+    let Strict(document): Strict = body.json()?;
+    let Portable { name, definition, .. } = read(document)?;
+    let name = query.text("name").map_or(name, str::to_owned);
+    let saving = Saving { activate: query.flag("activate")?.unwrap_or(true), expects: Expects::Anything };
+    save(&served, caller.workspace, &name, &definition, saving).await
+}
+
+/// Saves a version of a workflow as the first version of another.
+pub(crate) async fn clone(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    key: IdempotencyKey,
+    body: Body<CLONE>,
+) -> Answer {
+    let Clone { name: new, version, activate } = body.json()?;
+    let (workflow, _) = find(&served, caller.workspace, &name, version).await?;
+    make(&served, caller.workspace, &new, workflow.definition.value(), activate, key).await
+}
+
+/// Reads a portable document. Its format is looked at first, so that a newer one is told from a wrong one.
+fn read(document: Value) -> Result<Portable, Problem> {
+    let refuse = |detail: String, hint: &str| {
+        Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).hint(hint))
+    };
+    let format = match document.get("everstep") {
+        Some(format) => format.as_u64(),
+        None => return refuse("the body is no exported workflow: it has no field \"everstep\"".to_owned(), HOW),
+    };
+    match format {
+        Some(format) if format == u64::from(Exported::FORMAT) => {}
+        Some(format) if format > u64::from(Exported::FORMAT) => {
+            let ours = Exported::FORMAT;
+            let detail = format!("the document has format {format}; this server knows formats up to {ours}");
+            return refuse(detail, "upgrade this server, or export it from an older one");
+        }
+        _ => return refuse(format!("the field \"everstep\" is {}, not a format", document["everstep"]), HOW),
+    }
+    if document["kind"] != "workflow" {
+        return refuse(format!("the document's kind is {}, not \"workflow\"", document["kind"]), HOW);
+    }
+    serde_json::from_value(document)
+        .map_err(|error| Problem::invalid(format!("the body is not what this route expects: {error}")).hint(HOW))
+}
+
+const HOW: &str = "send what GET /v1/workflows/{name}/export answers";

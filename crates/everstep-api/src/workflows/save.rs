@@ -1,0 +1,130 @@
+//! Writes workflows.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::strict::Strict;
+use everstep_engine::{Save, Saving};
+use everstep_store::Expects;
+use serde_json::Value;
+
+use super::{DEFINITION, etag, find, place, refuse};
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::headers::{IdempotencyKey, IfMatch};
+use crate::openapi::Parameter;
+use crate::patience::patiently;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{NewWorkflow, Validation, Workflow};
+
+pub(crate) const ACTIVATE: &[Parameter] =
+    &[Parameter::flag("activate", "Whether new runs take this version from now on; true if it is left out.")];
+
+pub(super) type Answer = Result<(StatusCode, [(HeaderName, HeaderValue); 2], Json<Workflow>), Problem>;
+
+/// Saves a definition as a version. The same definition as the newest version's is that version.
+pub(crate) async fn put(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+    version: IfMatch,
+    body: Body<DEFINITION>,
+) -> Answer {
+    let activate = query.flag("activate")?.unwrap_or(true);
+    let Strict(definition): Strict = body.json()?;
+    let expects = version.active()?;
+    save(&served, caller.workspace, &name, &definition, Saving { activate, expects }).await
+}
+
+/// Saves the first version of a workflow. There must be none of that name.
+pub(crate) async fn create(
+    State(served): State<Served>,
+    caller: Caller,
+    key: IdempotencyKey,
+    body: Body<DEFINITION>,
+) -> Answer {
+    let NewWorkflow { name, definition: Strict(mut definition), activate, description } = body.json()?;
+    if let Some(description) = description {
+        describe(&mut definition, description)?;
+    }
+    make(&served, caller.workspace, &name, &definition, activate, key).await
+}
+
+/// What is wrong with a definition, without saving it.
+pub(crate) async fn validate(
+    State(served): State<Served>,
+    _: Caller,
+    body: Body<DEFINITION>,
+) -> Result<Json<Validation>, Problem> {
+    let Strict(definition): Strict = body.json()?;
+    Ok(Json(Validation::of(served.engine.library().validate(&definition))))
+}
+
+/// Makes a workflow that must not be there yet. With a key, one whose newest version has the very same definition is
+/// taken for the one that this request has made before.
+pub(super) async fn make(
+    served: &Served,
+    workspace: WorkspaceId,
+    name: &str,
+    definition: &Value,
+    activate: bool,
+    key: IdempotencyKey,
+) -> Answer {
+    let expects = match key.into_inner() {
+        Some(_) => Expects::NothingElse,
+        None => Expects::Nothing,
+    };
+    save(served, workspace, name, definition, Saving { activate, expects }).await
+}
+
+/// Saves a version, and shows it.
+pub(super) async fn save(
+    served: &Served,
+    workspace: WorkspaceId,
+    name: &str,
+    definition: &Value,
+    saving: Saving,
+) -> Answer {
+    let (version, is_first) = match patiently(served.engine.library().save(workspace, name, definition, saving)).await?
+    {
+        Save::Saved { version, is_first } => (version, is_first),
+        Save::Invalid(problems) => return Err(refuse(problems)),
+        Save::Unexpected { active } => return Err(unexpected(name, saving.expects, active)),
+    };
+    let (workflow, active) = find(served, workspace, name, Some(version)).await?;
+    let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, [place(name), etag(active)], Json(workflow)))
+}
+
+/// The refusal of a change to a workflow that is not as the caller thinks.
+pub(super) fn unexpected(name: &str, expects: Expects, active: u32) -> Problem {
+    if let Expects::Nothing | Expects::NothingElse = expects {
+        let detail = format!("there is a workflow {name:?} already");
+        let hint = format!("add a version to it with PUT /v1/workflows/{name}, or choose another name");
+        return Problem::new(StatusCode::CONFLICT, "WORKFLOW_EXISTS", detail).hint(hint);
+    }
+    let detail = match active {
+        0 => format!("no version of workflow {name:?} is active; nothing was changed"),
+        active => format!("the active version of workflow {name:?} is {active}; nothing was changed"),
+    };
+    Problem::new(StatusCode::CONFLICT, "CONCURRENCY_ERROR", detail).hint("look at it again, and decide anew")
+}
+
+/// Puts a description into a definition that has none, or the same.
+fn describe(definition: &mut Value, description: String) -> Result<(), Problem> {
+    // A definition that is no object is refused with all its problems later.
+    let Some(fields) = definition.as_object_mut() else { return Ok(()) };
+    match fields.get("description") {
+        Some(there) if there != &description => {
+            Err(Problem::invalid("description and definition.description differ").hint("give one of them"))
+        }
+        _ => {
+            fields.insert("description".to_owned(), description.into());
+            Ok(())
+        }
+    }
+}

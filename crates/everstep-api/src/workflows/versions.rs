@@ -1,0 +1,90 @@
+//! Versions of a workflow: which there are, and which new runs take.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use everstep_engine::Error;
+use everstep_store::{Choice, Deletion};
+
+use super::save::unexpected;
+use super::{etag, find, missing};
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::headers::IfMatch;
+use crate::openapi::Parameter;
+use crate::patience::patiently;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{Activate, Version, Versions, Workflow};
+
+pub(crate) const PAGE: &[Parameter] = &[
+    Parameter::whole("cursor", 1, u32::MAX as u64, "`nextCursor` of the page before."),
+    Parameter::whole("limit", 1, MOST, "How many at most; 50 if it is left out."),
+];
+const LIMIT: u64 = 50;
+const MOST: u64 = 500;
+/// Bytes of an activation.
+const ACTIVATION: usize = 16 * 1024;
+
+/// Versions, newest first.
+pub(crate) async fn list(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<Json<Versions>, Problem> {
+    let before = query.number("cursor", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok());
+    let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
+    let limit = usize::try_from(limit).expect("a page is small");
+    let store = &served.engine.world().store;
+    let mut rows = store.list_versions(caller.workspace, &name, before, limit + 1).await?;
+    if rows.is_empty() && before.is_none() {
+        return Err(missing(&served, caller.workspace, &name, None).await);
+    }
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| has_more).map(|row| row.version.to_string());
+    Ok(Json(Versions { versions: rows.into_iter().map(Version::of).collect(), next_cursor }))
+}
+
+/// Makes a version the one that new runs take, on every node at once: a start reads it from the database.
+pub(crate) async fn activate(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    expected: IfMatch,
+    body: Body<ACTIVATION>,
+) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
+    let Activate { version } = body.json()?;
+    let (store, expects) = (&served.engine.world().store, expected.active()?);
+    let choosing = store.choose_version(caller.workspace, &name, version, expects);
+    match patiently(async { choosing.await.map_err(Error::from) }).await? {
+        Choice::Chosen => {}
+        Choice::NotFound => return Err(missing(&served, caller.workspace, &name, Some(version)).await),
+        Choice::Unexpected { active } => return Err(unexpected(&name, expects, active)),
+    }
+    let (workflow, active) = find(&served, caller.workspace, &name, Some(version)).await?;
+    Ok(([etag(active)], Json(workflow)))
+}
+
+/// Deletes a workflow of which no run goes on.
+pub(crate) async fn delete(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    _: Query,
+) -> Result<StatusCode, Problem> {
+    let store = &served.engine.world().store;
+    let deleting = async { store.delete_workflow(caller.workspace, &name).await.map_err(Error::from) };
+    match patiently(deleting).await? {
+        Deletion::Deleted => Ok(StatusCode::NO_CONTENT),
+        Deletion::NotFound => Err(Problem::not_found(format!("workflow {name:?} was not found"))),
+        Deletion::InUse(runs) => {
+            let count = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+            let detail = format!("{count} of workflow {name:?} have not ended");
+            let hint = "wait for them, or cancel them, and try again";
+            Err(Problem::new(StatusCode::CONFLICT, "WORKFLOW_IN_USE", detail).hint(hint).with("runs", runs))
+        }
+    }
+}
