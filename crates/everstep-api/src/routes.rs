@@ -13,7 +13,7 @@ use crate::wire::{
     Activate, Alive, Clone, Definition, Exported, NewWorkflow, Nodes, Object, Portable, Readiness, Validation,
     Versions, Welcome, Workflow, WorkflowSummary,
 };
-use crate::{access, audit, data, docs, health, live, nodes, problem, run_routes, workflows};
+use crate::{access, audit, data, docs, health, live, metrics, nodes, problem, run_routes, workflows};
 
 /// What the header `ETag` of a workflow says.
 const ACTIVE: &str = "The active version, for `If-Match`.";
@@ -38,7 +38,7 @@ fn table() -> Table {
 }
 
 fn basic(table: Table) -> Table {
-    use Permission::{Admin, Publish, Read};
+    use Permission::{Admin, Publish, Read, View};
     table
         .open(Method::GET, "/livez", doc("health", "Does it live").answers::<Alive>(200), health::live)
         .open(
@@ -137,6 +137,15 @@ fn basic(table: Table) -> Table {
                 .with_header("ETag", ACTIVE)
                 .answers::<Workflow>(200),
             workflows::import,
+        )
+        .guarded(
+            Admin,
+            Method::GET,
+            "/metrics",
+            doc("health", "Show the figures of this node")
+                .about("For Prometheus, and for keys of the default workspace.")
+                .sends(200, metrics::KIND),
+            metrics::get,
         )
         .guarded(
             Publish,

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use crate::audit::Audit;
 use crate::auth::Keys;
 use crate::live::Live;
+use crate::metrics::Meters;
 use crate::routes;
 
 /// What the routes speak about.
@@ -23,6 +24,7 @@ pub struct Served {
     pub vault: Arc<Vault>,
     pub sources: Arc<DataSources>,
     pub drivers: Drivers,
+    pub meters: Arc<Meters>,
     /// The database's name, for people: `sqlite`.
     pub store: &'static str,
     /// Those who follow runs.

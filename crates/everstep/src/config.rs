@@ -1,5 +1,6 @@
 //! What was typed, what the environment and the settings file say, and what follows from all of it.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,14 +15,15 @@ use everstep_net::Guard;
 use everstep_vault::SealKey;
 use serde::Deserialize;
 
-use crate::args::{Cli, Command, KeysCommand, SecretsCommand, WorkspacesCommand};
+use crate::args::{Cli, Command, ConfigArgs, KeysCommand, SecretsCommand, WorkspacesCommand};
 use crate::cluster::Cluster;
 use crate::database::{Database, refuse_alone};
 use crate::exit::invalid;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, PlaceSettings, SecretsSettings,
-    ServerSettings,
+    ServerSettings, TelemetrySettings,
 };
+use crate::telemetry::Telemetry;
 
 /// A node must be able to renew its lease several times before it is over.
 const LEAST_LEASE: Duration = Duration::from_millis(500);
@@ -34,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) database: Database,
     pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
+    pub(crate) telemetry: Telemetry,
     pub(crate) secrets: Secrets,
 }
 
@@ -81,6 +84,7 @@ struct File {
     cluster: ClusterSettings,
     engine: EngineSettings,
     secrets: SecretsSettings,
+    telemetry: TelemetrySettings,
 }
 
 /// What was typed for one command, or stands in the environment.
@@ -91,6 +95,7 @@ struct Typed {
     cluster: ClusterSettings,
     engine: EngineSettings,
     secrets: SecretsSettings,
+    telemetry: TelemetrySettings,
     /// Whether the command may use another database than that of its folder.
     uses_database: bool,
 }
@@ -119,7 +124,8 @@ impl Config {
             | Command::Secrets(_)
             | Command::Nodes(_)
             | Command::Bench(_)
-            | Command::Openapi(_) => "warn",
+            | Command::Openapi(_)
+            | Command::Config(_) => "warn",
         };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
@@ -154,7 +160,8 @@ impl Config {
         if let Database::Postgres { options, .. } = &mut database {
             options.heartbeat_timeout = engine.options.node_lease / 2;
         }
-        Ok(Self { log, server, database, cluster, engine, secrets })
+        let telemetry = Telemetry::new(&typed.telemetry, &file.telemetry)?;
+        Ok(Self { log, server, database, cluster, engine, secrets, telemetry })
     }
 }
 
@@ -167,12 +174,13 @@ impl Typed {
             ..Self::default()
         };
         match command {
-            Command::Serve(args) => Self {
+            Command::Serve(args) | Command::Config(ConfigArgs { serve: args, .. }) => Self {
                 server: args.server.clone(),
                 database: args.database.clone(),
                 cluster: args.cluster.clone(),
                 engine: args.engine.clone(),
                 secrets: args.secrets.clone(),
+                telemetry: args.telemetry.clone(),
                 uses_database: true,
             },
             Command::Load(args) => Self {
@@ -183,6 +191,7 @@ impl Typed {
                 secrets: args.secrets.clone(),
                 // The folder that was typed is meant, whatever the file says.
                 uses_database: args.data.is_none(),
+                ..Self::default()
             },
             Command::Keys(args) => at(match &args.command {
                 KeysCommand::Create(args) => &args.place,
@@ -280,6 +289,15 @@ fn read_file(path: &Path) -> anyhow::Result<File> {
     let read = || format!("reading the settings in {}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string())).with_context(read)?;
     toml::from_str(&text).map_err(|error| invalid(error.to_string().trim_end())).with_context(read)
+}
+
+/// The settings that a file gives, by name.
+pub(crate) fn read_values(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    // What is in it was found valid before.
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(&text)?;
+    let values = tables.into_values().flatten();
+    Ok(values.map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect())
 }
 
 /// Refuses variables that begin like ours and mean nothing: a typing error must not be ignored.

@@ -328,3 +328,37 @@ pub(crate) struct EngineSettings {
     )]
     pub(crate) sqlite_sources_dir: Option<PathBuf>,
 }
+
+/// `[telemetry]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TelemetrySettings {
+    /// Serve /metrics also at this address, without a key: for a network that only Prometheus reaches
+    /// [default: none; /metrics at --listen needs an admin's key].
+    #[arg(
+        long,
+        env = "EVERSTEP_METRICS_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        help_heading = "Telemetry options"
+    )]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+
+    /// Send spans of runs, steps and signals by OTLP (HTTP, protobuf) [default: false].
+    #[arg(
+        long,
+        env = "OTLP_ENABLED",
+        hide_env_values = true,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = "Telemetry options"
+    )]
+    pub(crate) otlp_enabled: Option<bool>,
+
+    /// Where spans are sent; OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME and
+    /// OTEL_RESOURCE_ATTRIBUTES are read as well [default: http://localhost:4318].
+    #[arg(long, env = "OTLP_ENDPOINT", hide_env_values = true, value_name = "URL", help_heading = "Telemetry options")]
+    pub(crate) otlp_endpoint: Option<String>,
+}

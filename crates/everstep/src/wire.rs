@@ -8,7 +8,7 @@ use anyhow::Context;
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Error, NodeClock, Observe, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
 use everstep_handlers::{Fetches, Ports, Registry};
@@ -69,10 +69,15 @@ pub(crate) struct Data {
 
 impl Node {
     /// Starts an engine on a database. Runs that are in it go on at once.
-    pub(crate) async fn start(store: Arc<dyn Store>, vault: &Arc<Vault>, config: &Config) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        store: Arc<dyn Store>,
+        vault: &Arc<Vault>,
+        config: &Config,
+        observe: Arc<dyn Observe>,
+    ) -> anyhow::Result<Self> {
         let (ports, data) = ports(&store, vault, &config.engine);
         let Database::Postgres { url, .. } = &config.database else {
-            let engine = start(store, ports, config.engine.options.clone(), Arc::new(Alone)).await?;
+            let engine = start(store, ports, config.engine.options.clone(), Arc::new(Alone), observe).await?;
             return Ok(Self { engine, cluster: None, data });
         };
         let (listener, address) = config.cluster.bind(url).await?;
@@ -82,7 +87,7 @@ impl Node {
         };
         let channel = Channel::new(key.clone());
         let options = Options { address: Some(address.clone()), ..config.engine.options.clone() };
-        let engine = start(store, ports, options, Arc::new(channel.clone())).await?;
+        let engine = start(store, ports, options, Arc::new(channel.clone()), observe).await?;
         channel.introduce(&engine);
         // It answers until the process ends: also that this node is stopping.
         tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
@@ -100,7 +105,13 @@ impl Node {
     }
 }
 
-async fn start(store: Arc<dyn Store>, ports: Ports, options: Options, peers: Arc<dyn Peers>) -> anyhow::Result<Engine> {
+async fn start(
+    store: Arc<dyn Store>,
+    ports: Ports,
+    options: Options,
+    peers: Arc<dyn Peers>,
+    observe: Arc<dyn Observe>,
+) -> anyhow::Result<Engine> {
     let handlers = Arc::new(Registry::standard(ports));
     let world = World {
         store,
@@ -110,7 +121,7 @@ async fn start(store: Arc<dyn Store>, ports: Ports, options: Options, peers: Arc
         evaluate: Arc::new(Expressions::default()),
         handlers,
         peers,
-        observe: Arc::new(Blind),
+        observe,
     };
     Engine::start(world, options).await.context("starting the engine")
 }

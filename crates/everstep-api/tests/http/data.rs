@@ -43,7 +43,7 @@ async fn a_run_asks_a_source_with_a_saved_query() {
     let nodes = definition["nodes"].as_array_mut().unwrap();
     nodes.pop();
     nodes.push(end);
-    server.put("/v1/workflows/shopping", &definition).await.is(200);
+    server.put("/v1/workflows/shopping", &definition).await.is(201);
     let started = server.post("/v1/workflows/shopping/runs", &json!({"input": {"who": "ann"}})).await.is(201);
     let path = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let run = server.wait_for(&path, "completed").await;

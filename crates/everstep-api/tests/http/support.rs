@@ -81,7 +81,8 @@ impl Server {
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let audit = Audit::start(Arc::clone(&store));
         let live = Arc::new(Live::new(engine.clone(), streams));
-        let served = Served { engine, keys, audit, vault, sources, drivers, store: "sqlite", live };
+        let meters = Default::default();
+        let served = Served { engine, keys, audit, vault, sources, drivers, meters, store: "sqlite", live };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.

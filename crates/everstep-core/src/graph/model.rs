@@ -43,6 +43,10 @@ impl Graph {
         *entries.iter().find(is_free).expect("a body without a cycle has a free entry")
     }
 
+    pub fn find_node(&self, id: &str) -> Option<&Node> {
+        self.find(id).map(|index| self.node(index))
+    }
+
     pub(crate) fn find(&self, id: &str) -> Option<u32> {
         self.index.get(id).copied()
     }
