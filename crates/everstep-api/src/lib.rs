@@ -17,6 +17,7 @@ mod bulk;
 mod catalogue;
 pub mod cluster;
 mod controls;
+mod data;
 mod docs;
 mod filter;
 mod forks;

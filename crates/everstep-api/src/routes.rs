@@ -9,7 +9,7 @@ use crate::openapi::{self, doc};
 use crate::server::Served;
 use crate::table::{Route, Table};
 use crate::wire::{Alive, Nodes, Object, Readiness, Welcome};
-use crate::{access, audit, catalogue, docs, health, live, metrics, nodes, problem, run_routes, workflows};
+use crate::{access, audit, catalogue, data, docs, health, live, metrics, nodes, problem, run_routes, workflows};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -27,7 +27,7 @@ pub(crate) fn router(served: Served) -> Router {
 }
 
 fn table() -> Table {
-    basic(Table::default()).with(workflows::add).with(catalogue::add).with(run_routes::add).with(access::add)
+    basic(Table::default()).with(workflows::add).with(catalogue::add).with(run_routes::add).with(access::add).with(data::add)
 }
 
 fn basic(table: Table) -> Table {

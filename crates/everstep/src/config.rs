@@ -68,6 +68,8 @@ pub(crate) struct Engine {
     pub(crate) javascript_threads: Option<usize>,
     /// Which addresses workflows may reach.
     pub(crate) guard: Guard,
+    /// Where SQLite files are that data sources may read.
+    pub(crate) sqlite_sources: Option<PathBuf>,
     /// Whether scripts of every workspace may make requests.
     pub(crate) allows_fetch: bool,
 }
@@ -260,7 +262,9 @@ impl Engine {
             None if matches!(command, Command::Run(_)) => Guard::open(),
             None => Guard::default(),
         };
-        Ok(Self { options, javascript_threads, guard, allows_fetch: matches!(command, Command::Run(_)) })
+        let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
+        let allows_fetch = matches!(command, Command::Run(_));
+        Ok(Self { options, javascript_threads, guard, sqlite_sources, allows_fetch })
     }
 }
 

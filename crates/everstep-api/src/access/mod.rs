@@ -3,7 +3,7 @@
 mod audit;
 mod keys;
 mod me;
-mod page;
+pub(crate) mod page;
 mod secrets;
 mod tickets;
 mod workspaces;

@@ -168,6 +168,23 @@ const PLACES: &[(&str, Parameter)] = &[
             "The secret's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit.",
         ),
     ),
+    (
+        "data-sources",
+        Parameter::pattern(
+            "name",
+            "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
+            "The data source's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit. \
+             Not `test`.",
+        ),
+    ),
+    (
+        "queries",
+        Parameter::pattern(
+            "id",
+            "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
+            "The query's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit.",
+        ),
+    ),
     ("signals", Parameter::sized("event", 1, 256, "The signal's name.")),
 ];
 

@@ -8,6 +8,7 @@ mod auth;
 mod catalogue;
 mod cluster;
 mod controls;
+mod data;
 mod documents;
 mod events;
 mod forks;

@@ -10,10 +10,12 @@ use everstep_api::{Audit, Live, Served, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::{Ports, Registry};
+use everstep_handlers::sources::Drivers;
+use everstep_handlers::{Ports, Registry, Secrets};
+use everstep_net::Guard;
 use everstep_store::Store;
 use everstep_store::sqlite::SqliteStore;
-use everstep_vault::{Keyring, SealKey, Vault};
+use everstep_vault::{DataSources, Keyring, SealKey, Vault};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -32,7 +34,8 @@ pub(crate) struct Server {
     client: Client<HttpConnector, Full<Bytes>>,
     /// Stops the server when it is dropped.
     pub(crate) running: Option<oneshot::Sender<()>>,
-    _folder: TempDir,
+    /// Where its database is, and the SQLite files that data sources may read.
+    pub(crate) folder: TempDir,
 }
 
 pub(crate) struct Answer {
@@ -75,22 +78,21 @@ impl Server {
 
     async fn of(streams: Streams, keyring: Option<Keyring>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (engine, store) = engine(&folder, Arc::new(Alone)).await;
+        let store = open(&folder);
+        let vault = Arc::new(Vault::new(Arc::clone(&store), keyring));
+        let sources = Arc::new(DataSources::new(Arc::clone(&store)));
+        // What is asked for data here is on this machine.
+        let secrets: Arc<dyn Secrets> = Arc::<Vault>::clone(&vault);
+        let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), secrets, Some(folder.path().to_owned()));
+        let ports = Ports { sources: Arc::<DataSources>::clone(&sources), drivers: drivers.clone(), ..Ports::none() };
+        let engine = engine_on(&store, ports, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let audit = Audit::start(Arc::clone(&store));
-        let vault = Arc::new(Vault::new(Arc::clone(&store), keyring));
         let live = Arc::new(Live::new(engine.clone(), streams));
-        let served = Served {
-            engine,
-            keys,
-            audit,
-            vault: Arc::clone(&vault),
-            meters: Default::default(),
-            store: "sqlite",
-            live,
-        };
+        let meters = Default::default();
+        let served = Served { engine, keys, audit, vault: Arc::clone(&vault), sources, drivers, meters, store: "sqlite", live };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.
@@ -98,7 +100,7 @@ impl Server {
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { store, vault, url, key, client, running: Some(running), _folder: folder }
+        Self { store, vault, url, key, client, running: Some(running), folder }
     }
 
     /// Makes a key of the usual workspace.
@@ -231,18 +233,26 @@ fn read(body: &[u8]) -> Value {
 
 /// An engine on a database of its own.
 pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, Arc<dyn Store>) {
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let store = open(folder);
+    (engine_on(&store, Ports::none(), peers).await, store)
+}
+
+fn open(folder: &TempDir) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap())
+}
+
+async fn engine_on(store: &Arc<dyn Store>, ports: Ports, peers: Arc<dyn Peers>) -> Engine {
     let world = World {
-        store: Arc::clone(&store),
+        store: Arc::clone(store),
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(Ports::none())),
+        handlers: Arc::new(Registry::standard(ports)),
         peers,
         observe: Arc::new(Blind),
     };
-    (Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap(), store)
+    Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap()
 }
 
 pub(crate) async fn add_key(store: &dyn Store, workspace: WorkspaceId, permissions: &[Permission]) -> String {
