@@ -30,6 +30,7 @@ impl Snapshot {
     pub(crate) async fn take(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<Self, Problem> {
         let row = runs::row(served, workspace, run).await?;
         let workflow = served.engine.library().of_run(&row).await;
+        let _permit = served.live.loads.acquire().await.expect("nobody closes it");
         let Some(loaded) = served.engine.world().store.load_run(run).await? else {
             return Err(everstep_engine::Error::RunNotFound(run).into());
         };
