@@ -41,6 +41,31 @@ pub(crate) async fn signal(
     deliver(&served, &caller, &id, key, version.or(None)?, input).await
 }
 
+/// Gives a run of a workflow a signal.
+pub(crate) async fn signal_of_workflow(
+    State(served): State<Served>,
+    caller: Caller,
+    Path((name, id, event)): Path<(String, String, String)>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<{ limits::PAYLOAD_BYTES }>,
+) -> Answer {
+    runs::row_of(&served, caller.workspace, &name, &id).await?;
+    signal(State(served), caller, Path((id, event)), key, version, body).await
+}
+
+/// Cancels a run of a workflow.
+pub(crate) async fn cancel_of_workflow(
+    State(served): State<Served>,
+    caller: Caller,
+    Path((name, id)): Path<(String, String)>,
+    key: IdempotencyKey,
+    version: IfMatch,
+) -> Answer {
+    runs::row_of(&served, caller.workspace, &name, &id).await?;
+    deliver(&served, &caller, &id, key, version.or(None)?, Input::Cancel { reason: None }).await
+}
+
 pub(crate) async fn cancel(
     State(served): State<Served>,
     caller: Caller,

@@ -1,6 +1,7 @@
 //! Query parameters. One that a route does not know is refused, not ignored.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -12,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 
-/// The parameters of a request, each there at most once.
+/// The parameters of a request, each there at most once. One that may be there again has commas between its values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(BTreeMap<String, String>);
 
@@ -31,7 +32,8 @@ impl Query {
     fn parse(text: &str, known: &[Parameter]) -> Result<Self, Problem> {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-            if !known.iter().any(|parameter| parameter.is_called(&name)) {
+            let parameter = known.iter().find(|parameter| parameter.is_called(&name));
+            let Some(parameter) = parameter else {
                 let hint = match known {
                     [] => "this route takes none".to_owned(),
                     known => {
@@ -40,12 +42,20 @@ impl Query {
                     }
                 };
                 return Err(Problem::invalid(format!("unknown query parameter {name:?}")).hint(hint));
-            }
-            if parameters.insert(name.clone().into_owned(), value.into_owned()).is_some() {
-                return Err(Problem::invalid(format!("the query parameter {name:?} is there twice")));
+            };
+            match parameters.entry(name.into_owned()) {
+                Entry::Vacant(place) => _ = place.insert(value.into_owned()),
+                Entry::Occupied(mut list) if parameter.is_list() => *list.get_mut() += &format!(",{value}"),
+                Entry::Occupied(twice) => {
+                    return Err(Problem::invalid(format!("the query parameter {:?} is there twice", twice.key())));
+                }
             }
         }
         Ok(Self(parameters))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(crate) fn text(&self, name: &str) -> Option<&str> {

@@ -8,68 +8,115 @@ use axum::http::{HeaderValue, header};
 use everstep_core::event::FORMAT;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::state;
-use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::{codec, workflow};
+use everstep_engine::Look;
 use everstep_store::{Loaded, RunFilter, RunRow};
 
 use crate::auth::Caller;
+use crate::filter;
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{Run, RunSummary, Runs};
 
+/// What a list of all runs is asked with.
 pub(crate) const FILTERS: &[Parameter] = &[
     Parameter::text("workflow", "Runs of this workflow."),
-    Parameter::choice("status", STATUSES, "Runs with this status."),
-    Parameter::time("since", "Created at this time or later."),
-    Parameter::time("until", "Created before this time."),
-    Parameter::text("cursor", "`nextCursor` of the page before, as it is."),
-    Parameter::whole("limit", 1, MOST, "How many at most; 50 if it is left out."),
+    filter::STATUS,
+    filter::VERSION,
+    filter::PARENT,
+    filter::SINCE,
+    filter::UNTIL,
+    filter::INPUT,
+    filter::TAG,
+    filter::CURSOR,
+    PAGE,
+];
+/// What a list of one workflow's runs is asked with.
+pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
+    filter::STATUS,
+    filter::VERSION,
+    filter::PARENT,
+    filter::SINCE,
+    filter::UNTIL,
+    filter::INPUT,
+    filter::TAG,
+    filter::CURSOR,
+    PAGE,
 ];
 pub(crate) const WAIT: &[Parameter] =
     &[Parameter::whole("waitSeconds", 0, 30, "Answer when the run has ended, or after so many seconds.")];
-const STATUSES: &[&str] = &["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"];
+const PAGE: Parameter = Parameter::whole("limit", 1, MOST, "How many at most; 50 if it is left out.");
 const LIMIT: u64 = 50;
 const MOST: u64 = 500;
 
+type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem>;
+
 /// Runs, newest first. What is added meanwhile moves nothing.
 pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
-    let filter = RunFilter {
-        workflow: query.text("workflow").map(str::to_owned),
-        statuses: query.value("status")?.into_iter().collect(),
-        since: query.value("since")?,
-        until: query.value("until")?,
-        ..RunFilter::default()
-    };
+    page(&served, caller.workspace, filter::of_query(&query)?, &query).await.map(Json)
+}
+
+/// The runs of one workflow.
+pub(crate) async fn list_of_workflow(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<Json<Runs>, Problem> {
+    let filter = RunFilter { workflow: Some(name.clone()), ..filter::of_query(&query)? };
+    let page = page(&served, caller.workspace, filter, &query).await?;
+    // A workflow that is gone may have runs; one that never was is a mistake.
+    let store = &served.engine.world().store;
+    if page.runs.is_empty()
+        && page.next_cursor.is_none()
+        && query.is_empty()
+        && store.workflow(caller.workspace, &name, None).await?.is_none()
+    {
+        return Err(everstep_engine::Error::WorkflowNotFound { name, version: None }.into());
+    }
+    Ok(Json(page))
+}
+
+async fn page(served: &Served, workspace: WorkspaceId, filter: RunFilter, query: &Query) -> Result<Runs, Problem> {
     let after = query.text("cursor").map(read_cursor).transpose()?;
     let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let page = served.engine.world().store.list_runs(caller.workspace, filter, after, limit).await?;
+    let page = served.engine.world().store.list_runs(workspace, filter, after, limit).await?;
     let runs = page.runs.into_iter().map(RunSummary::of).collect();
-    Ok(Json(Runs { runs, next_cursor: page.next.map(write_cursor) }))
+    Ok(Runs { runs, next_cursor: page.next.map(write_cursor) })
 }
 
 /// One run; with `waitSeconds` as soon as it has ended, or when the time is over.
-pub(crate) async fn get(
+pub(crate) async fn get(State(served): State<Served>, caller: Caller, Path(id): Path<String>, query: Query) -> Shown {
+    let row = row(&served, caller.workspace, read_id(&id)?).await?;
+    show_when_ended(&served, row, &query).await
+}
+
+/// One run of a workflow.
+pub(crate) async fn get_of_workflow(
     State(served): State<Served>,
     caller: Caller,
-    Path(id): Path<String>,
+    Path((name, id)): Path<(String, String)>,
     query: Query,
-) -> Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem> {
+) -> Shown {
+    let row = row_of(&served, caller.workspace, &name, &id).await?;
+    show_when_ended(&served, row, &query).await
+}
+
+async fn show_when_ended(served: &Served, mut row: RunRow, query: &Query) -> Shown {
     let seconds = query.number("waitSeconds", 0..=30)?.unwrap_or(0);
-    let id = read_id(&id)?;
-    let mut row = row(&served, caller.workspace, id).await?;
     if row.ended_at.is_none() && seconds > 0 {
-        let ended = served.engine.wait(caller.workspace, id);
+        let ended = served.engine.wait(row.workspace, row.id);
         row = match tokio::time::timeout(Duration::from_secs(seconds), ended).await {
             Ok(Ok(row)) => row,
             // The time is over, or this node stops: the run is shown as it is.
-            Ok(Err(_)) | Err(_) => self::row(&served, caller.workspace, id).await?,
+            Ok(Err(_)) | Err(_) => self::row(served, row.workspace, row.id).await?,
         };
     }
-    let run = show(&served, row).await?;
+    let run = show(served, row).await?;
     let version = HeaderValue::from_str(&format!("\"{}\"", run.version)).expect("a number is plain text");
     Ok(([(header::ETAG, version)], Json(run)))
 }
@@ -85,24 +132,44 @@ pub(crate) async fn row(served: &Served, workspace: WorkspaceId, run: RunId) -> 
     row.ok_or_else(|| everstep_engine::Error::RunNotFound(run).into())
 }
 
-/// A run as its journal tells it. The row of one that goes on may be a little behind.
+/// The row of a run of a workflow: one of another workflow is not there.
+pub(crate) async fn row_of(
+    served: &Served,
+    workspace: WorkspaceId,
+    workflow: &str,
+    id: &str,
+) -> Result<RunRow, Problem> {
+    let row = row(served, workspace, read_id(id)?).await?;
+    if row.workflow != workflow {
+        return Err(Problem::not_found(format!("run {} is no run of workflow {workflow:?}", row.id)));
+    }
+    Ok(row)
+}
+
+/// A run as its journal tells it: from memory where this node holds it. The row of one that goes on may be a little
+/// behind.
 pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
     if row.ended_at.is_some() {
-        let status = row.status;
-        return Ok(Run::of(row, status));
+        return Ok(Run::of(row));
     }
-    let version = served.engine.library().find(row.workspace, &row.workflow, Some(row.version)).await;
+    if let Some(look) = served.engine.look(row.id).await {
+        return Ok(Run::of(row).seen(look));
+    }
     let Some(loaded) = served.engine.world().store.load_run(row.id).await? else {
         return Err(everstep_engine::Error::RunNotFound(row.id).into());
     };
+    let workflow = served.engine.library().of_run(&loaded.run).await;
     // What a later build has written is shown as that build has summed it up.
-    let folded = version.ok().and_then(|version| fold(&loaded, &version.workflow));
-    let status = folded.unwrap_or(loaded.run.status);
-    Ok(Run::of(loaded.run, status))
+    let state = workflow.ok().and_then(|workflow| fold(&loaded, &workflow));
+    let run = Run::of(loaded.run);
+    Ok(match state {
+        Some(state) => run.seen(Look::of(&state)),
+        None => run,
+    })
 }
 
-/// The status that a journal tells; none when this build cannot read all of it.
-fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<Status> {
+/// The state that a journal tells; none when this build cannot read all of it.
+fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<state::State> {
     let mut state = match &loaded.snapshot {
         Some(snapshot) if snapshot.format != FORMAT => return None,
         Some(snapshot) => serde_json::from_slice(&snapshot.state).ok()?,
@@ -112,22 +179,32 @@ fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<Status> {
         let entry = codec::decode(stored.seq, stored.at, stored.row.clone()).ok()?;
         state.apply(workflow, &entry).ok()?;
     }
-    loaded.unreadable.is_none().then(|| state.status())
+    loaded.unreadable.is_none().then_some(state)
+}
+
+/// The seq that a page of a journal begins after.
+pub(crate) fn read_seq(query: &Query) -> Result<u64, Problem> {
+    let Some(text) = query.text("cursor") else { return Ok(0) };
+    let seq = text.parse().ok().filter(|seq| *seq <= i64::MAX as u64);
+    seq.ok_or_else(unreadable_cursor)
+}
+
+fn unreadable_cursor() -> Problem {
+    Problem::invalid("the cursor cannot be read").hint("send nextCursor of the page before as it is")
 }
 
 /// Where a page begins, in letters that mean nothing to a client.
-fn write_cursor((at, run): (Timestamp, RunId)) -> String {
+pub(crate) fn write_cursor((at, run): (Timestamp, RunId)) -> String {
     format!("{:x}-{}", at.micros(), run.uuid().simple())
 }
 
-fn read_cursor(text: &str) -> Result<(Timestamp, RunId), Problem> {
+pub(crate) fn read_cursor(text: &str) -> Result<(Timestamp, RunId), Problem> {
     let parse = || {
         let (at, run) = text.split_once('-')?;
         let at = i64::from_str_radix(at, 16).ok()?;
         Some((Timestamp::from_micros(at), run.parse().ok()?))
     };
-    let hint = "send nextCursor of the page before as it is";
-    parse().ok_or_else(|| Problem::invalid("the query parameter \"cursor\" cannot be read").hint(hint))
+    parse().ok_or_else(unreadable_cursor)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use crate::audit::Audit;
 use crate::auth::Keys;
 use crate::live::Live;
+use crate::metrics::Meters;
 use crate::routes;
 
 /// What the routes speak about.
@@ -20,6 +21,7 @@ pub struct Served {
     pub keys: Arc<Keys>,
     pub audit: Audit,
     pub vault: Arc<Vault>,
+    pub meters: Arc<Meters>,
     /// The database's name, for people: `sqlite`.
     pub store: &'static str,
     /// Those who follow runs.

@@ -1,8 +1,11 @@
 //! Starting runs: `POST /v1/workflows/{name}/runs` and `POST /v1/workflow-runs`.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::payload::Payload;
 use everstep_core::{limits, payload};
 use everstep_engine::NewStart;
 use serde_json::json;
@@ -19,8 +22,9 @@ use crate::wire::{OfDefinition, OfWorkflow, Started};
 
 /// Bytes of a start: an input and what stands around it.
 const START: usize = limits::PAYLOAD_BYTES + 16 * 1024;
-/// A run is kept no longer than this after its end, whatever its start asks for.
-const MOST_RETENTION_DAYS: u32 = 365;
+/// Tags of a run, and characters of the name and the value of one.
+const TAGS: usize = 50;
+const TAG: usize = 256;
 
 type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
 
@@ -32,11 +36,12 @@ pub(crate) async fn of_workflow(
     header: IdempotencyKey,
     body: Body<START>,
 ) -> Answer {
-    let OfWorkflow { input, version, idempotency_key, retention_days } = body.json_or_default()?;
+    let OfWorkflow { input, version, idempotency_key, retention_days, tags } = body.json_or_default()?;
     let key = header.or(idempotency_key)?.map(|key| (name.clone(), key));
-    let retention_days = retention_days.map(|days| days.min(MOST_RETENTION_DAYS));
-    start(&served, NewStart { workspace: caller.workspace, version, key, retention_days, ..NewStart::new(name, input) })
-        .await
+    let tags = check_tags(&tags)?;
+    let start =
+        NewStart { workspace: caller.workspace, version, key, tags, retention_days, ..NewStart::new(name, input) };
+    self::start(&served, start).await
 }
 
 /// The text of both paths to [`of_definition`].
@@ -69,6 +74,22 @@ pub(crate) async fn of_definition(
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     start(&served, NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) }).await
+}
+
+/// Tags are few and short: lists show them.
+fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
+    if tags.len() > TAGS {
+        return Err(Problem::invalid(format!("a run has at most {TAGS} tags, not {}", tags.len())));
+    }
+    for (name, value) in tags {
+        let is_sized = |text: &str| text.chars().count() <= TAG && !text.contains('\0');
+        if name.is_empty() || !is_sized(name) || !is_sized(value) {
+            let detail =
+                format!("tags[{name:?}]: a name has 1 to {TAG} characters, a value at most {TAG}, none of them NUL");
+            return Err(Problem::invalid(detail));
+        }
+    }
+    Ok(Payload::from(json!(tags)))
 }
 
 async fn start(served: &Served, start: NewStart) -> Answer {

@@ -282,9 +282,30 @@ impl Draft<'_> {
             _ => None,
         });
         let Some((step, attempt)) = waiter else { return Reply::ignored("nothing waits for this signal") };
-        match self.fit(&step, Outcome::of(payload)) {
+        let outcome = match self.answer(&step, payload) {
+            Ok(outcome) => outcome,
+            Err(refusal) => return refusal,
+        };
+        match self.fit(&step, outcome) {
             Ok(outcome) => self.accept(Event::StepCompleted { step, attempt, outcome }),
             Err(failure) => self.accept(Event::StepFailed { step, attempt, failure, logs: Vec::new() }),
+        }
+    }
+
+    /// What a signal means to the step that waited for it: an approval may be refused.
+    fn answer(&self, step: &StepKey, payload: Payload) -> Result<Outcome, Reply> {
+        let graph = self.workflow.graph();
+        let kind = Place::find(graph, step).map(|place| &graph.node(place.node).kind);
+        if !matches!(kind, Some(graph::Kind::Wait { is_approval: true, .. })) {
+            return Ok(Outcome::of(payload));
+        }
+        match payload.value().get("approved").and_then(serde_json::Value::as_bool) {
+            Some(true) => Ok(Outcome::of(payload)),
+            Some(false) => Ok(Outcome::of(payload).by("rejected")),
+            None => {
+                let message = "an approval is answered with {\"approved\": true} or {\"approved\": false}";
+                Err(Reply::refused("VALIDATION_ERROR", message.to_owned()))
+            }
         }
     }
 

@@ -92,6 +92,11 @@ impl StepKey {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The place in the workflow: `fetch` of `each[3].fetch`.
+    pub fn place(&self) -> &str {
+        self.0.rsplit_once('.').map_or(&self.0, |(_, place)| place)
+    }
 }
 
 impl fmt::Display for StepKey {

@@ -15,7 +15,7 @@ pub struct KindInfo {
     pub handles: Vec<String>,
     /// Fields of the config that are handed over as written, without resolving templates.
     pub raw_fields: Vec<String>,
-    /// Places of the config that may name a secret, as JSON pointers in which `*` stands for any one part.
+    /// Places of the config that may name a secret, as JSON pointers: `*` is any one part, `**` all that follow.
     pub secret_places: Vec<String>,
     /// Whether a task is given the whole context.
     pub needs_context: bool,

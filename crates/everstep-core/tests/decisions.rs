@@ -104,6 +104,7 @@ texts! {
     a_paused_run_records_results_and_dispatches_nothing
     a_paused_run_records_the_end_of_its_child
     a_paused_run_takes_values
+    a_refused_approval_leaves_by_its_own_handle
     a_result_by_an_unknown_handle_fails_the_step
     a_result_for_a_step_that_does_not_exist_changes_nothing
     a_result_may_leave_by_a_handle_of_its_kind
@@ -144,6 +145,7 @@ texts! {
     a_waiting_run_is_running_again_when_something_is_dispatched
     a_wide_fan_in_runs_its_join_once
     a_wide_fan_out_runs_ten_ends
+    an_approval_is_given_or_refused
     an_empty_loop_is_done_at_once
     an_end_in_error_fails_the_run_once_nothing_is_open
     an_end_with_status_failure_is_an_error

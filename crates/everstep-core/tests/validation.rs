@@ -1,6 +1,7 @@
 //! What is refused when a workflow is saved, and how it is told.
 
 mod config;
+mod secrets;
 mod size;
 mod variables;
 

@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::held::Slot;
 use crate::library::Library;
 use crate::message::{Mail, ShardSender, Shared, StartRequest, ToShard};
+use crate::options::Options;
 use crate::ports::World;
 use crate::shard::{Shard, shard_of};
 
@@ -49,6 +50,7 @@ impl Shard {
                 shards: self.shards.clone(),
                 me: self.me.clone(),
                 shared: Arc::clone(&self.shared),
+                options: self.options.clone(),
                 workspace: held.workspace,
                 is_test: held.is_test,
                 child: child.clone(),
@@ -73,6 +75,7 @@ struct Call {
     shards: Vec<ShardSender>,
     me: ShardSender,
     shared: Arc<Shared>,
+    options: Options,
     workspace: WorkspaceId,
     /// What a test run starts is part of the test.
     is_test: bool,
@@ -134,7 +137,7 @@ impl Call {
             input: self.child.input.clone(),
             parent: Some(self.parent.run),
             tags: Payload::from(json!({})),
-            retention_days: version.retention_days,
+            retention_days: self.options.keep_for(version.retention_days),
             is_test: self.is_test,
             created_at: now,
         };

@@ -122,6 +122,16 @@ pub(crate) async fn run(world: World, tally: Arc<Tally>) {
     }
 }
 
+/// Counts all runs anew, beside everything else: a node is gone, and with it what it had not added.
+pub(crate) fn recount(world: &World) {
+    let store = Arc::clone(&world.store);
+    world.spawn.spawn(Box::pin(async move {
+        if let Err(error) = store.recount().await {
+            tracing::warn!(%error, "runs were not counted anew; the counts may be off by what a lost node had not added");
+        }
+    }));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

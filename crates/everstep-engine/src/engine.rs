@@ -216,7 +216,7 @@ impl Engine {
             input: start.input.clone(),
             parent: None,
             tags: start.tags,
-            retention_days,
+            retention_days: self.0.options.keep_for(retention_days),
             is_test: workflow.is_unpublished,
             created_at: now,
         };
@@ -336,6 +336,14 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         self.0.member().tell(run, ToShard::Look(run, reply)).ok()?;
         answer.await.ok()?
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.0.tally
+    }
+
+    pub(crate) fn member(&self) -> Arc<Member> {
+        self.0.member()
     }
 
     /// Follows a run. What was written before must be read from the journal.

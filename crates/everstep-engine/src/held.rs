@@ -118,6 +118,8 @@ pub(crate) struct Held {
     pub(crate) status: Status,
     /// Waits that have a row.
     pub(crate) waits: BTreeSet<StepKey>,
+    /// Whether the rows of the waits may be missing: those of a fork are not written with it.
+    pub(crate) renews_waits: bool,
     /// Children that somebody is starting, or has started.
     pub(crate) called: BTreeSet<RunId>,
     /// Children that are known to be there.
@@ -184,6 +186,7 @@ impl Held {
             performing: Performing::default(),
             status: Status::Pending,
             waits: BTreeSet::new(),
+            renews_waits: false,
             called: BTreeSet::new(),
             born: BTreeSet::new(),
             rows: VecDeque::new(),
@@ -213,6 +216,7 @@ impl Held {
         held.is_test = loaded.run.is_test;
         held.status = loaded.run.status;
         held.waits = held.open_waits().collect();
+        held.renews_waits = loaded.run.origin.is_some() && !held.waits.is_empty();
         Ok(held)
     }
 

@@ -4,8 +4,11 @@ use everstep_core::child::Parent;
 use everstep_core::event::Entry;
 use everstep_core::graph::Graph;
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::input::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+
+use crate::message::Mail;
 
 /// Sees what was committed.
 ///
@@ -15,10 +18,13 @@ use everstep_core::time::Timestamp;
 /// An item whose outcome this node never learned is not seen.
 pub trait Observe: Send + Sync {
     fn committed(&self, seen: &Seen<'_>);
+
+    /// Ended runs were deleted because their retention is over.
+    fn swept(&self, _runs: usize) {}
 }
 
 /// One item that was applied.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Seen<'a> {
     pub run: RunId,
     pub workspace: WorkspaceId,
@@ -36,9 +42,18 @@ pub struct Seen<'a> {
     pub after: Status,
     pub entries: &'a [Entry],
     pub(crate) since: &'a [Option<Timestamp>],
+    pub(crate) answered: &'a [(Mail, Reply)],
 }
 
 impl Seen<'_> {
+    /// The events of the signals that the run has taken with this item.
+    pub fn signals(&self) -> impl Iterator<Item = &str> {
+        self.answered.iter().filter_map(|(mail, reply)| match (&mail.input, reply) {
+            (Input::Signal { event, .. }, Reply::Accepted) => Some(event.as_str()),
+            _ => None,
+        })
+    }
+
     /// The entries, each that settles a step with the time at which that was dispatched.
     /// Where a run was failed or paused from outside its workflow, no times are known.
     pub fn settled(&self) -> impl Iterator<Item = (&Entry, Option<Timestamp>)> {

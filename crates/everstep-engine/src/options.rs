@@ -17,6 +17,8 @@ pub struct Options {
     /// How long others wait for a silent node before they take its runs.
     pub node_lease: Duration,
     pub sweep_every: Duration,
+    /// No run is kept longer than this after its end, whatever its workflow or its start asks for.
+    pub max_retention_days: u32,
     /// Where other nodes reach this one.
     pub address: Option<String>,
 }
@@ -32,12 +34,18 @@ impl Default for Options {
             max_pending: 8_192,
             node_lease: Duration::from_secs(10),
             sweep_every: Duration::from_secs(300),
+            max_retention_days: 365,
             address: None,
         }
     }
 }
 
 impl Options {
+    /// How many days a run is kept that asks for so many: at least one.
+    pub(crate) fn keep_for(&self, days: u32) -> u32 {
+        days.clamp(1, self.max_retention_days.max(1))
+    }
+
     /// How long tasks may be dispatched after a heartbeat was sent: well before others may claim their runs.
     pub(crate) fn dispatch_for(&self) -> Duration {
         self.node_lease * 7 / 10

@@ -44,6 +44,7 @@ impl Shard {
                     after: Status::Paused,
                     entries: &entries,
                     since: &[],
+                    answered: &[],
                 });
             }
             return;
@@ -147,6 +148,7 @@ impl Shard {
             after: flight.status,
             entries: &flight.entries,
             since: &flight.since,
+            answered: &flight.answered,
         });
     }
 

@@ -32,7 +32,8 @@ pub(crate) fn propose(
 ) -> (Item, usize, Flight) {
     let Decided { entries, since, answered } = decided;
     let status = shown_status(held, becomes, writer.now);
-    let waits = changed_waits(held, &entries);
+    let renews_waits = std::mem::take(&mut held.renews_waits);
+    let waits = changed_waits(held, &entries, renews_waits);
     let is_start = start.is_some();
     let before = (!is_start).then_some(held.status);
     let gate = match (start, held.tenure) {
@@ -42,6 +43,7 @@ pub(crate) fn propose(
     };
     // A step's item leaves the run's row alone: only its status, its owner and its end are written there.
     let changes_row = is_start
+        || renews_waits
         || status != held.status
         || becomes != Becomes::Owned
         || (held.tenure == Tenure::Visiting && (becomes == Becomes::Owned || !entries.is_empty()));
@@ -127,7 +129,7 @@ fn dispatched_task(entry: &Entry) -> Option<(everstep_core::ids::StepKey, u32)> 
 }
 
 /// The waits that appear and go with these entries.
-fn changed_waits(held: &mut Held, entries: &[Entry]) -> Vec<Change<Wait>> {
+fn changed_waits(held: &mut Held, entries: &[Entry], renews: bool) -> Vec<Change<Wait>> {
     // The rows of a failed run's waits are gone; a retry brings them back.
     let opens = entries.iter().any(|entry| {
         matches!(&entry.event, Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. } | Event::RunRetried)
@@ -140,7 +142,11 @@ fn changed_waits(held: &mut Held, entries: &[Entry]) -> Vec<Change<Wait>> {
     for step in held.state.open().filter(|_| !held.state.has_ended()) {
         let OpenWhat::Wait { event, pattern, due } = step.what else { continue };
         open.insert(step.step.clone());
-        if !held.waits.contains(step.step) {
+        let is_known = held.waits.contains(step.step);
+        if is_known && renews {
+            changes.push(Change::Close(step.step.clone()));
+        }
+        if !is_known || renews {
             changes.push(Change::Open(Wait {
                 step: step.step.clone(),
                 event: event.to_owned(),

@@ -270,7 +270,7 @@ impl Shard {
         });
         let leaves = held.tenure == Tenure::Owned && becomes != Becomes::Owned;
         let has_rows = decided.answered.iter().any(|(mail, _)| mail.inbox.is_some());
-        if decided.entries.is_empty() && !has_rows && !leaves {
+        if decided.entries.is_empty() && !has_rows && !leaves && !held.renews_waits {
             // No gate was asked: only while nobody else can own the run is its state here sure to be the newest.
             let is_sure = held.tenure == Tenure::Visiting || self.shared.may_dispatch(&self.world.clock);
             for (mail, reply) in decided.answered {

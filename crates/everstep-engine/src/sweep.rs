@@ -25,7 +25,7 @@ async fn run_once(world: &World) {
     loop {
         match world.store.sweep(world.clock.now(), BATCH).await {
             Ok(0) => break,
-            Ok(_) => {}
+            Ok(runs) => world.observe.swept(runs),
             Err(error) => {
                 tracing::warn!(%error, "sweep failed; the next one tries again");
                 return;

@@ -13,6 +13,7 @@ use everstep_store::{Error, Result, Wants};
 use futures_util::future::{self, Either};
 
 use crate::claim::{BATCH, Claimer};
+use crate::count;
 use crate::message::{ToClaimer, ToShard};
 use crate::options::Options;
 use crate::perform::Dispatcher;
@@ -117,6 +118,9 @@ impl Ticker {
                 tracing::warn!(node = %peer, "fenced: its lease was over for a whole lease; its runs go on elsewhere");
                 has_fenced = true;
             }
+        }
+        if has_fenced {
+            count::recount(world);
         }
         if self.must_recover {
             self.claimer.recover().await?;

@@ -10,10 +10,10 @@ use everstep_core::failure::Failure;
 use everstep_core::kinds::KindInfo;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::config;
-use crate::handler::{Description, Handler, Report, Task};
+use crate::handler::{Description, Example, Handler, Report, Task};
 use crate::ports::Sources;
 use crate::sources::{Ask, Drivers};
 
@@ -55,9 +55,16 @@ impl DataQuery {
         let description = Description {
             info,
             title: "Data query",
-            group: "Data",
+            group: "Integration",
+            icon: "database",
             summary: "Asks a database, a file or a service with a saved query and gives its rows.",
+            output: "`{rows, rowCount, fields, truncated}`.",
             schema: config::schema::<Config>(),
+            examples: vec![Example::new(
+                "Ask with a saved query and its arguments",
+                json!({"dataQueryID": "open-orders", "args": {"customer": "{{ctx.input.customer}}", "limit": 10}}),
+            )],
+            is_internal: false,
             concurrency: 64,
         };
         Self { sources, drivers, description }
@@ -87,7 +94,7 @@ impl Handler for DataQuery {
     }
 
     fn check(&self, config: &Value) -> Vec<Fault> {
-        config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields)
+        config::check(config, &self.description.schema, &self.description.info.raw_fields)
     }
 
     fn times_itself(&self) -> bool {

@@ -9,6 +9,8 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 /// One attempt of one step, ready to be performed.
@@ -57,11 +59,32 @@ pub struct Description {
     /// For people: "JavaScript".
     pub title: &'static str,
     pub group: &'static str,
+    /// The name of an icon, for editors.
+    pub icon: &'static str,
     pub summary: &'static str,
+    /// What the output is.
+    pub output: &'static str,
     /// The JSON Schema of the config.
     pub schema: Value,
+    pub examples: Vec<Example>,
+    /// Whether it is for tests and benchmarks only, so that editors leave it out.
+    pub is_internal: bool,
     /// How many tasks of this kind one node performs at once.
     pub concurrency: usize,
+}
+
+/// A config that works, and what it does.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Example {
+    pub title: String,
+    pub config: Value,
+}
+
+impl Example {
+    pub fn new(title: &str, config: Value) -> Self {
+        Self { title: title.to_owned(), config }
+    }
 }
 
 /// Performs tasks of one kind. It touches the world; it leaves the database to the engine.

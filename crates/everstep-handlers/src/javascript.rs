@@ -1,26 +1,34 @@
 //! Runs a user's JavaScript.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
 use everstep_core::event::Outcome;
 use everstep_core::failure::{Failure, code};
+use everstep_core::ids::WorkspaceId;
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
-use everstep_sandbox::{Error, MEMORY_BYTES, Ran, Sandbox, Script};
+use everstep_net::Client;
+use everstep_sandbox::{Error, Fetch, Ran, Sandbox, Script};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::handler::{Description, Handler, Report, Task};
+use crate::fetch::Guarded;
+use crate::handler::{Description, Example, Handler, Report, Task};
+use crate::ports::Fetches;
 use crate::{config, logs};
 
+const FETCH: &str = "scripts of this workspace may make requests once its options hold \"fetch\": true";
 const DEFAULT_TIMEOUT_SECONDS: u32 = 30;
 
 /// Runs JavaScript with the run's context as `ctx`. What it returns is the step's output.
 pub struct JavaScript {
     sandbox: Sandbox,
+    fetch: Arc<dyn Fetch>,
+    fetches: Arc<dyn Fetches>,
     description: Description,
 }
 
@@ -29,7 +37,7 @@ pub struct JavaScript {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Config {
     /// The body of an async function: it may `await` and it may `return` any JSON value.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), regex(pattern = r"\S"))]
     code: String,
     /// How long the code may run, in seconds.
     #[serde(default)]
@@ -38,7 +46,8 @@ struct Config {
 }
 
 impl JavaScript {
-    pub fn new(sandbox: Sandbox) -> Self {
+    /// A handler whose scripts may use this client, in workspaces that allow it.
+    pub fn new(sandbox: Sandbox, client: Client, fetches: Arc<dyn Fetches>) -> Self {
         let info = KindInfo {
             name: "javascript".to_owned(),
             output_variable: Some("jsResult".to_owned()),
@@ -52,12 +61,31 @@ impl JavaScript {
             info,
             title: "JavaScript",
             group: "Code",
-            summary: "Computes a value from the context with JavaScript, in a sandbox without network or files.",
+            icon: "braces",
+            summary: "Computes a value from the context with JavaScript, in a sandbox.",
+            output: "What the code returns, as JSON.",
             schema: config::schema::<Config>(),
+            examples: vec![
+                Example::new(
+                    "Add up an order",
+                    json!({"code": "const lines = ctx.input.lines ?? [];\nreturn {total: lines.reduce((sum, line) => sum + line.price * line.count, 0)};"}),
+                ),
+                Example::new(
+                    "Log, and stop after five seconds",
+                    json!({"code": "console.log('input', ctx.input);\nreturn Object.keys(ctx.input).length;", "timeoutSeconds": 5}),
+                ),
+            ],
+            is_internal: false,
             // No more than the sandbox runs at once: a script's time counts from its start, not from its queueing.
             concurrency: sandbox.threads(),
         };
-        Self { sandbox, description }
+        Self { sandbox, fetch: Arc::new(Guarded(client)), fetches, description }
+    }
+
+    /// What `fetch` does in a script. Code in which the word does not stand is not asked about.
+    async fn find_fetch(&self, workspace: WorkspaceId, code: &str) -> Result<Option<Arc<dyn Fetch>>, Failure> {
+        let is_allowed = code.contains("fetch") && self.fetches.allows(workspace).await?;
+        Ok(is_allowed.then(|| Arc::clone(&self.fetch)))
     }
 }
 
@@ -68,7 +96,7 @@ impl Handler for JavaScript {
     }
 
     fn check(&self, config: &Value) -> Vec<Fault> {
-        let mut faults = config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields);
+        let mut faults = config::check(config, &self.description.schema, &self.description.info.raw_fields);
         if config.get("code").and_then(Value::as_str).is_some_and(|code| code.contains('\0')) {
             faults.push(Fault { pointer: "/code".to_owned(), message: "the code holds a NUL character".to_owned() });
         }
@@ -85,12 +113,12 @@ impl Handler for JavaScript {
             Err(failure) => return Report::from(Err(failure)),
         };
         let timeout = config.timeout_seconds.map_or(task.timeout, |seconds| Duration::from_secs(seconds.into()));
-        let script = Script {
-            code: config.code,
-            context_json: task.context.json().to_owned(),
-            timeout,
-            memory_bytes: MEMORY_BYTES,
+        let fetch = match self.find_fetch(task.workspace, &config.code).await {
+            Ok(fetch) => fetch,
+            Err(failure) => return Report::from(Err(failure)),
         };
+        let owner = task.workspace.uuid().as_u128();
+        let script = Script { timeout, owner, fetch, ..Script::new(config.code, task.context.json()) };
         match self.sandbox.run(script).await {
             Ok(Ran { json, logs }) => Report { result: outcome(json), logs: logs::cut(logs) },
             Err(stopped) => Report { result: Err(failure(&stopped.error)), logs: logs::cut(stopped.logs) },
@@ -103,14 +131,22 @@ fn outcome(json: String) -> Result<Outcome, Failure> {
     Ok(Outcome::of(output))
 }
 
+/// Whether a script wanted to use `fetch`, which was not there.
+fn is_about_fetch(thrown: &str) -> bool {
+    thrown.starts_with("ReferenceError") && thrown.contains("fetch")
+}
+
 fn failure(error: &Error) -> Failure {
     let message = error.to_string();
     match error {
+        Error::Threw { message: thrown, .. } if is_about_fetch(thrown) => {
+            Failure::fatal("JAVASCRIPT_ERROR", format!("{message}; {FETCH}"))
+        }
         // Code that cannot be read will not be read next time either.
         Error::Threw { message: thrown, .. } if thrown.starts_with("SyntaxError") => {
             Failure::fatal("JAVASCRIPT_ERROR", message)
         }
-        Error::Threw { .. } | Error::NeverSettles | Error::Unavailable(_) => {
+        Error::Threw { .. } | Error::NeverSettles | Error::Stuck(_) | Error::Unavailable(_) => {
             Failure::transient("JAVASCRIPT_ERROR", message)
         }
         Error::Timeout(_) => Failure::transient(code::STEP_TIMEOUT, message),

@@ -9,10 +9,10 @@ use everstep_core::failure::Failure;
 use everstep_core::kinds::KindInfo;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::config;
-use crate::handler::{Description, Handler, Report, Task};
+use crate::handler::{Description, Example, Handler, Report, Task};
 
 /// Succeeds, or fails, as its config says. Without `delayMs` it needs no timer and no runtime.
 pub struct Noop {
@@ -44,8 +44,12 @@ impl Noop {
             info: KindInfo { name: "noop".to_owned(), timeout_seconds: 30, ..KindInfo::default() },
             title: "No operation",
             group: "Testing",
+            icon: "circle-off",
             summary: "Gives a fixed output, fails or waits, for tests and benchmarks.",
+            output: "What `output` says.",
             schema: config::schema::<Config>(),
+            examples: vec![Example::new("Fail twice, then give a number", json!({"failTimes": 2, "output": 5}))],
+            is_internal: true,
             concurrency: 1024,
         };
         Self { description }
@@ -65,7 +69,7 @@ impl Handler for Noop {
     }
 
     fn check(&self, config: &Value) -> Vec<Fault> {
-        config::check::<Config>(config, &self.description.schema, &self.description.info.raw_fields)
+        config::check(config, &self.description.schema, &self.description.info.raw_fields)
     }
 
     async fn perform(&self, task: Task) -> Report {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::data_query::DataQuery;
 use crate::handler::{Description, Handler};
+use crate::http::Http;
 use crate::javascript::JavaScript;
 use crate::noop::Noop;
 use crate::ports::Ports;
@@ -23,9 +24,10 @@ impl Registry {
     /// Every kind that comes with the server.
     pub fn standard(ports: Ports) -> Self {
         Self::with([
-            Arc::new(JavaScript::new(ports.sandbox)) as Arc<dyn Handler>,
-            Arc::new(Noop::new()),
+            Arc::new(JavaScript::new(ports.sandbox, ports.client.clone(), ports.fetches)) as Arc<dyn Handler>,
+            Arc::new(Http::new(ports.client, ports.secrets)),
             Arc::new(DataQuery::new(ports.sources, ports.drivers)),
+            Arc::new(Noop::new()),
         ])
     }
 

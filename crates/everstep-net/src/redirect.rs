@@ -71,3 +71,24 @@ fn credentials(headers: &HeaderMap) -> impl Iterator<Item = &HeaderName> {
     };
     headers.iter().filter(move |(name, value)| value.is_sensitive() || is_known(name)).map(|(name, _)| name)
 }
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Url;
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn credentials_never_go_from_https_to_http() {
+        let request = || Request::new(Method::GET, Url::parse("https://example.com/").expect("a URL"));
+        let mut plain = request();
+        assert!(turn(&mut plain, StatusCode::FOUND, "http://example.com/").is_ok());
+        let mut secret = request();
+        secret.headers.insert("authorization", HeaderValue::from_static("Bearer x"));
+        let error = turn(&mut secret, StatusCode::FOUND, "http://example.com/").expect_err("it would be seen");
+        assert!(error.to_string().contains("from https to http"), "{error}");
+        assert!(turn(&mut secret, StatusCode::FOUND, "https://example.com/other").is_ok());
+        assert!(secret.headers.contains_key("authorization"));
+    }
+}

@@ -6,8 +6,14 @@ use std::time::{Duration, Instant};
 
 use rquickjs::context::EvalOptions;
 use rquickjs::promise::PromiseState;
-use rquickjs::{CatchResultExt, CaughtError, Coerced, Context, Ctx, Function, Promise, Runtime, Value};
+use rquickjs::runtime::RejectionTracker;
+use rquickjs::{
+    CatchResultExt, CaughtError, Coerced, Context, Ctx, Exception, FromJs, Function, Persistent, Promise, Runtime,
+    Undefined, Value,
+};
+use tokio::runtime::Handle;
 
+use crate::fetch::{Arrival, Exchange, Fetch};
 use crate::log::Log;
 use crate::script::{Error, Script};
 use crate::{LOG_BYTES, RESULT_BYTES, RESULT_DEPTH};
@@ -21,18 +27,33 @@ const LARGE_CONTEXT_BYTES: usize = 256 * 1024;
 /// A longer timeout means this one.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 const PRELUDE: &str = include_str!("prelude.js");
+const FETCH: &str = include_str!("fetch.js");
+/// What the user's code is called in stacks, and what is ours.
 const FILE: &str = "script";
+const HOST: &str = "everstep";
 
 /// When a script must end: at its deadline, or as soon as nobody waits for it.
 #[derive(Clone)]
 pub(crate) struct Limit {
     pub(crate) deadline: Instant,
-    pub(crate) stop: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+    /// The requests that end with it, for a script that may make some.
+    exchange: Option<Arc<Exchange>>,
 }
 
 impl Limit {
-    pub(crate) fn new(timeout: Duration) -> Self {
-        Self { deadline: Instant::now() + timeout.min(LONGEST), stop: Arc::default() }
+    /// Begins to count. With `fetch`, call it on a runtime that requests can fly on.
+    pub(crate) fn new(timeout: Duration, fetch: Option<Arc<dyn Fetch>>) -> Self {
+        let deadline = Instant::now() + timeout.min(LONGEST);
+        let exchange = fetch.map(|fetch| Exchange::new(fetch, Handle::current(), deadline));
+        Self { deadline, stop: Arc::default(), exchange }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(exchange) = &self.exchange {
+            exchange.end();
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -42,7 +63,7 @@ impl Limit {
 
 /// Runs a script to its end and returns its result as JSON text.
 pub(crate) fn execute(script: Script, limit: &Limit, log: &Log) -> Result<String, Error> {
-    let Script { code, context_json, timeout, memory_bytes } = script;
+    let Script { code, context_json, timeout, memory_bytes, owner: _, fetch: _ } = script;
     let unavailable = |error: rquickjs::Error| Error::Unavailable(error.to_string());
     let runtime = Runtime::new().map_err(unavailable)?;
     let is_large = context_json.len() > LARGE_CONTEXT_BYTES;
@@ -51,14 +72,62 @@ pub(crate) fn execute(script: Script, limit: &Limit, log: &Log) -> Result<String
     runtime.set_max_stack_size(STACK_BYTES);
     let watched = limit.clone();
     runtime.set_interrupt_handler(Some(Box::new(move || watched.is_over())));
+    let ran_out = Arc::new(AtomicBool::new(false));
+    runtime.set_host_promise_rejection_tracker(Some(watch_memory(&ran_out)));
     let context = Context::full(&runtime).map_err(|_| Error::OutOfMemory(memory_bytes))?;
     let tell = |fault: Fault<'_>| fault.tell(limit, timeout, memory_bytes);
-    context.with(|ctx| prepare(&ctx, context_json, log).map_err(tell))?;
+    let answer = context.with(|ctx| prepare(&ctx, context_json, log, limit).map_err(tell))?;
     if is_large {
         let used = usize::try_from(runtime.memory_usage().malloc_size).unwrap_or(0);
         runtime.set_memory_limit(memory_bytes.saturating_add(used));
     }
-    context.with(|ctx| run(&ctx, &code, limit).map_err(tell))
+    let promise = context.with(|ctx| call(&ctx, &code).map_err(tell))?;
+    loop {
+        let is_pending = |ctx: Ctx<'_>| Ok(promise.clone().restore(&ctx)?.state() == PromiseState::Pending);
+        if !context.with(is_pending).map_err(unavailable)? {
+            break;
+        }
+        let has_run = run_job(&runtime).map_err(|context| context.with(|ctx| tell(thrown(&ctx))))?;
+        if limit.is_over() {
+            return Err(Error::Timeout(timeout));
+        }
+        if has_run {
+            continue;
+        }
+        // Nothing but an answer can settle it now.
+        let (Some(exchange), Some(answer)) = (limit.exchange.as_ref().filter(|it| !it.is_idle()), &answer) else {
+            let has_run_out = ran_out.load(Ordering::Relaxed);
+            return Err(if has_run_out { Error::OutOfMemory(memory_bytes) } else { Error::NeverSettles });
+        };
+        let arrival = exchange.next().ok_or(Error::Timeout(timeout))?;
+        context.with(|ctx| hand_over(&ctx, answer, arrival).map_err(tell))?;
+    }
+    context.with(|ctx| {
+        let promise = promise.clone().restore(&ctx).map_err(unavailable)?;
+        let value = promise.result::<Value<'_>>().unwrap_or(Err(rquickjs::Error::WouldBlock)).catch(&ctx);
+        value.map_err(Fault::from).and_then(|value| to_json(&ctx, value, limit)).map_err(tell)
+    })
+}
+
+/// Runs what is first in the queue, and tells whether there was anything. A job that throws is the end: what a script
+/// throws rejects a promise, so only the library itself throws here, out of memory or interrupted.
+fn run_job(runtime: &Runtime) -> Result<bool, Context> {
+    runtime.execute_pending_job().map_err(|thrown| thrown.0)
+}
+
+/// Notes when a promise that nobody looks at is rejected for want of memory: whoever waits for it waits in vain.
+fn watch_memory(ran_out: &Arc<AtomicBool>) -> RejectionTracker {
+    let ran_out = Arc::clone(ran_out);
+    Box::new(move |_, _, reason, is_handled| {
+        let is_about_memory = reason.is_null() || reason.as_exception().is_some_and(is_out_of_memory);
+        if !is_handled && is_about_memory {
+            ran_out.store(true, Ordering::Relaxed);
+        }
+    })
+}
+
+fn thrown<'js>(ctx: &Ctx<'js>) -> Fault<'js> {
+    Fault::Caught(CaughtError::from_error(ctx, rquickjs::Error::Exception))
 }
 
 enum Fault<'js> {
@@ -83,43 +152,60 @@ impl<'js> From<CaughtError<'js>> for Fault<'js> {
     }
 }
 
-/// Gives the script all that it sees.
-fn prepare<'js>(ctx: &Ctx<'js>, context_json: String, log: &Log) -> Result<(), Fault<'js>> {
+/// Gives the script all that it sees. What is returned takes the answers to its requests.
+fn prepare<'js>(
+    ctx: &Ctx<'js>,
+    context_json: String,
+    log: &Log,
+    limit: &Limit,
+) -> Result<Option<Persistent<Function<'static>>>, Fault<'js>> {
     let context = ctx.json_parse(context_json).catch(ctx)?;
     let log = log.clone();
     let write = Function::new(ctx.clone(), move |line: String| log.write(&line)).catch(ctx)?;
-    let prelude: Function<'js> = ctx.eval(PRELUDE).catch(ctx)?;
+    let prelude: Function<'js> = evaluate(ctx, PRELUDE, HOST).catch(ctx)?;
     prelude.call::<_, ()>((write, context, LOG_BYTES)).catch(ctx)?;
-    Ok(())
+    let Some(exchange) = limit.exchange.clone() else { return Ok(None) };
+    let ask = move |ctx: Ctx<'js>, method: String, url: String, lines: Vec<String>, body: String| {
+        let headers = lines.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+        exchange.ask(method, url, headers, body).map_err(|message| Exception::throw_type(&ctx, &message))
+    };
+    let ask = Function::new(ctx.clone(), ask).catch(ctx)?;
+    let fetch: Function<'js> = evaluate(ctx, FETCH, HOST).catch(ctx)?;
+    let answer = fetch.call::<_, Function<'js>>((ask,)).catch(ctx)?;
+    Ok(Some(Persistent::save(ctx, answer)))
 }
 
-fn run<'js>(ctx: &Ctx<'js>, code: &str, limit: &Limit) -> Result<String, Fault<'js>> {
-    // The code begins on the first line, so that lines in errors are the user's own.
+fn evaluate<'js, T: FromJs<'js>>(ctx: &Ctx<'js>, source: impl Into<Vec<u8>>, file: &str) -> rquickjs::Result<T> {
     let mut options = EvalOptions::default();
-    options.filename = Some(FILE.to_owned());
+    options.filename = Some(file.to_owned());
+    ctx.eval_with_options(source, options)
+}
+
+/// Calls the code and returns its promise.
+fn call<'js>(ctx: &Ctx<'js>, code: &str) -> Result<Persistent<Promise<'static>>, Fault<'js>> {
+    // The code begins on the first line, so that lines in errors are the user's own.
     let source = format!("(async function () {{{code}\n}})");
-    let function: Value<'js> = ctx.eval_with_options(source, options).catch(ctx)?;
+    let function: Value<'js> = evaluate(ctx, source, FILE).catch(ctx)?;
     let Some(function) = function.into_function() else {
         return Err(Fault::Told(Error::Threw { message: "the code has an unmatched brace".to_owned(), line: None }));
     };
     let promise: Promise<'js> = function.call(()).catch(ctx)?;
-    settle(ctx, &promise, limit)?;
-    let value = promise.result::<Value<'js>>().unwrap_or(Err(rquickjs::Error::WouldBlock)).catch(ctx)?;
-    to_json(ctx, value, limit)
+    Ok(Persistent::save(ctx, promise))
 }
 
-/// Runs what is queued until the promise is settled. Nothing outside can settle it: without a job it never is.
-fn settle<'js>(ctx: &Ctx<'js>, promise: &Promise<'js>, limit: &Limit) -> Result<(), Fault<'js>> {
-    while promise.state() == PromiseState::Pending {
-        let has_run = ctx.execute_pending_job();
-        if limit.is_over() {
-            return Err(Fault::Caught(CaughtError::Error(rquickjs::Error::WouldBlock)));
+/// Gives the script an answer to one of its requests.
+fn hand_over<'js>(ctx: &Ctx<'js>, answer: &Persistent<Function<'static>>, arrival: Arrival) -> Result<(), Fault<'js>> {
+    let answer = answer.clone().restore(ctx).catch(ctx)?;
+    let (id, result) = arrival;
+    let called = match result {
+        Ok(response) => {
+            let lines: Vec<String> = response.headers.into_iter().flat_map(|(name, value)| [name, value]).collect();
+            let body = String::from_utf8_lossy(&response.body).into_owned();
+            answer.call::<_, ()>((id, Undefined, response.status, response.url, lines, body))
         }
-        if !has_run && promise.state() == PromiseState::Pending {
-            return Err(Fault::Told(Error::NeverSettles));
-        }
-    }
-    Ok(())
+        Err(message) => answer.call::<_, ()>((id, message)),
+    };
+    called.catch(ctx).map_err(Fault::from)
 }
 
 fn to_json<'js>(ctx: &Ctx<'js>, value: Value<'js>, limit: &Limit) -> Result<String, Fault<'js>> {
@@ -167,7 +253,7 @@ fn describe(caught: &CaughtError<'_>, memory_bytes: usize) -> Error {
     }
 }
 
-fn is_out_of_memory(exception: &rquickjs::Exception<'_>) -> bool {
+fn is_out_of_memory(exception: &Exception<'_>) -> bool {
     let name: Option<Coerced<String>> = exception.as_object().get("name").ok();
     name.is_some_and(|name| name.0 == "InternalError") && exception.message().as_deref() == Some("out of memory")
 }

@@ -1,16 +1,20 @@
 //! Runs users' JavaScript within limits of memory and time.
 //!
 //! A script gets a runtime of its own, made for it and thrown away after it, on a thread of a small pool.
-//! It sees `ctx`, frozen, and `console`; it has no timers, no modules, no network and no files.
+//! It sees `ctx`, frozen, and `console`; it has no timers, no modules and no files, and no network unless its host hands
+//! it a [`Fetch`].
 //! QuickJS is a C library in our process: these limits protect a server from its users' mistakes and from bombs,
 //! they are no wall against somebody who finds a hole in the library itself.
 
 mod execute;
+mod fetch;
 mod log;
 mod pool;
+mod priority;
 mod sandbox;
 mod script;
 
+pub use fetch::{BODY_BYTES, Fetch, Fetching, IN_FLIGHT, REQUESTS, Request, Response};
 pub use sandbox::Sandbox;
 pub use script::{Error, Ran, Script, Stopped};
 

@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::execute::{self, Limit};
 use crate::log::Log;
+use crate::priority::{self, Thread};
 use crate::script::{Error, Script};
 
 /// How long a script may go on after it was told to stop before its thread is given up.
@@ -20,7 +21,9 @@ const STACK_BYTES: usize = 4 * 1024 * 1024;
 /// Threads that may be given up at a time, for each of the pool. Beyond it their places stay taken: some built-ins
 /// of the library never look at the clock (`reverse`, `slice` or `sort` of a list without items but with a length,
 /// `indexOf` of a long text), and what they burn must be bounded.
-const GIVEN_UP: usize = 4;
+const GIVEN_UP: usize = 8;
+/// How many of them one owner may have. Then its scripts are refused, so that others go on.
+const OF_ONE_OWNER: usize = 2;
 
 pub(crate) struct Pool {
     places: Arc<Semaphore>,
@@ -39,7 +42,10 @@ struct State {
 }
 
 struct Running {
+    owner: u128,
     overdue: Instant,
+    /// Its thread, once it has one.
+    thread: Option<Thread>,
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -90,9 +96,16 @@ impl Pool {
     ) -> Result<Started, Error> {
         let (sender, reply) = oneshot::channel();
         let mut state = self.state();
+        let stuck = state.running.values().filter(|it| it.owner == script.owner && it.place.is_none()).count();
+        if stuck >= OF_ONE_OWNER {
+            return Err(Error::Stuck(stuck));
+        }
         let id = state.next;
         state.next += 1;
-        state.running.insert(id, Running { overdue: limit.deadline + GRACE, place: Some(place) });
+        state.running.insert(
+            id,
+            Running { owner: script.owner, overdue: limit.deadline + GRACE, thread: None, place: Some(place) },
+        );
         state.queue.push_back(Job { id, script, limit: limit.clone(), log: log.clone(), reply: sender });
         if state.idle >= state.queue.len() {
             self.wake.notify_one();
@@ -123,13 +136,20 @@ impl Pool {
         let overdue = state.running.values_mut().filter(|running| running.place.is_some() && running.overdue <= now);
         for running in overdue.take(self.most_given_up.saturating_sub(given_up)) {
             running.place = None;
+            if let Some(thread) = running.thread {
+                priority::give_up(thread);
+            }
         }
     }
 
     /// A thread's life.
     fn work(&self) {
+        let thread = priority::lower();
         while let Some(job) = self.next_job() {
             let Job { id, script, limit, log, reply } = job;
+            if let Some(running) = self.state().running.get_mut(&id) {
+                running.thread = Some(thread);
+            }
             let result = panic::catch_unwind(AssertUnwindSafe(|| execute::execute(script, &limit, &log)));
             let result = result.unwrap_or_else(|_| Err(Error::Unavailable("the sandbox panicked".to_owned())));
             // The place is free before the reply is, so that whoever has the reply finds it so.

@@ -2,7 +2,6 @@
 
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::execute::Limit;
@@ -32,12 +31,12 @@ impl Sandbox {
     /// Runs a script, waiting for a thread first.
     ///
     /// 1. It ends within its timeout and half a second more, whatever the script does.
-    /// 2. Dropping the future stops the script.
+    /// 2. Dropping the future stops the script, and every request that it has under way.
     /// 3. A built-in that does not notice the limit keeps its thread; another takes the thread's place.
     pub async fn run(&self, script: Script) -> Result<Ran, Stopped> {
         let place = self.pool.place().await;
         let timeout = script.timeout;
-        let limit = Limit::new(timeout);
+        let limit = Limit::new(timeout, script.fetch.clone());
         let log = Log::default();
         let stopped = |error: Error| Stopped { error, logs: log.take() };
         let started = self.pool.start(script, &limit, &log, place).map_err(stopped)?;
@@ -72,7 +71,7 @@ struct Guard<'g> {
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        self.limit.stop.store(true, Ordering::Relaxed);
+        self.limit.stop();
         self.pool.abandon(self.id);
     }
 }

@@ -1,11 +1,14 @@
 //! What is run, and what became of it.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::MEMORY_BYTES;
+use crate::fetch::Fetch;
 
 /// JavaScript to be run once: the body of an async function, so that `return` and `await` work.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Script {
     pub code: String,
     /// What the script sees as `ctx`, as JSON text.
@@ -13,6 +16,10 @@ pub struct Script {
     /// How long it may run, counted from when it starts and not from when it begins to wait for a thread.
     pub timeout: Duration,
     pub memory_bytes: usize,
+    /// On whose behalf it runs. Whoever has several scripts that do not end though they were told to runs no more.
+    pub owner: u128,
+    /// What `fetch` does; without it there is no `fetch`.
+    pub fetch: Option<Arc<dyn Fetch>>,
 }
 
 impl Script {
@@ -23,7 +30,15 @@ impl Script {
             context_json: context_json.into(),
             timeout: Duration::from_secs(30),
             memory_bytes: MEMORY_BYTES,
+            owner: 0,
+            fetch: None,
         }
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script").field("code", &self.code).field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }
 
@@ -57,6 +72,8 @@ pub enum Error {
     NotJson(String),
     #[error("the script returned {0} bytes of JSON, more than a payload may have")]
     TooLarge(usize),
+    #[error("{0} scripts of this workspace do not end though their time is over; more are run when they have ended")]
+    Stuck(usize),
     #[error("the script could not be started: {0}")]
     Unavailable(String),
 }

@@ -9,7 +9,7 @@ use crate::bench;
 use crate::config::Span;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, RemoteSettings, SecretsSettings,
-    ServerSettings,
+    ServerSettings, TelemetrySettings,
 };
 
 /// A durable workflow engine.
@@ -47,7 +47,8 @@ Exit codes:
 
 Every setting has three names: --max-active-runs on the command line,
 EVERSTEP_MAX_ACTIVE_RUNS in the environment, and max_active_runs in the file of --config,
-under its table: [log], [server], [database], [cluster], [engine] or [secrets].";
+under its table: [log], [server], [database], [cluster], [engine], [secrets] or
+[telemetry].";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Nodes(NodesArgs),
     Bench(bench::Args),
     Sim(SimArgs),
+    Config(ConfigArgs),
     Openapi(OpenapiArgs),
 }
 
@@ -123,6 +125,20 @@ pub(crate) struct ValidateArgs {
     pub(crate) json: bool,
 }
 
+/// Show the settings that `everstep serve` would have, and where each comes from.
+///
+/// Takes the flags of `everstep serve`. Keys and passwords are not shown.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep config --config everstep.toml")]
+pub(crate) struct ConfigArgs {
+    /// Print an array of settings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
 /// Run the server: it performs runs, and programs use it over HTTP.
 ///
 /// Everything is in one database: SQLite in the data folder, or PostgreSQL with --database-url, which several servers
@@ -149,6 +165,9 @@ pub(crate) struct ServeArgs {
     pub(crate) engine: EngineSettings,
     #[command(flatten)]
     pub(crate) secrets: SecretsSettings,
+
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetrySettings,
 }
 
 /// Start many runs of a workflow and wait for all of them to end.

@@ -1,5 +1,6 @@
 //! What was typed, what the environment and the settings file say, and what follows from all of it.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,14 +15,15 @@ use everstep_net::Guard;
 use everstep_vault::SealKey;
 use serde::Deserialize;
 
-use crate::args::{Cli, Command, KeysCommand, SecretsCommand, WorkspacesCommand};
+use crate::args::{Cli, Command, ConfigArgs, KeysCommand, SecretsCommand, WorkspacesCommand};
 use crate::cluster::Cluster;
 use crate::database::{Database, refuse_alone};
 use crate::exit::invalid;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, PlaceSettings, SecretsSettings,
-    ServerSettings,
+    ServerSettings, TelemetrySettings,
 };
+use crate::telemetry::Telemetry;
 
 /// A node must be able to renew its lease several times before it is over.
 const LEAST_LEASE: Duration = Duration::from_millis(500);
@@ -34,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) database: Database,
     pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
+    pub(crate) telemetry: Telemetry,
     pub(crate) secrets: Secrets,
 }
 
@@ -65,6 +68,8 @@ pub(crate) struct Engine {
     pub(crate) javascript_threads: Option<usize>,
     /// Which addresses workflows may reach.
     pub(crate) guard: Guard,
+    /// Whether scripts of every workspace may make requests.
+    pub(crate) allows_fetch: bool,
 }
 
 /// The settings file.
@@ -77,6 +82,7 @@ struct File {
     cluster: ClusterSettings,
     engine: EngineSettings,
     secrets: SecretsSettings,
+    telemetry: TelemetrySettings,
 }
 
 /// What was typed for one command, or stands in the environment.
@@ -87,6 +93,7 @@ struct Typed {
     cluster: ClusterSettings,
     engine: EngineSettings,
     secrets: SecretsSettings,
+    telemetry: TelemetrySettings,
     /// Whether the command may use another database than that of its folder.
     uses_database: bool,
 }
@@ -115,7 +122,8 @@ impl Config {
             | Command::Secrets(_)
             | Command::Nodes(_)
             | Command::Bench(_)
-            | Command::Openapi(_) => "warn",
+            | Command::Openapi(_)
+            | Command::Config(_) => "warn",
         };
         let log = Log {
             filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
@@ -150,7 +158,8 @@ impl Config {
         if let Database::Postgres { options, .. } = &mut database {
             options.heartbeat_timeout = engine.options.node_lease / 2;
         }
-        Ok(Self { log, server, database, cluster, engine, secrets })
+        let telemetry = Telemetry::new(&typed.telemetry, &file.telemetry)?;
+        Ok(Self { log, server, database, cluster, engine, secrets, telemetry })
     }
 }
 
@@ -163,12 +172,13 @@ impl Typed {
             ..Self::default()
         };
         match command {
-            Command::Serve(args) => Self {
+            Command::Serve(args) | Command::Config(ConfigArgs { serve: args, .. }) => Self {
                 server: args.server.clone(),
                 database: args.database.clone(),
                 cluster: args.cluster.clone(),
                 engine: args.engine.clone(),
                 secrets: args.secrets.clone(),
+                telemetry: args.telemetry.clone(),
                 uses_database: true,
             },
             Command::Load(args) => Self {
@@ -179,6 +189,7 @@ impl Typed {
                 secrets: args.secrets.clone(),
                 // The folder that was typed is meant, whatever the file says.
                 uses_database: args.data.is_none(),
+                ..Self::default()
             },
             Command::Keys(args) => at(match &args.command {
                 KeysCommand::Create(args) => &args.place,
@@ -232,6 +243,14 @@ impl Engine {
                 .or(file.max_state_mib)
                 .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(1024 * 1024)),
             park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
+            max_retention_days: match typed.max_retention_days.or(file.max_retention_days) {
+                Some(0) => return Err(invalid("max-retention-days must be at least 1")),
+                days => days.unwrap_or(defaults.max_retention_days),
+            },
+            sweep_every: match typed.sweeper_interval_ms.or(file.sweeper_interval_ms) {
+                Some(0) => return Err(invalid("sweeper-interval-ms must be at least 1")),
+                interval => interval.map_or(defaults.sweep_every, Duration::from_millis),
+            },
             ..defaults
         };
         let javascript_threads = typed.javascript_threads.or(file.javascript_threads);
@@ -241,7 +260,7 @@ impl Engine {
             None if matches!(command, Command::Run(_)) => Guard::open(),
             None => Guard::default(),
         };
-        Ok(Self { options, javascript_threads, guard })
+        Ok(Self { options, javascript_threads, guard, allows_fetch: matches!(command, Command::Run(_)) })
     }
 }
 
@@ -266,6 +285,15 @@ fn read_file(path: &Path) -> anyhow::Result<File> {
     let read = || format!("reading the settings in {}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string())).with_context(read)?;
     toml::from_str(&text).map_err(|error| invalid(error.to_string().trim_end())).with_context(read)
+}
+
+/// The settings that a file gives, by name.
+pub(crate) fn read_values(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    // What is in it was found valid before.
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(&text)?;
+    let values = tables.into_values().flatten();
+    Ok(values.map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect())
 }
 
 /// Refuses variables that begin like ours and mean nothing: a typing error must not be ignored.

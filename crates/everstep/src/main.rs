@@ -8,6 +8,7 @@ mod config;
 mod database;
 mod definition;
 mod exit;
+mod fetches;
 mod first_key;
 mod input;
 mod live;
@@ -18,7 +19,9 @@ mod remote;
 mod secrets_key;
 mod settings;
 mod signals;
+mod spans;
 mod steps;
+mod telemetry;
 mod text;
 mod wire;
 
@@ -56,6 +59,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Secrets(args) => commands::secrets::run(&args, &config).await,
             Command::Nodes(args) => commands::nodes::run(&args, &config).await,
             Command::Bench(args) => bench::run(args).await,
+            Command::Config(args) => commands::config::run(&args, cli.config.as_deref()),
             Command::Openapi(_) => commands::openapi::run(),
             Command::Sim(args) => commands::sim::run(&args),
         }

@@ -277,6 +277,26 @@ pub(crate) struct EngineSettings {
     )]
     pub(crate) park_after: Option<Span>,
 
+    /// Days after its end for which a run is kept at most, whatever its start asks for [default: 365].
+    #[arg(
+        long,
+        env = "WORKFLOWS_MAX_RETENTION_DAYS",
+        hide_env_values = true,
+        value_name = "DAYS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) max_retention_days: Option<u32>,
+
+    /// Milliseconds between two looks for runs whose retention is over [default: 300000].
+    #[arg(
+        long,
+        env = "WORKFLOWS_SWEEPER_INTERVAL_MS",
+        hide_env_values = true,
+        value_name = "MS",
+        help_heading = "Engine options"
+    )]
+    pub(crate) sweeper_interval_ms: Option<u64>,
+
     /// Threads for javascript nodes [default: one fewer than there are cores].
     #[arg(
         long,
@@ -297,4 +317,38 @@ pub(crate) struct EngineSettings {
         help_heading = "Engine options"
     )]
     pub(crate) allow_addresses: Option<String>,
+}
+
+/// `[telemetry]` in the settings file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TelemetrySettings {
+    /// Serve /metrics also at this address, without a key: for a network that only Prometheus reaches
+    /// [default: none; /metrics at --listen needs an admin's key].
+    #[arg(
+        long,
+        env = "EVERSTEP_METRICS_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        help_heading = "Telemetry options"
+    )]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+
+    /// Send spans of runs, steps and signals by OTLP (HTTP, protobuf) [default: false].
+    #[arg(
+        long,
+        env = "OTLP_ENABLED",
+        hide_env_values = true,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = "Telemetry options"
+    )]
+    pub(crate) otlp_enabled: Option<bool>,
+
+    /// Where spans are sent; OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME and
+    /// OTEL_RESOURCE_ATTRIBUTES are read as well [default: http://localhost:4318].
+    #[arg(long, env = "OTLP_ENDPOINT", hide_env_values = true, value_name = "URL", help_heading = "Telemetry options")]
+    pub(crate) otlp_endpoint: Option<String>,
 }

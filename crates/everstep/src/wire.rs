@@ -8,9 +8,9 @@ use anyhow::Context;
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Blind, Engine, Error, NodeClock, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Error, NodeClock, Observe, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::{Ports, Registry};
+use everstep_handlers::{Fetches, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::config::{self, Config};
 use crate::database::Database;
 use crate::exit::invalid;
+use crate::fetches::Everyone;
 use crate::secrets_key;
 
 /// How long the others may take to be told that this node stops.
@@ -59,9 +60,14 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts an engine on a database. Runs that are in it go on at once.
-    pub(crate) async fn start(store: Arc<dyn Store>, vault: &Arc<Vault>, config: &Config) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        store: Arc<dyn Store>,
+        vault: &Arc<Vault>,
+        config: &Config,
+        observe: Arc<dyn Observe>,
+    ) -> anyhow::Result<Self> {
         let Database::Postgres { url, .. } = &config.database else {
-            let engine = start(store, vault, config.engine.clone(), Arc::new(Alone)).await?;
+            let engine = start(store, vault, config.engine.clone(), Arc::new(Alone), observe).await?;
             return Ok(Self { engine, cluster: None });
         };
         let (listener, address) = config.cluster.bind(url).await?;
@@ -72,7 +78,7 @@ impl Node {
         let channel = Channel::new(key.clone());
         let mut engine = config.engine.clone();
         engine.options.address = Some(address.clone());
-        let engine = start(store, vault, engine, Arc::new(channel.clone())).await?;
+        let engine = start(store, vault, engine, Arc::new(channel.clone()), observe).await?;
         channel.introduce(&engine);
         // It answers until the process ends: also that this node is stopping.
         tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
@@ -95,6 +101,7 @@ async fn start(
     vault: &Arc<Vault>,
     config: config::Engine,
     peers: Arc<dyn Peers>,
+    observe: Arc<dyn Observe>,
 ) -> anyhow::Result<Engine> {
     let handlers = Arc::new(Registry::standard(ports(&store, vault, &config)));
     let world = World {
@@ -105,7 +112,7 @@ async fn start(
         evaluate: Arc::new(Expressions::default()),
         handlers,
         peers,
-        observe: Arc::new(Blind),
+        observe,
     };
     Engine::start(world, config.options).await.context("starting the engine")
 }
@@ -113,11 +120,13 @@ async fn start(
 /// What the handlers are given of the world around them.
 fn ports(store: &Arc<dyn Store>, vault: &Arc<Vault>, config: &config::Engine) -> Ports {
     let sandbox = config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new);
+    let fetches: Arc<dyn Fetches> =
+        if config.allows_fetch { Arc::new(Everyone) } else { Arc::new(FetchOptions::new(Arc::clone(store))) };
     Ports {
         sandbox,
         client: Client::new(config.guard.clone()),
         secrets: Arc::<Vault>::clone(vault),
-        fetches: Arc::new(FetchOptions::new(Arc::clone(store))),
+        fetches,
         ..Ports::none()
     }
 }

@@ -37,7 +37,7 @@ impl Snapshot {
         let folded = workflow.ok().and_then(|workflow| fold(&loaded, workflow));
         let fold = Fold { status: loaded.run.status, folded };
         let seq = loaded.run.seq;
-        Ok(Self { run: Run::of(loaded.run, fold.status()), seq, fold })
+        Ok(Self { run: Run::of(loaded.run).with_status(fold.status()), seq, fold })
     }
 
     /// Refuses to go on from an entry that is not there.

@@ -20,6 +20,7 @@ enum Shape {
     Time,
     Id,
     Choice(&'static [&'static str]),
+    Choices(&'static [&'static str]),
     Family,
 }
 
@@ -61,6 +62,16 @@ impl Parameter {
     /// One of these words.
     pub(crate) const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
         Self { name, about, shape: Shape::Choice(words) }
+    }
+
+    /// Some of these words: the parameter is sent again for each, or once with commas between them.
+    pub(crate) const fn choices(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
+        Self { name, about, shape: Shape::Choices(words) }
+    }
+
+    /// Whether a request may hold it more than once.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.shape, Shape::Choices(_))
     }
 
     /// Any number of parameters whose names begin alike: `input.` stands for `input.order.id` too.
@@ -111,6 +122,9 @@ impl Parameter {
             Shape::Time => json!({"type": "string", "format": "date-time"}),
             Shape::Id => json!({"type": "string", "format": "uuid"}),
             Shape::Choice(words) => json!({"type": "string", "enum": words}),
+            Shape::Choices(words) => {
+                json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}})
+            }
             Shape::Family => {
                 let pattern = format!("^{}.+$", self.name.replace('.', "\\."));
                 json!({
@@ -149,6 +163,7 @@ const PLACES: &[(&str, Parameter)] = &[
         ),
     ),
     ("runs", Parameter::id("id", "The run's id.")),
+    ("test-runs", Parameter::id("id", "The test run's id.")),
     ("keys", Parameter::id("id", "The key's id.")),
     ("workspaces", Parameter::sized("name", 1, 64, "The workspace's name.")),
     (

@@ -5,6 +5,7 @@ mod audit;
 mod control;
 mod definition;
 mod entry;
+mod fork;
 mod health;
 mod key;
 mod node;
@@ -12,8 +13,10 @@ mod run;
 mod schema;
 mod secret;
 mod start;
+mod step;
 mod ticket;
 mod time;
+mod waiting;
 mod workflow;
 mod workspace;
 
@@ -21,13 +24,17 @@ pub(crate) use audit::{AuditEntries, AuditEntry};
 pub(crate) use control::{Cancel, Control, Outcome};
 pub(crate) use definition::Definition;
 pub(crate) use entry::{Entries, Entry};
+pub(crate) use fork::{
+    Action, Bulk, Filter, Fork, Forked, Gathered, NotUndone, OneOrMany, Refusal, StartedChild, TestRun, View, Viewed,
+};
 pub(crate) use health::{Alive, Database, Readiness, Welcome};
 pub(crate) use key::{Key, Keys, MadeKey, Me, MyKey, MyWorkspace, NewKey};
 pub(crate) use node::{Node, Nodes};
-pub(crate) use run::{Run, RunSummary, Runs, Started};
-pub(crate) use schema::{Id, Json, Object, Status};
+pub(crate) use run::{Error, Run, RunSummary, Runs, Started};
+pub(crate) use schema::{Id, Json, Moment, Object, Status, Statuses};
 pub(crate) use secret::{NewSecret, Secret, Secrets};
 pub(crate) use start::{OfDefinition, OfWorkflow};
+pub(crate) use step::{Attempt, Context, Line, Logs, Scope, Step, Steps};
 pub(crate) use ticket::{Empty, Ticket};
 pub(crate) use time::Time;
 pub(crate) use workflow::{

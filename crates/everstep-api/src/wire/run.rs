@@ -4,10 +4,12 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
+use everstep_engine::Look;
 use everstep_store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::wire::waiting::{self, Open};
 use crate::wire::{Id, Json, Status as AnyStatus, Time};
 
 /// A run, whole.
@@ -29,6 +31,15 @@ pub(crate) struct Run {
     error: Option<Error>,
     #[schemars(with = "Option<Id>")]
     parent: Option<RunId>,
+    /// The run that it was forked from.
+    #[schemars(with = "Option<Id>")]
+    origin: Option<RunId>,
+    /// Test runs are neither listed nor counted.
+    is_test: bool,
+    /// What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null once it has ended.
+    waiting_for: Option<String>,
+    /// The steps under way, at most 100.
+    open: Vec<Open>,
     #[schemars(with = "Json")]
     tags: Payload,
     idempotency_key: Option<String>,
@@ -43,18 +54,22 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// `status` is what the journal says; the row may tell it a second later.
-    pub(crate) fn of(row: RunRow, status: Status) -> Self {
+    /// A run as its row has it.
+    pub(crate) fn of(row: RunRow) -> Self {
         Self {
             id: row.id,
             workflow: row.workflow,
             workflow_version: row.version,
-            status: status.as_str(),
+            status: row.status.as_str(),
             version: row.seq,
             input: row.input,
             output: row.output,
             error: row.error.map(Error::of),
             parent: row.parent,
+            origin: row.origin,
+            is_test: row.is_test,
+            waiting_for: None,
+            open: Vec::new(),
             tags: row.tags,
             idempotency_key: row.key.map(|(_, key)| key),
             retention_days: row.retention_days,
@@ -63,6 +78,20 @@ impl Run {
             created_at: Time::of(row.created_at),
             ended_at: row.ended_at.map(Time::of),
         }
+    }
+
+    /// The status that the journal says.
+    pub(crate) fn with_status(self, status: Status) -> Self {
+        Self { status: status.as_str(), ..self }
+    }
+
+    /// What the journal says; the row may tell it a second later.
+    pub(crate) fn seen(mut self, look: Look) -> Self {
+        self.status = look.status.as_str();
+        self.version = look.seq;
+        self.waiting_for = waiting::sentence(&look);
+        self.open = look.open.into_iter().map(Open::of).collect();
+        self
     }
 }
 
@@ -77,6 +106,11 @@ pub(crate) struct RunSummary {
     #[schemars(with = "AnyStatus")]
     status: &'static str,
     error: Option<Error>,
+    #[schemars(with = "Option<Id>")]
+    parent: Option<RunId>,
+    /// The run that it was forked from.
+    #[schemars(with = "Option<Id>")]
+    origin: Option<RunId>,
     #[schemars(with = "Json")]
     tags: Payload,
     created_at: Time,
@@ -91,6 +125,8 @@ impl RunSummary {
             workflow_version: row.version,
             status: row.status.as_str(),
             error: row.error.map(Error::of),
+            parent: row.parent,
+            origin: row.origin,
             tags: row.tags,
             created_at: Time::of(row.created_at),
             ended_at: row.ended_at.map(Time::of),

@@ -48,7 +48,19 @@ inline!(
     json_schema!({"type": "string", "format": "date-time"})
 );
 inline!(
+    /// One status of a run, or several.
+    Statuses,
+    json_schema!({"anyOf": [
+        {"type": "string", "enum": words()},
+        {"type": "array", "items": {"type": "string", "enum": words()}},
+    ]})
+);
+inline!(
     /// The status of a run.
     Status,
-    json_schema!({"type": "string", "enum": status::Status::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>()})
+    json_schema!({"type": "string", "enum": words()})
 );
+
+fn words() -> Vec<&'static str> {
+    status::Status::ALL.iter().map(|status| status.as_str()).collect()
+}

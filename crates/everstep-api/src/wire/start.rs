@@ -1,5 +1,7 @@
 //! What a start asks for.
 
+use std::collections::BTreeMap;
+
 use everstep_core::payload::Payload;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,13 +21,16 @@ pub(crate) struct OfWorkflow {
     /// There is one run per key, whatever is started again.
     #[schemars(length(min = 1, max = 255))]
     pub(crate) idempotency_key: Option<String>,
-    /// How many days the run is kept after its end, at most 365.
+    /// How many days the run is kept after its end: at least 1, and no more than the server allows.
     pub(crate) retention_days: Option<u32>,
+    /// Words to find the run by.
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
 }
 
 impl Default for OfWorkflow {
     fn default() -> Self {
-        Self { input: nothing(), version: None, idempotency_key: None, retention_days: None }
+        Self { input: nothing(), version: None, idempotency_key: None, retention_days: None, tags: BTreeMap::new() }
     }
 }
 

@@ -72,7 +72,7 @@ impl Server {
         let audit = Audit::start(Arc::clone(&store));
         let vault = Arc::new(Vault::new(Arc::clone(&store), Some(Keyring::new(SealKey::generate(), Vec::new()))));
         let live = Arc::new(Live::new(engine.clone(), streams));
-        let served = Served { engine, keys, audit, vault, store: "sqlite", live };
+        let served = Served { engine, keys, audit, vault, meters: Default::default(), store: "sqlite", live };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.

@@ -66,7 +66,14 @@ pub(crate) fn read(
         }
         "transform" => (reader.transform(), words(&["success", "error"])),
         "delay" => (reader.delay(), words(&["output", "error"])),
-        "wait" => (reader.wait(timeout), words(&["success", "timeout", "error"])),
+        "wait" => {
+            let kind = reader.wait(timeout);
+            let mut handles = words(&["success", "timeout", "error"]);
+            if matches!(kind, Some(Kind::Wait { is_approval: true, .. })) {
+                handles.insert(1, "rejected".to_owned());
+            }
+            (kind, handles)
+        }
         "workflow" => (reader.call(timeout), words(&["success", "error"])),
         "loop" => (reader.repeat(), words(&["loop", "done", "error"])),
         _ => {
@@ -267,7 +274,8 @@ impl<'a> Reader<'a, '_> {
         }
         fields.finish();
         if let Some(source) = expression {
-            self.check_expression(&source, &format!("{pointer}/expression"));
+            let field = if value.get("expression").is_some() { "expression" } else { "condition" };
+            self.check_expression(&source, &format!("{pointer}/{field}"));
             return Some(Branch { id: id?, test: Test::Expression(source) });
         }
         let mut conditions = Vec::new();
@@ -374,10 +382,16 @@ impl<'a> Reader<'a, '_> {
     fn wait(&mut self, timeout: Option<u64>) -> Option<Kind> {
         let mut fields = self.fields()?;
         let event = fields.any(&["event"]).cloned();
+        let approval = fields.any(&["approval"]).cloned();
         let pattern = fields.any(&["match"]).cloned().unwrap_or_else(|| serde_json::json!({}));
+        let (field, is_approval) = if approval.is_some() { ("approval", true) } else { ("event", false) };
+        if event.is_some() && is_approval {
+            fields.problem("approval", "a wait is for an `event` or for an `approval`", "keep one of them");
+        }
+        let event = approval.or(event);
         if event.as_ref().and_then(Value::as_str).is_none_or(str::is_empty) {
             let message = "a wait needs the name of the event it waits for";
-            fields.problem("event", message, "such as \"order.paid\"");
+            fields.problem(field, message, "such as \"order.paid\"");
         }
         if !pattern.is_object() {
             let message = "expected an object: the fields that the signal must carry";
@@ -385,9 +399,9 @@ impl<'a> Reader<'a, '_> {
         }
         fields.finish();
         let event = event?;
-        self.check(&event, "/event");
+        self.check(&event, &format!("/{field}"));
         self.check(&pattern, "/match");
-        Some(Kind::Wait { event, pattern, timeout: timeout.map(Duration::from_secs) })
+        Some(Kind::Wait { event, pattern, timeout: timeout.map(Duration::from_secs), is_approval })
     }
 
     fn call(&mut self, timeout: Option<u64>) -> Option<Kind> {

@@ -43,6 +43,10 @@ impl Graph {
         *entries.iter().find(is_free).expect("a body without a cycle has a free entry")
     }
 
+    pub fn find_node(&self, id: &str) -> Option<&Node> {
+        self.find(id).map(|index| self.node(index))
+    }
+
     pub(crate) fn find(&self, id: &str) -> Option<u32> {
         self.index.get(id).copied()
     }
@@ -118,15 +122,36 @@ pub enum OnItemError {
 #[derive(Clone, Debug)]
 pub enum Kind {
     Start,
-    End { parameters: Vec<(String, Value)>, is_error: bool, terminate: bool },
-    Condition { branches: Vec<Branch>, default: String },
-    Transform { value: Value },
+    End {
+        parameters: Vec<(String, Value)>,
+        is_error: bool,
+        terminate: bool,
+    },
+    Condition {
+        branches: Vec<Branch>,
+        default: String,
+    },
+    Transform {
+        value: Value,
+    },
     Delay(Delay),
-    Wait { event: Value, pattern: Value, timeout: Option<Duration> },
+    /// For an approval the signal says whether it is `approved`.
+    Wait {
+        event: Value,
+        pattern: Value,
+        timeout: Option<Duration>,
+        is_approval: bool,
+    },
     Workflow(Call),
     Loop(Loop),
     Scope,
-    Task { kind: String, config: Value, secrets: Vec<String>, raw_fields: Vec<String>, needs_context: bool },
+    Task {
+        kind: String,
+        config: Value,
+        secrets: Vec<String>,
+        raw_fields: Vec<String>,
+        needs_context: bool,
+    },
 }
 
 impl Kind {

@@ -122,7 +122,7 @@ fn perform(
         }
         Kind::Transform { value } => done(evaluate.resolve(value, view)?),
         Kind::Delay(delay) => Ok(Begun::Dispatch(Dispatch::Delay { due: due(delay, view, now, evaluate)? })),
-        Kind::Wait { event, pattern, timeout } => {
+        Kind::Wait { event, pattern, timeout, .. } => {
             let event = evaluate.resolve(event, view)?;
             let Some(event) = event.as_str().filter(|event| !event.is_empty()) else {
                 return Err(Failure::fatal(code::INVALID_CONFIG, format!("{event} is not the name of an event")));
@@ -273,9 +273,11 @@ fn why_not_reached(graph: &Graph, state: &State) -> String {
                 let branch = cell.output.as_ref().and_then(|output| output.value().get("branch")?.as_str());
                 taken.push(format!("{} took {:?}", node.id, branch.unwrap_or_default()));
             }
-            (Kind::Wait { .. }, Stage::Completed) => {
-                let timeout = cell.output.as_ref().and_then(|output| output.value().get("timeout")?.as_bool());
-                taken.extend((timeout == Some(true)).then(|| format!("{} timed out", node.id)));
+            (Kind::Wait { is_approval, .. }, Stage::Completed) => {
+                let says = |field: &str| cell.output.as_ref().and_then(|output| output.value().get(field)?.as_bool());
+                taken.extend((says("timeout") == Some(true)).then(|| format!("{} timed out", node.id)));
+                let is_rejected = *is_approval && says("approved") == Some(false);
+                taken.extend(is_rejected.then(|| format!("{} was rejected", node.id)));
             }
             _ => {}
         }

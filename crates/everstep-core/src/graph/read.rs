@@ -8,6 +8,7 @@ use super::control;
 use super::fields::Fields;
 use super::model::{Join, Kind, OnError};
 use super::problem::{Problem, nearest};
+use super::secrets;
 use super::variables::Name;
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
@@ -193,6 +194,10 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     if let Some(variable) = output_variable.as_deref().filter(|variable| !is_variable(variable)) {
         let problem = Problem::at(place("outputVariable"), format!("{variable:?} cannot be a variable"));
         problems.push(problem.of_node(id).hint(control::VARIABLE));
+    }
+    for named in position.map(secrets::find).unwrap_or_default() {
+        let problem = Problem::at(format!("{path}/position{}", named.pointer), "a secret cannot be named here");
+        problems.push(problem.of_node(id).hint("a node names secrets in its config"));
     }
     let policy = retry.map_or_else(RetryPolicy::graph, |retry| read_retry(retry, &path, id, problems));
     let read = kind_name.and_then(|name| control::read(name, &config, timeout, &config_path, id, ports, problems));

@@ -62,13 +62,13 @@ fn search(value: &Value, pointer: &mut String, found: &mut Vec<Named>) {
     }
 }
 
-/// Whether a pointer is one of the places, in which `*` stands for any one part.
+/// Whether a pointer is one of the places, in which `*` stands for any one part and `**` for all that follow.
 pub(crate) fn is_place(pointer: &str, places: &[String]) -> bool {
     places.iter().any(|place| {
         let (mut parts, mut wanted) = (pointer.split('/'), place.split('/'));
         loop {
             match (parts.next(), wanted.next()) {
-                (None, None) => return true,
+                (None, None) | (Some(_), Some("**")) => return true,
                 (Some(part), Some(want)) if want == "*" || want == part => {}
                 _ => return false,
             }

@@ -22,13 +22,19 @@ pub(crate) use self::random::{Random, often};
 pub(crate) use self::text::{definition, play};
 
 /// The acting kinds of the tests: `noop` takes any config, `javascript` as the product's one, `ask` has a handle
-/// of its own.
+/// of its own and takes secrets.
 struct TestKinds(Vec<KindInfo>);
 
 impl TestKinds {
     fn new() -> Self {
         let noop = KindInfo { name: "noop".into(), ..KindInfo::default() };
-        let ask = KindInfo { name: "ask".into(), handles: vec!["unsure".into()], ..KindInfo::default() };
+        let places = ["/key", "/headers/*", "/any", "/any/**"];
+        let ask = KindInfo {
+            name: "ask".into(),
+            handles: vec!["unsure".into()],
+            secret_places: places.map(str::to_owned).into(),
+            ..KindInfo::default()
+        };
         let javascript = KindInfo {
             name: "javascript".into(),
             output_variable: Some("jsResult".into()),

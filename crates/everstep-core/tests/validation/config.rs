@@ -183,6 +183,14 @@ fn kinds_check_their_own_config() {
         ],
     );
     assert_problems(
+        &with_config("wait", json!({"event": "a", "approval": "b"})),
+        &[("it", "/nodes/1/config/approval", "an `event` or for an `approval`", "keep one")],
+    );
+    assert_problems(
+        &with_config("wait", json!({"approval": ""})),
+        &[("it", "/nodes/1/config/approval", "needs the name of the event", "such as")],
+    );
+    assert_problems(
         &with_config("loop", json!({"itemVariable": "x", "indexVariable": "x"})),
         &[
             ("it", "/nodes/1/config/sourceVariable", "a loop needs its items", "such as"),
@@ -246,7 +254,7 @@ fn a_condition_is_checked_branch_by_branch() {
             ("it", &at("2/conditions"), "either `conditions` or an `expression`", "keep one"),
             ("it", &at("3/conditions"), "needs `conditions` or an `expression`", "such as"),
             ("it", &at("5/id"), "\"same\" is there twice", "id of its own"),
-            ("it", &at("5/expression"), "", "such as ctx."),
+            ("it", &at("5/condition"), "", "such as ctx."),
             ("it", &at("6/conditions/0"), "expected an object", "braces"),
             ("it", &at("6/conditions/1/operator"), "needs an operator", "one of equals"),
             ("it", &at("6/conditions/2/leftValue"), "expected an expression as text", "such as"),

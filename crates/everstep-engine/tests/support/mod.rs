@@ -13,6 +13,7 @@ use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_engine::{Alone, Blind, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
+use everstep_sandbox::Sandbox;
 use everstep_store::postgres::PostgresStore;
 use everstep_store::sqlite::SqliteStore;
 use everstep_store::{RunRow, Store};
@@ -66,8 +67,9 @@ pub(crate) fn world(store: Arc<dyn Store>, handlers: Registry) -> World {
 }
 
 pub(crate) async fn engine_with(store: Arc<dyn Store>, options: Options) -> Engine {
-    let handlers = Registry::standard(Ports::none());
-    Engine::start(world(store, handlers), options).await.unwrap()
+    // As many threads for scripts as a server has.
+    let ports = Ports { sandbox: Sandbox::default(), ..Ports::none() };
+    Engine::start(world(store, Registry::standard(ports)), options).await.unwrap()
 }
 
 pub(crate) async fn engine(folder: &Path) -> Engine {

@@ -21,7 +21,8 @@ pub(super) fn settle<'a>(query: &'a Query, args: &Value) -> Result<Values<'a>, F
             format!("the query declares {}", names.join(", "))
         }
     };
-    for name in given.keys().filter(|name| !query.arguments.iter().any(|argument| argument.name == **name)) {
+    let is_declared = |name: &String| query.arguments.iter().any(|argument| argument.name == *name);
+    if let Some(name) = given.keys().find(|name| !is_declared(name)) {
         return Err(invalid(format!("there is no argument {name:?}; {}", known())));
     }
     let mut values = Values::new();

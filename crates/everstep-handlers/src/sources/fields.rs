@@ -18,10 +18,11 @@ pub(super) fn check<T: DeserializeOwned + JsonSchema>(body: &Value) -> Vec<Probl
     faults.into_iter().map(|fault| Problem::at(fault.pointer, fault.message)).collect()
 }
 
-/// Whether a text may name a source, a query or a secret.
-pub(super) fn is_name(name: &str) -> bool {
+/// Whether a text may name a source, a query or a secret: letters, digits, `_`, `.` and `-`, at most 128, with a
+/// letter or a digit first.
+pub fn is_name(name: &str) -> bool {
     let is_usual = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
-    (1..=128).contains(&name.len()) && name.chars().all(is_usual)
+    name.len() <= 128 && name.starts_with(|letter: char| letter.is_ascii_alphanumeric()) && name.chars().all(is_usual)
 }
 
 /// A name as a part of a JSON pointer.

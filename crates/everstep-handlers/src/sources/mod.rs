@@ -23,13 +23,14 @@ use everstep_core::failure::{Failure, code};
 
 pub use answer::{Answer, Field, Tested};
 pub use drivers::{Ask, Drivers};
+pub use fields::is_name;
 pub use query::{Argument, ArgumentType, HttpMethod, HttpRequest, Limits, OnLimit, Query};
 pub use source::{HttpAuth, HttpSource, PostgresSource, SecretOr, SecretRef, Source, SqliteSource, SslMode};
 
 /// A statement or a request that failed.
 pub(crate) const QUERY_ERROR: &str = "QUERY_ERROR";
 /// A source or a query that does not exist.
-pub(crate) const SOURCE_NOT_FOUND: &str = "SOURCE_NOT_FOUND";
+pub const SOURCE_NOT_FOUND: &str = "SOURCE_NOT_FOUND";
 /// An address that may not be reached.
 pub(crate) const ADDRESS_REFUSED: &str = "ADDRESS_REFUSED";
 

@@ -49,7 +49,7 @@ impl Rows {
     /// Takes one more row, written as JSON. Answers whether others are welcome.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut String) -> Result<(), Failure>) -> Result<bool, Failure> {
         if self.count == self.most_rows {
-            return self.limit(format!("there are more than {} rows", self.most_rows));
+            return self.limit(&format!("there are more than {} rows", self.most_rows));
         }
         let before = self.json.len();
         if self.count > 0 {
@@ -59,7 +59,7 @@ impl Rows {
         // The closing bracket needs room as well.
         if self.json.len() + 1 > self.most_bytes {
             self.json.truncate(before);
-            return self.limit(format!("the rows have more than {} bytes as JSON", self.most_bytes));
+            return self.limit(&format!("the rows have more than {} bytes as JSON", self.most_bytes));
         }
         self.count += 1;
         Ok(true)
@@ -73,13 +73,13 @@ impl Rows {
         Answer { rows: self.json, row_count, fields: self.fields, truncated: self.is_cut }
     }
 
-    fn limit(&mut self, message: String) -> Result<bool, Failure> {
+    fn limit(&mut self, message: &str) -> Result<bool, Failure> {
         match self.on_limit {
             OnLimit::Cut => {
                 self.is_cut = true;
                 Ok(false)
             }
-            OnLimit::Error => Err(too_large(&message)),
+            OnLimit::Error => Err(too_large(message)),
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct PostgresSource {
     /// How far the connection is protected; `prefer` unless another is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssl_mode: Option<SslMode>,
-    /// The certificates to trust, in PEM; for `verify-ca` and `verify-full`.
+    /// The certificates to trust, in PEM. `verify-ca` needs them; `verify-full` trusts those of the web without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_certificate: Option<String>,
     /// How many connections one node holds at most.
@@ -249,7 +249,7 @@ impl PostgresSource {
         }
         let verifies = matches!(self.ssl_mode, Some(SslMode::VerifyCa | SslMode::VerifyFull));
         match &self.root_certificate {
-            None if verifies => {
+            None if self.ssl_mode == Some(SslMode::VerifyCa) => {
                 let hint = "the certificates to trust, in PEM: -----BEGIN CERTIFICATE-----…";
                 problems.push(Problem::at("/rootCertificate", "this sslMode needs `rootCertificate`").hint(hint));
             }
@@ -326,10 +326,8 @@ impl HttpSource {
                 problems.push(Problem::at(&path, "`auth` sets this header as well").hint("drop one of them"));
             }
         }
-        if let Some(HttpAuth::Basic { username, .. }) = &self.auth {
-            if username.contains(':') {
-                problems.push(Problem::at("/auth/username", "it must not hold a colon"));
-            }
+        if matches!(&self.auth, Some(HttpAuth::Basic { username, .. }) if username.contains(':')) {
+            problems.push(Problem::at("/auth/username", "it must not hold a colon"));
         }
         problems
     }

@@ -173,7 +173,6 @@ fn find(folder: &Path, file: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Reading is allowed, and nothing else.
-#[expect(clippy::needless_pass_by_value, reason = "the hook hands it over")]
 fn authorize(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => Authorization::Allow,

@@ -88,8 +88,8 @@ fn configs_are_checked_when_saved() {
         faults("javascript", &json!({"cod/e": "1", "code": {"$expr": "ctx.code"}, "timeoutSeconds": "soon"})),
         [
             "/cod~1e: there is no field `cod/e`; there are code, timeoutSeconds",
-            "/code: invalid type: map, expected a string",
-            "/timeoutSeconds: invalid type: string \"soon\", expected u32",
+            "/code: expected a string, found an object",
+            "/timeoutSeconds: expected a whole number, found a string",
         ]
     );
 }

@@ -1,5 +1,8 @@
 //! What the handlers promise, seen from outside.
 
+mod catalogue;
+mod fetch;
+mod http;
 mod javascript;
 mod noop;
 mod registry;

@@ -9,7 +9,7 @@ use crate::registry;
 #[test]
 fn kinds_are_found_by_name() {
     let registry = registry();
-    assert_eq!(registry.names(), ["javascript", "noop"]);
+    assert_eq!(registry.names(), ["dataQuery", "http", "javascript", "noop"]);
     let javascript = registry.find("javascript").unwrap();
     assert_eq!(javascript.output_variable.as_deref(), Some("jsResult"));
     assert_eq!(javascript.raw_fields, ["code"]);

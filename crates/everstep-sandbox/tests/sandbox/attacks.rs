@@ -72,6 +72,25 @@ async fn a_microtask_storm_is_interrupted() {
 #[tokio::test]
 async fn a_promise_that_never_settles_ends_at_once() {
     assert_eq!(attack("await new Promise(() => {})").await, Error::NeverSettles);
+    assert_eq!(attack("return { then() {} }").await, Error::NeverSettles);
+    times_out("return { then() { for (;;) {} } }").await;
+    is_stopped("const f = async () => { await null; return Promise.all([f(), f()]) }; await f()").await;
+}
+
+#[tokio::test]
+async fn memory_that_runs_out_between_awaits_is_told_so() {
+    runs_out_of_memory("const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})").await;
+    runs_out_of_memory("await null; const a = []; for (;;) a.push(new Array(1000).fill(1))").await;
+    runs_out_of_memory("const a = []; for (;;) { await null; a.push(new Uint8Array(100_000)) }").await;
+    runs_out_of_memory("let p = Promise.resolve(); for (;;) p = p.then(() => new Array(1e5).fill(1))").await;
+}
+
+#[tokio::test]
+async fn evaluated_code_is_bounded_likewise() {
+    times_out("eval('for (;;) {}')").await;
+    times_out("new Function('for (;;) {}')()").await;
+    times_out("(async () => {}).constructor('for (;;) {}')()").await;
+    runs_out_of_memory("return eval('const a = []; for (;;) a.push([1])')").await;
 }
 
 #[tokio::test]
@@ -95,6 +114,8 @@ async fn an_array_bomb_runs_out_of_memory() {
     runs_out_of_memory("const m = new Map(); for (let i = 0; ; i++) m.set(i, [i])").await;
     runs_out_of_memory("return new ArrayBuffer(1 << 30)").await;
     runs_out_of_memory("return new Uint8Array(200_000_000)").await;
+    runs_out_of_memory("const a = []; for (;;) a.push(new ArrayBuffer(1 << 20))").await;
+    runs_out_of_memory("return Array.from({ length: 2 ** 32 - 1 })").await;
 }
 
 #[tokio::test]
@@ -121,11 +142,19 @@ async fn a_regex_bomb_is_interrupted() {
 async fn a_result_cannot_run_for_ever() {
     times_out("return { toJSON() { for (;;) {} } }").await;
     times_out("return new Proxy({}, { ownKeys() { for (;;) {} } })").await;
+    times_out("return { get a() { for (;;) {} } }").await;
+    times_out("Object.defineProperty(Object.prototype, 'toJSON', { get() { for (;;) {} } }); return {}").await;
+    is_stopped("return { toJSON() { return 'x'.repeat(5e7) } }").await;
+    is_stopped("const bomb = () => ({ toJSON: bomb, a: bomb() }); return bomb()").await;
+    is_stopped("return new Proxy([], { get: (_, name) => name === 'length' ? 2 ** 32 : [] })").await;
 }
 
 #[tokio::test]
 async fn an_error_cannot_run_for_ever() {
     times_out("throw { toString() { for (;;) {} } }").await;
+    times_out("throw { [Symbol.toPrimitive]() { for (;;) {} } }").await;
+    times_out("throw new Proxy(new Error('x'), { get() { for (;;) {} } })").await;
+    times_out("throw Object.defineProperty(new Error('x'), 'stack', { get() { for (;;) {} } })").await;
     times_out("throw Object.defineProperty(new Error('x'), 'message', { get() { for (;;) {} } })").await;
     times_out("class E extends Error { get name() { for (;;) {} } } throw new E('x')").await;
 }
@@ -134,6 +163,7 @@ async fn an_error_cannot_run_for_ever() {
 async fn a_log_cannot_run_for_ever() {
     times_out("for (;;) console.log('x'.repeat(100000))").await;
     times_out("console.log({ toJSON() { for (;;) {} } })").await;
+    times_out("for (let i = 0; ; i++) console.error({ i }, [i], 'x')").await;
 }
 
 #[tokio::test]
@@ -154,4 +184,7 @@ async fn built_ins_that_overlook_the_clock_are_left_behind() {
     times_out("return new Array(4e7).sort().length").await;
     times_out("return 'a'.repeat(1e5).indexOf('a'.repeat(5e4) + 'b')").await;
     is_stopped("const a = Array.from({length: 300000}, (_, i) => -i); for (;;) a.sort((x, y) => x - y)").await;
+    is_stopped("const a = 'ab'.repeat(2e6); for (;;) a.split('').reverse().join('')").await;
+    is_stopped("for (;;) 'x'.repeat(1e7).split('x').join('yy')").await;
+    is_stopped("for (;;) new Float64Array(2e6).map(Math.random).sort()").await;
 }

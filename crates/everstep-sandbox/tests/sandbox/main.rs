@@ -1,8 +1,10 @@
 //! What the sandbox promises, seen from outside.
 
 mod attacks;
+mod fetch;
 mod pool;
 mod results;
+mod tampering;
 
 use std::time::Duration;
 

@@ -95,3 +95,48 @@ async fn many_scripts_take_turns() {
         assert_eq!(running.await.unwrap().unwrap().json, number.to_string());
     }
 }
+
+/// A built-in that would go on for years.
+const ENDLESS: &str = "return [].reverse.call({ length: 2 ** 53 - 1 })";
+
+#[tokio::test]
+async fn whoever_has_scripts_that_never_end_runs_no_more_and_others_do() {
+    let _clock = CLOCK.lock().await;
+    let sandbox = Sandbox::new(1);
+    let of = |owner: u128, code: &str| Script { owner, ..script(code, 50) };
+    for _ in 0..2 {
+        let begin = Instant::now();
+        let stopped = sandbox.run(of(1, ENDLESS)).await.unwrap_err();
+        assert_eq!(stopped.error, Error::Timeout(Duration::from_millis(50)));
+        assert!(begin.elapsed() <= Duration::from_millis(550), "{:?}", begin.elapsed());
+    }
+    assert_eq!(sandbox.run(of(1, "return 1")).await.unwrap_err().error, Error::Stuck(2));
+    let ran = sandbox.run(Script { owner: 2, ..script("return 1", 5_000) }).await;
+    assert_eq!(ran.unwrap().json, "1");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn scripts_have_a_lower_priority_than_the_rest() {
+    let _clock = CLOCK.lock().await;
+    let nice = || {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path().join("stat"));
+        let threads = threads.filter_map(|stat| std::fs::read_to_string(stat).ok());
+        // After the name in parentheses the 17th field is the niceness.
+        let of_script = |stat: String| {
+            let (head, tail) = stat.rsplit_once(") ")?;
+            head.ends_with("(everstep-script").then(|| tail.split(' ').nth(16)?.parse::<i32>().ok())?
+        };
+        threads.filter_map(of_script).collect::<Vec<_>>()
+    };
+    let sandbox = Sandbox::new(1);
+    assert_eq!(sandbox.run(script("return 1", 5_000)).await.unwrap().json, "1");
+    // Threads of other tests may just be beginning, so it is looked at until all have it.
+    let begin = Instant::now();
+    while nice().is_empty() || nice().iter().any(|nice| *nice < 10) {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", nice());
+        tokio::task::yield_now().await;
+    }
+    assert!(sandbox.run(script(STUCK, 100)).await.is_err());
+    assert!(nice().contains(&19), "a thread that was given up has the lowest");
+}

@@ -64,3 +64,12 @@ where parent is not null;
 
 create index runs_of_tests on runs (workspace, workflow, version)
 where is_test;
+
+-- Nothing was counted before.
+delete from workflow_counts;
+
+insert into workflow_counts (workspace, workflow, status, n)
+select workspace, workflow, status, count(*)
+from runs
+where not is_test
+group by workspace, workflow, status;

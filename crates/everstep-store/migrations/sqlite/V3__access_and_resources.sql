@@ -62,3 +62,12 @@ where parent is not null;
 
 create index runs_of_tests on runs (workspace, workflow, version)
 where is_test = 1;
+
+-- Nothing was counted before.
+delete from workflow_counts;
+
+insert into workflow_counts (workspace, workflow, status, n)
+select workspace, workflow, status, count(*)
+from runs
+where is_test = 0
+group by workspace, workflow, status;

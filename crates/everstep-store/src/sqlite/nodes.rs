@@ -63,10 +63,14 @@ impl Database {
     /// For a process that has just opened the database and is alone in it: whatever is owned has no living owner.
     pub fn release_all(&mut self, now: Timestamp) -> Result<usize> {
         let tx = self.begin()?;
-        tx.prepare_cached(query!("release_all/1_fence"))?.execute([])?;
+        let fenced = tx.prepare_cached(query!("release_all/1_fence"))?.execute([])?;
         let released =
             tx.prepare_cached(query!("release_all/2_release"))?.execute(named_params! { ":now": now.micros() })?;
         tx.commit()?;
+        // A node that left in order is fenced already. One that did not has not added all its counts.
+        if fenced > 0 {
+            self.recount()?;
+        }
         Ok(released)
     }
 }

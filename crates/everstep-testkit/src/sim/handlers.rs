@@ -33,8 +33,12 @@ impl Act {
             info,
             title: "Act",
             group: "Test",
+            icon: "zap",
             summary: "Does something that takes time and may fail.",
+            output: "Whatever the step was told to give.",
             schema: json!({}),
+            examples: Vec::new(),
+            is_internal: true,
             concurrency: 3,
         };
         Self { description, store, timeout: Duration::from_secs(seconds.into()), longest }

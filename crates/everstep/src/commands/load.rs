@@ -8,7 +8,7 @@ use anyhow::Context;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::{Engine, NewStart};
+use everstep_engine::{Blind, Engine, NewStart};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: LoadArgs, config: &Config) -> anyhow::Result<ExitC
     let input = input::read(&args.input)?;
     let store = wire::open_store(&config.server.data, &config.database).await?;
     let vault = wire::open_vault(&store, &config.server.data, config)?;
-    let node = Node::start(store, &vault, config).await?;
+    let node = Node::start(store, &vault, config, Arc::new(Blind)).await?;
     let engine = node.engine.clone();
     wire::publish(&engine, &name, &graph).await?;
     let began = Instant::now();

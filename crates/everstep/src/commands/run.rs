@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -9,7 +10,7 @@ use everstep_core::codec;
 use everstep_core::event::{Entry, Event};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
-use everstep_engine::{Engine, NewStart};
+use everstep_engine::{Blind, Engine, NewStart};
 use everstep_store::RunRow;
 use tempfile::TempDir;
 
@@ -35,7 +36,7 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let folder = Folder::of(args.data.clone())?;
     let store = wire::open_store(folder.path(), &config.database).await?;
     let vault = wire::open_vault(&store, folder.path(), config)?;
-    let engine = Node::start(store, &vault, config).await?.engine;
+    let engine = Node::start(store, &vault, config, Arc::new(Blind)).await?.engine;
     wire::publish(&engine, &name, &graph).await?;
     let key = args.key.clone().map(|key| (name.clone(), key));
     let started = engine.start_run(NewStart { key, ..NewStart::new(name, input) }).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use everstep_api::auth::Keys;
-use everstep_api::{Audit, Live, Served};
+use everstep_api::{Audit, Live, Meters, Served};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -16,6 +16,8 @@ use crate::config::Config;
 use crate::database::Database;
 use crate::first_key::{self, FirstKey};
 use crate::signals::Stop;
+use crate::spans::Spans;
+use crate::telemetry::Observers;
 use crate::wire::Node;
 use crate::{exit, text, wire};
 
@@ -37,13 +39,24 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let keys = Arc::new(Keys::new(Arc::clone(&store), server.rate_limit));
     let vault = wire::open_vault(&store, &server.data, config)?;
     let audit = Audit::start(Arc::clone(&store));
-    let node = Node::start(store, &vault, config).await?;
+    let meters = Arc::new(Meters::default());
+    let spans = match &config.telemetry.tracing {
+        Some(tracing) => Some(Arc::new(Spans::start(tracing.clone()).await?)),
+        None => None,
+    };
+    let observers = Observers { meters: Arc::clone(&meters), spans: spans.clone() };
+    let node = Node::start(store, &vault, config, Arc::new(observers)).await?;
     greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
     let engine = node.engine.clone();
     let live = Arc::new(Live::new(engine.clone(), server.streams));
-    let served = Served { engine, keys, audit: audit.clone(), vault, store: config.database.kind(), live };
+    let served = Served { engine, keys, audit: audit.clone(), vault, meters, store: config.database.kind(), live };
+    tokio::spawn(Arc::clone(&served.meters).keep());
+    if let Some(address) = config.telemetry.metrics_listen {
+        let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
+        tokio::spawn(everstep_api::serve_metrics(listener, served.clone()));
+    }
     let http = tokio::spawn(everstep_api::serve(listener, served, async {
         // A closed channel means the same.
         let _ = finished.await;
@@ -57,6 +70,9 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         let _ = tokio::time::timeout(Duration::from_secs(1), http).await;
         if tokio::time::timeout(FLUSH, audit.flush()).await.is_err() {
             tracing::error!("the database did not take the last rows of the audit; they are lost");
+        }
+        if let Some(spans) = spans {
+            tokio::task::spawn_blocking(move || spans.close()).await.context("sending the last spans")?;
         }
         anyhow::Ok(())
     };

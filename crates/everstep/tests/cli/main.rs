@@ -12,4 +12,5 @@ mod serve;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
+mod telemetry;
 mod validate;

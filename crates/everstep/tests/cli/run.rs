@@ -1,5 +1,6 @@
 //! `everstep run`.
 
+use std::io::{Read, Write};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -244,4 +245,26 @@ fn load_starts_many_runs_once() {
     assert_eq!(summary, json!({"started": 0, "existing": 50, "completed": 50, "failed": 0, "seconds": null}));
     let told = call(&["load", &example("shapes/error_path.json"), "--data", &folder.at("other"), "--runs", "3"]);
     assert_eq!(told.exits(1).json()["failed"], 3);
+}
+
+#[test]
+fn a_script_of_a_person_s_own_file_may_make_requests() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = [0; 1024];
+        let _ = stream.read(&mut asked).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n{\"n\": 42}").unwrap();
+    });
+    let code = format!("return (await (await fetch('http://{address}/n')).json()).n");
+    let parameter = json!({"name": "n", "sourceVariable": "{{ctx.jsResult}}"});
+    let definition = chain_to(
+        &[json!({"id": "ask", "type": "javascript", "config": {"code": code}})],
+        json!({"id": "end", "type": "end", "config": {"outputParameters": [parameter]}}),
+    );
+    let folder = Folder::new();
+    let file = folder.write("ask.json", definition.to_string());
+    assert_eq!(call(&["run", &file]).exits(0).json(), json!({"n": 42}));
+    server.join().unwrap();
 }

@@ -123,7 +123,7 @@ async fn perform(connection: &mut Connection, asked: &Asked<'_>) -> Result<Answe
         .map(|column| Field { name: column.name().to_owned(), kind: column.type_().name().to_owned() })
         .collect();
     rows::check_names(&fields).map_err(Fault::Failed)?;
-    for column in prepared.columns().iter().filter(|column| !decode::knows(column.type_())) {
+    if let Some(column) = prepared.columns().iter().find(|column| !decode::knows(column.type_())) {
         let message = format!(
             "the column {:?} has the type {}, which has no form in JSON: select it as text, {}::text",
             column.name(),

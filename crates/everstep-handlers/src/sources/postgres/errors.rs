@@ -42,6 +42,11 @@ fn of_server(answer: &DbError, place: &str) -> Failure {
             let help = "to write, set `readOnly` to false on the source and on the query";
             Failure::fatal(QUERY_ERROR, format!("{message}; {help}"))
         }
+        // A parameter whose type the server cannot tell, or tells in two ways.
+        "42P08" | "42P18" => {
+            let help = "write the argument with its type, such as :name::text";
+            Failure::fatal(QUERY_ERROR, format!("{message}; {help}"))
+        }
         // Serialization, deadlock, a lock that was not free.
         "40001" | "40P01" | "55P03" => Failure::transient(QUERY_ERROR, message),
         _ => match &state[..2.min(state.len())] {

@@ -1,0 +1,106 @@
+//! `/v1/runs/bulk`: one control for many runs.
+
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::State;
+use everstep_core::ids::RunId;
+use everstep_core::input::{Input, Reply};
+use everstep_engine::{Delivery, Error};
+use everstep_store::RunFilter;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::filter;
+use crate::headers::IdempotencyKey;
+use crate::problem::Problem;
+use crate::runs;
+use crate::server::Served;
+use crate::wire::{Action, Bulk, Gathered, Refusal};
+
+const LIMIT: u64 = 1_000;
+const MOST: u64 = 10_000;
+/// Runs that are looked up at once.
+const PAGE: usize = 200;
+/// Runs that are asked at once: others must have their turn.
+const AT_ONCE: usize = 16;
+/// After this the answer is given, with a cursor for the rest.
+const PATIENCE: Duration = Duration::from_secs(20);
+const ERRORS: usize = 20;
+
+/// Asks all runs that a filter finds, page by page. A key counts for every run by itself, so that a call that is sent
+/// again does nothing twice.
+pub(crate) async fn post(
+    State(served): State<Served>,
+    caller: Caller,
+    key: IdempotencyKey,
+    body: Body<{ 64 * 1024 }>,
+) -> Result<Json<Gathered>, Problem> {
+    let Bulk { action, filter, all, dry_run, limit, cursor, reason } = body.json()?;
+    let filter = filter::of_body(filter)?;
+    if filter == RunFilter::default() && !all {
+        let hint = "name a workflow, a status or another field, or send \"all\": true";
+        return Err(Problem::invalid("the filter is empty, so that every run would be asked").hint(hint));
+    }
+    if reason.is_some() && action != Action::Cancel {
+        return Err(Problem::invalid("only a cancellation has a reason"));
+    }
+    let limit = limit.unwrap_or(LIMIT);
+    if !(1..=MOST).contains(&limit) {
+        return Err(Problem::invalid(format!("limit is a whole number from 1 to {MOST}, not {limit}")));
+    }
+    let key = key.into_inner();
+    let input = match action {
+        Action::Cancel => Input::Cancel { reason },
+        Action::Pause => Input::Pause { reason: None },
+        Action::Resume => Input::Resume,
+        Action::Retry => Input::Retry,
+    };
+    let mut after = cursor.as_deref().map(runs::read_cursor).transpose()?;
+    let mut gathered = Gathered::default();
+    let began = Instant::now();
+    loop {
+        let room = usize::try_from(limit - gathered.matched).expect("a call is bounded").min(PAGE);
+        let store = &served.engine.world().store;
+        let page = store.list_runs(caller.workspace, filter.clone(), after, room).await?;
+        gathered.matched += page.runs.len() as u64;
+        if !dry_run {
+            let asks: Vec<_> = page.runs.iter().map(|run| ask(&served, &caller, run.id, &input, key.clone())).collect();
+            let mut answers = stream::iter(asks).buffer_unordered(AT_ONCE);
+            while let Some((run, answer)) = answers.next().await {
+                gathered.take(run, answer);
+            }
+        }
+        after = page.next;
+        if after.is_none() || gathered.matched >= limit || began.elapsed() > PATIENCE {
+            gathered.next_cursor = after.map(runs::write_cursor);
+            return Ok(Json(gathered));
+        }
+    }
+}
+
+type Asked = BoxFuture<'static, (RunId, Result<Reply, Error>)>;
+
+fn ask(served: &Served, caller: &Caller, run: RunId, input: &Input, key: Option<String>) -> Asked {
+    let delivery = Delivery { workspace: caller.workspace, run, input: input.clone(), expected: None, key };
+    let engine = served.engine.clone();
+    Box::pin(async move { (run, engine.deliver(delivery).await) })
+}
+
+impl Gathered {
+    fn take(&mut self, run: RunId, answer: Result<Reply, Error>) {
+        let (code, message) = match answer {
+            Ok(Reply::Accepted) => return self.accepted += 1,
+            Ok(Reply::Repeated | Reply::Ignored(_)) => return self.ignored += 1,
+            Ok(Reply::Refused { code, message }) => (code.into_owned(), message),
+            Err(error) => (error.code().to_owned(), error.to_string()),
+        };
+        self.refused += 1;
+        if self.errors.len() < ERRORS {
+            self.errors.push(Refusal { run, code, message });
+        }
+    }
+}

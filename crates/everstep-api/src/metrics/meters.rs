@@ -1,0 +1,236 @@
+//! Counts and measures what the engine commits.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use everstep_core::event::{Entry, Event};
+use everstep_core::status::Status;
+use everstep_engine::{Observe, Seen};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use crate::metrics::labels::Labels;
+
+/// Workflows with series of their own, on one node.
+const WORKFLOWS: usize = 1_000;
+/// Steps with series of their own, of one workflow.
+const STEPS: usize = 100;
+/// Events of signals with series of their own, of one workflow.
+const EVENTS: usize = 50;
+/// Seconds. From a step that does nothing to one that takes a night.
+const BUCKETS: &[f64] =
+    &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0];
+/// How often samples are put into their buckets while nobody asks.
+const UPKEEP: Duration = Duration::from_secs(5);
+const METADATA: Metadata<'static> = Metadata::new("everstep", Level::INFO, None);
+
+/// The figures of one node.
+pub struct Meters {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    workflows: Labels<OfWorkflow>,
+    in_flight: Labels<Gauge>,
+    swept: Counter,
+    /// When runs in flight were counted.
+    counted_at: Mutex<Option<Instant>>,
+}
+
+struct OfWorkflow {
+    name: SharedString,
+    started: Counter,
+    completed: Counter,
+    failed: Counter,
+    cancelled: Counter,
+    duration: Histogram,
+    steps: Labels<OfStep>,
+    signals: Labels<Counter>,
+}
+
+struct OfStep {
+    duration: Histogram,
+    retries: Counter,
+}
+
+impl Default for Meters {
+    fn default() -> Self {
+        let builder = PrometheusBuilder::new().set_buckets(BUCKETS).expect("there are buckets");
+        let recorder = builder.build_recorder();
+        describe(&recorder);
+        let swept = counter(&recorder, "workflow_retention_swept_total", Vec::new());
+        Self {
+            handle: recorder.handle(),
+            recorder,
+            workflows: Labels::new(WORKFLOWS),
+            in_flight: Labels::new(WORKFLOWS),
+            swept,
+            counted_at: Mutex::default(),
+        }
+    }
+}
+
+impl Meters {
+    /// Everything, as Prometheus reads it.
+    pub(crate) fn render(&self) -> String {
+        self.handle.render()
+    }
+
+    /// A figure that is looked up when somebody asks.
+    pub(crate) fn gauge(&self, name: &'static str) -> Gauge {
+        self.recorder.register_gauge(&Key::from_static_name(name), &METADATA)
+    }
+
+    pub(crate) fn in_flight(&self, workflow: &str) -> Arc<Gauge> {
+        self.in_flight.get(workflow, |name| {
+            let labels = vec![Label::new("workflow", name.to_owned())];
+            self.recorder.register_gauge(&Key::from_parts("workflow_runs_in_flight", labels), &METADATA)
+        })
+    }
+
+    /// Whether runs in flight were not counted for so long. Whoever is told so counts them.
+    pub(crate) fn must_count(&self, every: Duration) -> bool {
+        let mut counted_at = self.counted_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_old = counted_at.is_none_or(|counted_at| counted_at.elapsed() >= every);
+        if is_old {
+            *counted_at = Some(Instant::now());
+        }
+        is_old
+    }
+
+    /// A count that is kept elsewhere.
+    pub(crate) fn count(&self, name: &'static str, total: u64) {
+        counter(&self.recorder, name, Vec::new()).absolute(total);
+    }
+
+    /// Keeps samples from piling up while nobody asks. Ends never.
+    pub async fn keep(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            self.handle.run_upkeep();
+        }
+    }
+
+    fn of(&self, workflow: &str) -> Arc<OfWorkflow> {
+        self.workflows.get(workflow, |name| {
+            let name = SharedString::from(name.to_owned());
+            let label = || Label::new("workflow", name.clone());
+            let ended = |status: Status| {
+                let labels = vec![label(), Label::from_static_parts("status", status.as_str())];
+                counter(&self.recorder, "workflow_runs_completed_total", labels)
+            };
+            OfWorkflow {
+                started: counter(&self.recorder, "workflow_runs_started_total", vec![label()]),
+                completed: ended(Status::Completed),
+                failed: ended(Status::Failed),
+                cancelled: ended(Status::Cancelled),
+                duration: histogram(&self.recorder, "workflow_run_duration_seconds", vec![label()]),
+                steps: Labels::new(STEPS),
+                signals: Labels::new(EVENTS),
+                name,
+            }
+        })
+    }
+
+    fn of_step(&self, workflow: &OfWorkflow, step: &str) -> Arc<OfStep> {
+        workflow.steps.get(step, |step| {
+            let labels = || vec![Label::new("workflow", workflow.name.clone()), Label::new("step", step.to_owned())];
+            OfStep {
+                duration: histogram(&self.recorder, "workflow_step_duration_seconds", labels()),
+                retries: counter(&self.recorder, "workflow_step_retries_total", labels()),
+            }
+        })
+    }
+}
+
+impl Observe for Meters {
+    fn committed(&self, seen: &Seen<'_>) {
+        if seen.is_test {
+            return;
+        }
+        let workflow = self.of(seen.workflow);
+        for (Entry { at, event, .. }, since) in seen.settled() {
+            match event {
+                Event::RunStarted { .. } => workflow.started.increment(1),
+                Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
+                    if let Some(since) = since {
+                        self.of_step(&workflow, step.place()).duration.record(at.since(since));
+                    }
+                }
+                Event::TimerFired { step, .. } => {
+                    // A loop's pause between items is a timer as well, but no retry.
+                    let is_loop = seen.graph.is_some_and(|graph| {
+                        graph.find_node(step.place()).is_some_and(|node| node.kind.name() == "loop")
+                    });
+                    if !is_loop {
+                        self.of_step(&workflow, step.place()).retries.increment(1);
+                    }
+                }
+                Event::RunCompleted { .. } => workflow.ended(&workflow.completed, seen, *at),
+                Event::RunFailed { .. } => workflow.ended(&workflow.failed, seen, *at),
+                Event::RunCancelled { .. } => workflow.ended(&workflow.cancelled, seen, *at),
+                Event::StepDispatched { .. }
+                | Event::StepSkipped { .. }
+                | Event::TimerSet { .. }
+                | Event::ContextSet { .. }
+                | Event::RunPaused { .. }
+                | Event::RunResumed
+                | Event::RunRetried => {}
+            }
+        }
+        for event in seen.signals() {
+            let signals = workflow.signals.get(event, |event| {
+                let labels = vec![Label::new("workflow", workflow.name.clone()), Label::new("event", event.to_owned())];
+                counter(&self.recorder, "workflow_signals_total", labels)
+            });
+            signals.increment(1);
+        }
+    }
+
+    fn swept(&self, runs: usize) {
+        self.swept.increment(runs as u64);
+    }
+}
+
+impl OfWorkflow {
+    fn ended(&self, counter: &Counter, seen: &Seen<'_>, at: everstep_core::time::Timestamp) {
+        counter.increment(1);
+        self.duration.record(at.since(seen.started_at));
+    }
+}
+
+fn counter(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Counter {
+    recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
+}
+
+fn histogram(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Histogram {
+    recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
+}
+
+/// What the help lines say.
+fn describe(recorder: &PrometheusRecorder) {
+    let counters = [
+        ("workflow_runs_started_total", "Runs started on this node."),
+        ("workflow_runs_completed_total", "Runs that came to their end on this node, by status."),
+        ("workflow_step_retries_total", "Attempts that followed a failed one."),
+        ("workflow_signals_total", "Signals that a run has taken."),
+        ("workflow_retention_swept_total", "Ended runs deleted because their retention is over."),
+        ("everstep_conflicts_total", "Items refused because another node had written their run."),
+        ("everstep_store_calls_total", "Calls to the database."),
+    ];
+    for (name, about) in counters {
+        recorder.describe_counter(KeyName::from_const_str(name), None, about.into());
+    }
+    let gauges = [
+        ("workflow_runs_in_flight", "Runs that have not ended, in the whole database."),
+        ("everstep_runs_held", "Runs in this node's memory."),
+    ];
+    for (name, about) in gauges {
+        recorder.describe_gauge(KeyName::from_const_str(name), None, about.into());
+    }
+    let histograms = [
+        ("workflow_run_duration_seconds", "From a run's start to its end."),
+        ("workflow_step_duration_seconds", "From a step's dispatch to its result, for each attempt."),
+    ];
+    for (name, about) in histograms {
+        recorder.describe_histogram(KeyName::from_const_str(name), None, about.into());
+    }
+}

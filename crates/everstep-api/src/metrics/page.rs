@@ -1,0 +1,66 @@
+//! `/metrics`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing;
+use everstep_core::ids::WorkspaceId;
+use tokio::net::TcpListener;
+
+use crate::auth::Caller;
+use crate::problem::Problem;
+use crate::server::Served;
+
+/// The type of the page, as Prometheus knows it.
+pub(crate) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The database is asked for its counts no more often than this.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// The page for a key. Figures are those of the whole node, so that only its operators see them.
+pub(crate) async fn get(State(served): State<Served>, caller: Caller) -> Result<impl IntoResponse, Problem> {
+    if caller.workspace != WorkspaceId::DEFAULT {
+        let detail = "the figures of a node are for keys of the default workspace";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail));
+    }
+    Ok(([(header::CONTENT_TYPE, KIND)], page(&served).await))
+}
+
+/// Serves the page, and nothing else, to whoever can reach this address.
+pub async fn serve(listener: TcpListener, served: Served) -> io::Result<()> {
+    let show = async |State(served): State<Served>| ([(header::CONTENT_TYPE, KIND)], page(&served).await);
+    axum::serve(listener, Router::new().route("/metrics", routing::get(show)).with_state(served)).await
+}
+
+async fn page(served: &Served) -> String {
+    let (engine, meters) = (&served.engine, &served.meters);
+    meters.gauge("everstep_runs_held").set(engine.active_runs() as f64);
+    meters.count("everstep_conflicts_total", engine.conflicts());
+    meters.count("everstep_store_calls_total", engine.world().store.calls());
+    if let Err(error) = count_runs(served).await {
+        // The rest of the page is worth having while the database is away.
+        tracing::warn!(%error, "runs in flight could not be read for the metrics");
+    }
+    meters.render()
+}
+
+async fn count_runs(served: &Served) -> everstep_store::Result<()> {
+    if !served.meters.must_count(FRESH) {
+        return Ok(());
+    }
+    let store = &served.engine.world().store;
+    let mut in_flight: BTreeMap<String, i64> = BTreeMap::new();
+    for workspace in store.workspaces().await? {
+        for counts in store.counts(workspace.id).await? {
+            *in_flight.entry(counts.workflow).or_default() += if counts.status.has_ended() { 0 } else { counts.n };
+        }
+    }
+    for (workflow, n) in in_flight {
+        served.meters.in_flight(&workflow).set(n as f64);
+    }
+    Ok(())
+}

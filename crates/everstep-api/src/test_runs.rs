@@ -1,0 +1,63 @@
+//! `/v1/test-runs`: runs of a definition that is not saved.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::input::Input;
+use everstep_core::limits;
+use everstep_core::strict::Strict;
+use everstep_engine::Delivery;
+
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::patience::patiently;
+use crate::problem::Problem;
+use crate::runs;
+use crate::server::Served;
+use crate::wire::{Started, TestRun};
+
+/// Bytes of a definition with its input.
+const TEST: usize = 16 * 1024 * 1024 + limits::PAYLOAD_BYTES;
+
+type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
+
+/// Starts a run of a definition, which is checked as it would be when saved.
+pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Body<TEST>) -> Answer {
+    let TestRun { definition, input } = body.json()?;
+    if input.size() > limits::PAYLOAD_BYTES {
+        return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
+    }
+    let Strict(definition) = serde_json::from_str(definition.json())
+        .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
+    let started = patiently(served.engine.start_test(caller.workspace, &definition, input)).await?;
+    let started = started.map_err(Problem::of_definition)?;
+    let run = runs::show(&served, runs::row(&served, caller.workspace, started.run).await?).await?;
+    let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(Started { run, created: true })))
+}
+
+/// Stops a test run and deletes it, with its journal.
+pub(crate) async fn delete(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let workspace = caller.workspace;
+    let row = runs::row(&served, workspace, runs::read_id(&id)?).await?;
+    if !row.is_test {
+        let detail = format!("run {} is not a test run", row.id);
+        let hint = "POST /v1/runs/{id}/cancel stops a run; it is deleted when its retention is over";
+        return Err(Problem::new(StatusCode::CONFLICT, "NOT_A_TEST_RUN", detail).hint(hint));
+    }
+    if row.ended_at.is_none() {
+        let input = Input::Cancel { reason: Some("the test was stopped".to_owned()) };
+        let delivery = Delivery { workspace, run: row.id, input, expected: None, key: None };
+        // Whatever it answers: if it has ended meanwhile, all the better.
+        patiently(served.engine.deliver(delivery)).await?;
+    }
+    let store = &served.engine.world().store;
+    if !store.delete_test_run(workspace, row.id).await? && store.get_run(workspace, row.id).await?.is_some() {
+        return Err(Problem::unavailable("the test run has not ended yet; try again"));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}

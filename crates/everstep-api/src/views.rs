@@ -1,0 +1,58 @@
+//! `/v1/runs/{id}/view`: a run with the parts of its output that somebody wants to show.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Map, Value};
+
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::problem::Problem;
+use crate::runs;
+use crate::server::Served;
+use crate::wire::{View, Viewed};
+
+const MOST: usize = 100;
+
+pub(crate) async fn post(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body<{ 64 * 1024 }>,
+) -> Result<Json<Viewed>, Problem> {
+    let View { widget_config } = body.json_or_default()?;
+    let fields = widget_config.map(|config| config.fields);
+    if let Some(count) = fields.as_ref().map(Vec::len).filter(|count| *count > MOST) {
+        return Err(Problem::invalid(format!("widgetConfig.fields has at most {MOST} fields, not {count}")));
+    }
+    let row = runs::row(&served, caller.workspace, runs::read_id(&id)?).await?;
+    // Only a run that has completed has an output.
+    let data = fields.zip(row.output.as_ref()).map(|(fields, output)| select(&fields, output.value()));
+    Ok(Json(Viewed { run: runs::show(&served, row).await?, data }))
+}
+
+/// The values at paths, by path. What is not there is null.
+fn select(fields: &[String], output: &Value) -> Value {
+    let find = |path: &str| {
+        path.split('.').try_fold(output, |value, part| match value {
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            other => other.get(part),
+        })
+    };
+    let data = fields.iter().map(|path| (path.clone(), find(path).cloned().unwrap_or_default()));
+    Value::Object(data.collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_paths() {
+        let output = json!({"total": 5, "order": {"items": [{"name": "a"}, {"name": "b"}]}});
+        let fields = ["total", "order.items.1.name", "order.missing.x", "order.items.x"].map(str::to_owned);
+        let data = json!({"total": 5, "order.items.1.name": "b", "order.missing.x": null, "order.items.x": null});
+        assert_eq!(select(&fields, &output), data);
+    }
+}

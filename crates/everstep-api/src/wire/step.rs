@@ -1,0 +1,119 @@
+//! The steps of a run as clients see them.
+
+use everstep_core::ids::StepKey;
+use everstep_core::payload::Payload;
+use everstep_core::status::StepStatus;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::wire::run::Error;
+use crate::wire::{Json, Time};
+
+/// A page of steps, in the order in which they began.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Steps {
+    pub(crate) steps: Vec<Step>,
+    /// What to ask the next page with; null on the last one.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// What became of one step.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Step {
+    /// The step's name within the run: `fetch`, or `each[3].fetch` inside an iteration.
+    #[schemars(with = "String")]
+    pub(crate) key: StepKey,
+    /// The node of the graph.
+    pub(crate) node: String,
+    /// The node's type; null when its workflow cannot be read.
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<String>,
+    #[schemars(with = "StepWord")]
+    #[serde(serialize_with = "word")]
+    pub(crate) status: StepStatus,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) started_at: Option<Time>,
+    pub(crate) ended_at: Option<Time>,
+    pub(crate) duration_ms: Option<f64>,
+    /// What a completed step gave.
+    #[schemars(with = "Json")]
+    pub(crate) output: Option<Payload>,
+    /// The handle by which it was left; null for the usual one.
+    pub(crate) handle: Option<String>,
+}
+
+/// One attempt of a step.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Attempt {
+    pub(crate) attempt: u32,
+    pub(crate) dispatched_at: Option<Time>,
+    pub(crate) ended_at: Option<Time>,
+    #[schemars(with = "StepWord")]
+    #[serde(serialize_with = "word")]
+    pub(crate) status: StepStatus,
+    pub(crate) error: Option<Error>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) logs: Vec<String>,
+}
+
+/// The status of a step.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct StepWord(
+    #[schemars(extend("enum" = ["pending", "running", "waiting", "completed", "failed", "skipped", "cancelled"]))]
+    #[expect(dead_code, reason = "it is only described")]
+    String,
+);
+
+fn word<S: serde::Serializer>(status: &StepStatus, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(status.as_str())
+}
+
+/// A page of log lines.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Logs {
+    pub(crate) logs: Vec<Line>,
+    /// What to ask the next page with; null on the last one.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// A line that a step has written.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Line {
+    /// The entry of the journal that holds it.
+    pub(crate) seq: u64,
+    #[schemars(with = "String")]
+    pub(crate) step: StepKey,
+    pub(crate) attempt: u32,
+    /// When the attempt ended.
+    pub(crate) at: Time,
+    pub(crate) line: String,
+}
+
+/// What the steps of a run have left for each other.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Context {
+    /// The last entry that is told here.
+    pub(crate) seq: u64,
+    /// Variables by name, `input` among them.
+    #[schemars(with = "crate::wire::Object")]
+    pub(crate) context: Payload,
+    /// The iterations that are under way, each with what belongs to it alone.
+    pub(crate) scopes: Vec<Scope>,
+}
+
+/// One iteration of a loop, or a scope.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Scope {
+    /// As step keys have it: `each[3]`.
+    pub(crate) scope: String,
+    #[schemars(with = "crate::wire::Object")]
+    pub(crate) context: Payload,
+}

@@ -1,0 +1,172 @@
+//! What a run waits for, for people in one sentence and for programs in full.
+
+use std::fmt::Write as _;
+
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_engine::{Activity, Look, Opened};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::wire::{Id, Time};
+
+/// A step under way.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Open {
+    #[schemars(with = "String")]
+    step: StepKey,
+    /// `task`: a handler performs it. `delay`: it sleeps. `wait`: it waits for a signal. `child`: it waits for a run
+    /// that it started. `retry`: it failed and is tried again. `body`: steps inside it go on. `soon`: it goes on at once.
+    #[schemars(extend("enum" = ["task", "delay", "wait", "child", "retry", "body", "soon"]))]
+    kind: &'static str,
+    attempt: u32,
+    since: Option<Time>,
+    /// When it goes on by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<Time>,
+    /// The signal that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
+    /// The run that it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Id>")]
+    child: Option<RunId>,
+}
+
+impl Open {
+    pub(crate) fn of(opened: Opened) -> Self {
+        let (event, child) = match &opened.activity {
+            Activity::Wait { event } => (Some(event.clone()), None),
+            Activity::Child { run } => (None, Some(*run)),
+            _ => (None, None),
+        };
+        Self {
+            kind: word(&opened.activity),
+            step: opened.step,
+            attempt: opened.attempt,
+            since: opened.since.map(Time::of),
+            due: opened.due.map(Time::of),
+            event,
+            child,
+        }
+    }
+}
+
+fn word(activity: &Activity) -> &'static str {
+    match activity {
+        Activity::Task => "task",
+        Activity::Delay => "delay",
+        Activity::Wait { .. } => "wait",
+        Activity::Child { .. } => "child",
+        Activity::Retry => "retry",
+        Activity::Body => "body",
+        Activity::Soon => "soon",
+    }
+}
+
+/// What a run waits for, in one sentence without its beginning: "sleeps at step nap until …".
+/// None for a run that has ended.
+pub(crate) fn sentence(look: &Look) -> Option<String> {
+    match look.status {
+        Status::Completed | Status::Failed | Status::Cancelled => return None,
+        Status::Pending => return Some("waits for a node that has room for it".to_owned()),
+        Status::Paused => {
+            let since = look.paused_at.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+            let why = look.failure.as_ref().map(|failure| format!(" because {}", failure.message)).unwrap_or_default();
+            return Some(format!("is paused{since}{why}"));
+        }
+        Status::Running | Status::Waiting => {}
+    }
+    let Some(first) = look.open.first() else { return Some("goes on at once".to_owned()) };
+    let mut text = clause(first);
+    // A loop is open while its steps are: it is not one more thing to wait for.
+    let others = look.open.iter().skip(1).filter(|open| open.activity != Activity::Body).count() + look.more;
+    if others > 0 {
+        let _ = write!(text, " and {others} more");
+    }
+    Some(text)
+}
+
+fn clause(open: &Opened) -> String {
+    let Opened { step, attempt, due, activity, .. } = open;
+    let until = due.map(|due| format!(" until {}", time(due))).unwrap_or_default();
+    match activity {
+        Activity::Task => format!("performs step {step}, attempt {attempt}"),
+        Activity::Delay => format!("sleeps at step {step}{until}"),
+        Activity::Wait { event } => format!("waits for the signal {event:?} at step {step}{until}"),
+        Activity::Child { run } => format!("waits for child run {run} at step {step}{until}"),
+        Activity::Retry => match due {
+            Some(due) => format!("will try step {step} again at {}", time(*due)),
+            None => format!("will try step {step} again"),
+        },
+        Activity::Body => match due {
+            Some(due) => format!("goes on with the next item of step {step} at {}", time(*due)),
+            None => format!("goes on inside step {step}"),
+        },
+        Activity::Soon => format!("goes on with step {step}"),
+    }
+}
+
+/// A time for people: to the second.
+fn time(time: Timestamp) -> String {
+    format!("{:.0}", Timestamp::from_millis(time.millis() / 1_000 * 1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use everstep_core::failure::Failure;
+
+    use super::*;
+
+    fn opened(step: &str, activity: Activity, due: Option<i64>) -> Opened {
+        let due = due.map(Timestamp::from_millis);
+        Opened { step: step.into(), attempt: 2, since: None, due, activity }
+    }
+
+    fn look(open: Vec<Opened>) -> Look {
+        Look { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0 }
+    }
+
+    #[test]
+    fn a_run_says_what_it_waits_for() {
+        let day = Some(1_763_251_200_000);
+        let run = RunId::new(Timestamp::EPOCH, 7);
+        let say = |step: Opened| sentence(&look(vec![step])).unwrap();
+        let ask = Activity::Wait { event: "approve".to_owned() };
+        assert_eq!(
+            say(opened("ask", ask.clone(), day)),
+            "waits for the signal \"approve\" at step ask until 2025-11-16T00:00:00Z"
+        );
+        assert_eq!(say(opened("ask", ask, None)), "waits for the signal \"approve\" at step ask");
+        assert_eq!(say(opened("nap", Activity::Delay, day)), "sleeps at step nap until 2025-11-16T00:00:00Z");
+        assert_eq!(say(opened("fetch", Activity::Task, None)), "performs step fetch, attempt 2");
+        assert_eq!(
+            say(opened("call", Activity::Child { run }, None)),
+            format!("waits for child run {run} at step call")
+        );
+        assert_eq!(say(opened("x", Activity::Retry, day)), "will try step x again at 2025-11-16T00:00:00Z");
+    }
+
+    #[test]
+    fn several_things_are_counted_and_a_loop_is_none_of_them() {
+        let task = |step| opened(step, Activity::Task, None);
+        let several = look(vec![task("a"), task("b"), task("c"), opened("each", Activity::Body, None)]);
+        assert_eq!(sentence(&several).unwrap(), "performs step a, attempt 2 and 2 more");
+        let body = look(vec![opened("each", Activity::Body, None)]);
+        assert_eq!(sentence(&body).unwrap(), "goes on inside step each");
+    }
+
+    #[test]
+    fn a_paused_run_says_since_when_and_why() {
+        let mut paused = look(vec![]);
+        paused.status = Status::Paused;
+        paused.paused_at = Some(Timestamp::from_millis(1_763_251_200_000));
+        assert_eq!(sentence(&paused).unwrap(), "is paused since 2025-11-16T00:00:00Z");
+        paused.failure = Some(Failure::fatal("X", "entry 7 cannot be read"));
+        assert!(sentence(&paused).unwrap().ends_with(" because entry 7 cannot be read"));
+        paused.status = Status::Completed;
+        assert_eq!(sentence(&paused), None);
+    }
+}

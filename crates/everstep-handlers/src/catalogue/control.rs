@@ -1,0 +1,480 @@
+//! The kinds that the core performs by itself. What their configs mean stands in the core; that both agree is tested.
+
+use serde_json::{Value, json};
+
+use super::entry::{Entry, Handle, LONGEST_TIMEOUT, Timeout, defaults};
+use crate::handler::Example;
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![start(), end(), condition(), transform(), delay(), wait(), workflow(), repeat(), scope()]
+}
+
+/// What all of them have in common.
+fn entry(name: &str, title: &str, icon: &str, summary: &str, schema: Value) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        group: "Flow".to_owned(),
+        icon: icon.to_owned(),
+        summary: summary.to_owned(),
+        handles: Vec::new(),
+        handles_from: Vec::new(),
+        default_handle: None,
+        output: String::new(),
+        output_variable: None,
+        can_retry: false,
+        timeout: None,
+        defaults: defaults(&schema),
+        schema,
+        examples: Vec::new(),
+        is_internal: false,
+    }
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    let mut schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {},
+        "required": required,
+        "additionalProperties": false,
+    });
+    schema["properties"] = properties;
+    schema
+}
+
+/// Any JSON but null, with expressions in it.
+fn anything(description: &str) -> Value {
+    json!({"type": ["string", "number", "boolean", "array", "object"], "description": description})
+}
+
+fn failed() -> Handle {
+    Handle::new("error", "It failed.")
+}
+
+fn start() -> Entry {
+    Entry {
+        handles: vec![Handle::new("output", "The run has begun.")],
+        default_handle: Some("output".to_owned()),
+        output: "`{started: true, inputReceived}`.".to_owned(),
+        examples: vec![Example::new("Where the run begins", json!({}))],
+        ..entry("start", "Start", "play", "Where a run begins; there is exactly one.", object(json!({}), &[]))
+    }
+}
+
+fn end() -> Entry {
+    let parameter = object(
+        json!({
+            "name": {"type": "string", "minLength": 1, "description": "The name in the run's output."},
+            "sourceVariable": anything("Its value, usually an expression."),
+        }),
+        &["name", "sourceVariable"],
+    );
+    let schema = object(
+        json!({
+            "outputParameters": {
+                "type": "array",
+                "items": inner(parameter),
+                "description": "The run's output, by name. Each name stands once.",
+            },
+            "status": {
+                "type": "string",
+                "enum": ["success", "error", "failure"],
+                "default": "success",
+                "description": "`error` and `failure` fail the run.",
+            },
+            "terminate": {
+                "type": "boolean",
+                "default": false,
+                "description": "Ends the run at once, whatever else is open.",
+            },
+        }),
+        &[],
+    );
+    let summary = "Where a run may end; several may be reached, and their outputs are merged as they complete.";
+    Entry {
+        output: "`{status, workflowOutput, completedAt}`; `workflowOutput` is the run's output.".to_owned(),
+        examples: vec![
+            Example::new(
+                "Give two values of the input",
+                json!({"outputParameters": [
+                    {"name": "customer", "sourceVariable": "{{ctx.input.customer}}"},
+                    {"name": "total", "sourceVariable": {"$expr": "ctx.input.price * ctx.input.count"}},
+                ]}),
+            ),
+            Example::new("Fail the run at once", json!({"status": "error", "terminate": true})),
+        ],
+        ..entry("end", "End", "flag", summary, schema)
+    }
+}
+
+fn condition() -> Entry {
+    let operators = [
+        "equals",
+        "not_equals",
+        "contains",
+        "not_contains",
+        "starts_with",
+        "ends_with",
+        "greater_than",
+        "less_than",
+        "greater_or_equal",
+        "less_or_equal",
+        "is_empty",
+        "is_not_empty",
+        "matches_regex",
+        "expression",
+    ];
+    let mut comparison = object(
+        json!({
+            "leftValue": {"description": "Any JSON with expressions in it; with `expression` the expression itself."},
+            "operator": {
+                "type": "string",
+                "enum": operators,
+                "description": "`equals` and its kin compare as text, the orderings as numbers.",
+            },
+            "rightValue": {"description": "Any JSON with expressions in it."},
+        }),
+        &["operator"],
+    );
+    comparison["if"] = json!({"properties": {"operator": {"const": "expression"}}, "required": ["operator"]});
+    comparison["then"] =
+        json!({"properties": {"leftValue": {"type": "string", "minLength": 1}}, "required": ["leftValue"]});
+    let mut branch = object(
+        json!({
+            "id": {
+                "type": "string",
+                "minLength": 1,
+                "not": {"const": "error", "description": "`error` is the handle of a failed node"},
+                "description": "The branch's handle. Each id stands once.",
+            },
+            "label": {"type": "string", "description": "For people."},
+            "conditionLogic": {
+                "type": "string",
+                "enum": ["AND", "OR"],
+                "default": "AND",
+                "description": "Whether all of the conditions must hold or any.",
+            },
+            "conditions": {"type": "array", "items": inner(comparison), "description": "What is compared."},
+            "expression": {
+                "type": "string",
+                "minLength": 1,
+                "description": "An expression in place of `conditions`, with or without braces.",
+            },
+            "condition": {"type": "string", "minLength": 1, "deprecated": true, "description": "As `expression`."},
+        }),
+        &["id"],
+    );
+    branch["oneOf"] = json!([{"required": ["conditions"]}, {"required": ["expression"]}, {"required": ["condition"]}]);
+    let schema = object(
+        json!({
+            "branches": {
+                "type": "array",
+                "minItems": 1,
+                "items": inner(branch),
+                "description": "They are tried in order.",
+            },
+            "defaultBranch": {
+                "type": "string",
+                "default": "default",
+                "not": {"const": "error", "description": "`error` is the handle of a failed node"},
+                "description": "The handle when no branch holds.",
+            },
+        }),
+        &["branches"],
+    );
+    Entry {
+        handles: vec![Handle::new("default", "No branch holds; `defaultBranch` renames it."), failed()],
+        handles_from: vec!["/branches/*/id".to_owned(), "/defaultBranch".to_owned()],
+        output: "`{branch}`, the handle that was taken.".to_owned(),
+        examples: vec![
+            Example::new(
+                "Two branches, one by comparison and one by an expression",
+                json!({"branches": [
+                    {"id": "large", "label": "Large order", "conditions": [
+                        {"leftValue": "{{ctx.input.total}}", "operator": "greater_than", "rightValue": 1000},
+                    ]},
+                    {"id": "vip", "expression": "ctx.input.customer.vip and ctx.input.total > 100"},
+                ]}),
+            ),
+            Example::new(
+                "Any of two conditions, with a default of another name",
+                json!({
+                    "branches": [{"id": "home", "conditionLogic": "OR", "conditions": [
+                        {"leftValue": "{{ctx.input.country}}", "operator": "equals", "rightValue": "NL"},
+                        {"leftValue": "{{ctx.input.email}}", "operator": "ends_with", "rightValue": ".nl"},
+                    ]}],
+                    "defaultBranch": "abroad",
+                }),
+            ),
+        ],
+        ..entry(
+            "condition",
+            "Condition",
+            "split",
+            "Leaves by the first branch that holds, else by the default.",
+            schema,
+        )
+    }
+}
+
+fn transform() -> Entry {
+    let schema = object(json!({"value": anything("Any JSON with expressions in it.")}), &["value"]);
+    Entry {
+        group: "Data".to_owned(),
+        handles: vec![Handle::new("success", "It has made the value."), failed()],
+        default_handle: Some("success".to_owned()),
+        output: "The value.".to_owned(),
+        output_variable: Some("transformResult".to_owned()),
+        examples: vec![
+            Example::new(
+                "Make an object",
+                json!({"value": {
+                    "name": "{{ctx.input.first}} {{ctx.input.last}}",
+                    "total": {"$expr": "ctx.input.price * ctx.input.count"},
+                }}),
+            ),
+            Example::new("Take one value", json!({"value": "{{ctx.input.order.lines}}"})),
+        ],
+        ..entry("transform", "Transform", "shuffle", "Makes a value of other values.", schema)
+    }
+}
+
+fn delay() -> Entry {
+    let mut schema = object(
+        json!({
+            "delayType": {
+                "type": "string",
+                "enum": ["fixed", "dynamic", "until"],
+                "default": "fixed",
+                "description": "Which of the other fields say how long.",
+            },
+            "delayMinutes": {
+                "type": "integer", "minimum": 0, "maximum": 1440,
+                "description": "With `fixed`: minutes, added to the seconds and milliseconds.",
+            },
+            "delaySeconds": {"type": "integer", "minimum": 0, "maximum": 59, "description": "With `fixed`: seconds."},
+            "delayMs": {"type": "integer", "minimum": 0, "maximum": 999, "description": "With `fixed`: milliseconds."},
+            "delayVariable": anything("With `dynamic`: milliseconds, usually an expression."),
+            "untilTime": anything("With `until`: an RFC 3339 time, or an expression for one."),
+        }),
+        &[],
+    );
+    let without = |fields: &[&str]| {
+        let shapes: Vec<_> = fields.iter().map(|field| json!({"required": [field]})).collect();
+        json!({"not": {"anyOf": shapes, "description": "a field has no meaning with this delayType"}})
+    };
+    let idle = json!({"properties": {
+        "delayMinutes": {"const": 0}, "delaySeconds": {"const": 0}, "delayMs": {"const": 0},
+    }});
+    let is = |name: &str| json!({"properties": {"delayType": {"const": name}}, "required": ["delayType"]});
+    schema["if"] = is("dynamic");
+    schema["then"] = json!({"required": ["delayVariable"], "allOf": [without(&["untilTime"]), idle]});
+    schema["else"] = json!({
+        "if": is("until"),
+        "then": {"required": ["untilTime"], "allOf": [without(&["delayVariable"]), idle]},
+        "else": {
+            "allOf": [
+                without(&["delayVariable", "untilTime"]),
+                {"anyOf": [{"required": ["delaySeconds"]}, {"required": ["delayMinutes"]}, {"required": ["delayMs"]}]},
+                {
+                    "if": {"properties": {"delayMinutes": {"const": 1440}}, "required": ["delayMinutes"]},
+                    "then": {"properties": {"delaySeconds": {"const": 0}, "delayMs": {"const": 0}}},
+                },
+            ],
+        },
+    });
+    let summary = "Waits for a time, up to 24 hours, without holding anything.";
+    Entry {
+        handles: vec![Handle::new("output", "The time is over."), failed()],
+        default_handle: Some("output".to_owned()),
+        output: "Nothing.".to_owned(),
+        examples: vec![
+            Example::new("A minute and a half", json!({"delayMinutes": 1, "delaySeconds": 30})),
+            Example::new(
+                "As long as the input says",
+                json!({"delayType": "dynamic", "delayVariable": "{{ctx.input.waitMs}}"}),
+            ),
+            Example::new("Until a time", json!({"delayType": "until", "untilTime": "{{ctx.input.dueAt}}"})),
+        ],
+        ..entry("delay", "Delay", "clock", summary, schema)
+    }
+}
+
+fn wait() -> Entry {
+    let mut schema = object(
+        json!({
+            "event": {
+                "type": "string", "minLength": 1,
+                "description": "The name of the event that is waited for.",
+            },
+            "approval": {
+                "type": "string", "minLength": 1,
+                "description": "In place of `event`: the name of an event whose signal carries `approved`, true or false.",
+            },
+            "match": {
+                "type": "object", "default": {},
+                "description": "The fields that the signal must carry; it may carry more.",
+            },
+            "timeoutSeconds": timeout("How long it is waited, in seconds; without it for ever."),
+        }),
+        &[],
+    );
+    schema["oneOf"] = json!([{"required": ["event"]}, {"required": ["approval"]}]);
+    Entry {
+        handles: vec![
+            Handle::new("success", "The signal came; for an approval: it is approved."),
+            Handle::new("rejected", "For an approval: it is not approved."),
+            Handle::new("timeout", "No signal came in time."),
+            failed(),
+        ],
+        default_handle: Some("success".to_owned()),
+        output: "What the signal carries, or `{timeout: true}`.".to_owned(),
+        output_variable: Some("waitResult".to_owned()),
+        timeout: Some(Timeout { default_seconds: None, longest_seconds: LONGEST_TIMEOUT }),
+        examples: vec![
+            Example::new(
+                "Wait for the payment of one order, at most a day",
+                json!({"event": "order.paid", "match": {"orderId": "{{ctx.input.orderId}}"}, "timeoutSeconds": 86400}),
+            ),
+            Example::new(
+                "Ask for an approval",
+                json!({"approval": "order.approval", "match": {"orderId": "{{ctx.input.orderId}}"}}),
+            ),
+        ],
+        ..entry("wait", "Wait", "hourglass", "Waits for a signal from outside, or for somebody's approval.", schema)
+    }
+}
+
+fn timeout(description: &str) -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": LONGEST_TIMEOUT, "description": description})
+}
+
+fn workflow() -> Entry {
+    let mut schema = object(
+        json!({
+            "workflow": {
+                "type": "string",
+                "pattern": "^[a-z0-9][a-z0-9_-]{0,127}$",
+                "description": "The name of the workflow.",
+            },
+            "version": {
+                "type": "integer", "minimum": 1, "maximum": u32::MAX,
+                "description": "Its version; without it the active one when the child starts.",
+            },
+            "input": {"default": {}, "description": "The child's input: any JSON with expressions in it."},
+            "wait": {
+                "type": "boolean", "default": true,
+                "description": "Whether the node waits for the child's end. Otherwise the child goes its own way.",
+            },
+            "timeoutSeconds": timeout("How long the child is waited for, in seconds; without it for ever."),
+        }),
+        &["workflow"],
+    );
+    schema["if"] = json!({"properties": {"wait": {"const": false}}, "required": ["wait"]});
+    let not = json!({"required": ["timeoutSeconds"], "description": "timeoutSeconds has no meaning without waiting"});
+    schema["then"] = json!({"not": not});
+    let summary = "Runs another workflow as a run of its own, and waits for its end or goes on.";
+    Entry {
+        handles: vec![
+            Handle::new("success", "The child completed; with `wait: false` it has started."),
+            Handle::new("error", "The child failed, was cancelled or did not end in time."),
+        ],
+        default_handle: Some("success".to_owned()),
+        output: "The child's output, or `{runId}` with `wait: false`.".to_owned(),
+        output_variable: Some("workflowResult".to_owned()),
+        can_retry: true,
+        timeout: Some(Timeout { default_seconds: None, longest_seconds: LONGEST_TIMEOUT }),
+        examples: vec![
+            Example::new(
+                "Run a child and wait for its output",
+                json!({"workflow": "send-invoice", "input": {"orderId": "{{ctx.input.orderId}}"}, "timeoutSeconds": 600}),
+            ),
+            Example::new(
+                "Start a child of one version and go on",
+                json!({"workflow": "audit", "version": 3, "wait": false}),
+            ),
+        ],
+        ..entry("workflow", "Workflow", "workflow", summary, schema)
+    }
+}
+
+fn repeat() -> Entry {
+    let variable = |default: &str, description: &str| {
+        json!({
+            "type": "string",
+            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,99}$",
+            "not": {"pattern": "^(__|input$)", "description": "a variable does not begin with `__`, and `input` is taken"},
+            "default": default,
+            "description": description,
+        })
+    };
+    let schema = object(
+        json!({
+            "sourceVariable": anything("The items: an array, or an expression for one. Anything else is one item."),
+            "itemVariable": variable("item", "The item's name in the body."),
+            "indexVariable": variable("index", "The name of its index, which begins with 0."),
+            "maxIterations": {
+                "type": "integer", "minimum": 1, "maximum": 100_000, "default": 1_000,
+                "description": "More items are a failure.",
+            },
+            "concurrency": {
+                "type": "integer", "minimum": 1, "maximum": 10_000, "default": 1,
+                "description": "How many iterations go on at once.",
+            },
+            "delayBetweenItems": {
+                "type": "integer", "minimum": 0, "maximum": 60_000, "default": 0,
+                "description": "Milliseconds between the beginnings of iterations.",
+            },
+            "onItemError": {
+                "type": "string", "enum": ["fail", "continue"], "default": "fail",
+                "description": "Whether a failed iteration fails the loop. Otherwise its result is null.",
+            },
+        }),
+        &["sourceVariable"],
+    );
+    Entry {
+        handles: vec![
+            Handle::new("loop", "Leads into the body, once per item."),
+            Handle::new("done", "All items are done."),
+            Handle::new("error", "An iteration failed, or there are too many items."),
+        ],
+        output: "An array of the outputs of the body's last node, in the order of the items.".to_owned(),
+        output_variable: Some("loopResults".to_owned()),
+        examples: vec![
+            Example::new(
+                "One after the other",
+                json!({"sourceVariable": "{{ctx.input.orders}}", "itemVariable": "order"}),
+            ),
+            Example::new(
+                "Ten at once, and go on when one fails",
+                json!({"sourceVariable": "{{ctx.input.urls}}", "concurrency": 10, "onItemError": "continue"}),
+            ),
+        ],
+        ..entry("loop", "Loop", "repeat", "Runs its body once per item.", schema)
+    }
+}
+
+fn scope() -> Entry {
+    let summary = "Runs its body once and catches its first failure.";
+    Entry {
+        handles: vec![
+            Handle::new("body", "Leads into the body."),
+            Handle::new("success", "The body is done."),
+            Handle::new("error", "A node of the body failed; the variable holds `{error: {code, message}}`."),
+        ],
+        default_handle: Some("success".to_owned()),
+        output: "That of the body's last node.".to_owned(),
+        output_variable: Some("scopeResult".to_owned()),
+        examples: vec![Example::new("Catch what fails in the body", json!({}))],
+        ..entry("scope", "Scope", "brackets", summary, object(json!({}), &[]))
+    }
+}
+
+/// A schema inside another one.
+fn inner(mut schema: Value) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        object.shift_remove("$schema");
+    }
+    schema
+}

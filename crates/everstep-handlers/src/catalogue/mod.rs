@@ -1,0 +1,17 @@
+//! What kinds of nodes there are, for editors and for people.
+
+mod control;
+mod entry;
+mod page;
+
+pub use entry::{Entry, Handle, Timeout};
+pub use page::page;
+
+use crate::registry::Registry;
+
+/// Every kind of node: those that the core performs by itself, then the handlers of a registry.
+pub fn catalogue(registry: &Registry) -> Vec<Entry> {
+    let mut entries = control::entries();
+    entries.extend(registry.descriptions().map(Entry::of));
+    entries
+}

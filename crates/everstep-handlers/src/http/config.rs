@@ -1,0 +1,301 @@
+//! What an http node is told.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use everstep_core::limits::PAYLOAD_BYTES;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// Asks a server over HTTP.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Config {
+    /// Where to: an address that begins with `http://` or `https://`.
+    #[schemars(length(min = 1), extend("x-secret" = true))]
+    pub(super) url: String,
+    /// How it is asked.
+    #[serde(default)]
+    pub(super) method: Verb,
+    /// Headers by name. A null leaves one out.
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, Option<Plain>>,
+    /// What is added to the address, by name. An array repeats the name, a null leaves it out.
+    #[serde(default)]
+    pub(super) query: BTreeMap<String, Many>,
+    /// What is sent: any JSON.
+    #[serde(default)]
+    #[schemars(extend("x-secret" = true))]
+    pub(super) body: Value,
+    /// How the body is written. `auto` writes a string as text and everything else as JSON.
+    #[serde(default)]
+    pub(super) body_type: BodyType,
+    /// The body's content type, where it is not the usual one of its `bodyType`.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub(super) content_type: Option<String>,
+    /// Who asks.
+    #[serde(default)]
+    #[schemars(extend("default" = {"type": "none"}))]
+    pub(super) auth: Auth,
+    /// How long an attempt may take, in seconds, redirects included.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 3600))]
+    #[expect(dead_code, reason = "the core takes it from the config and gives it to the task")]
+    pub(super) timeout_seconds: Option<u32>,
+    /// Whether redirects are followed, up to ten.
+    #[serde(default = "yes")]
+    pub(super) follow_redirects: bool,
+    /// The statuses that are a success: numbers, or classes such as `2xx`.
+    #[serde(default = "success")]
+    #[schemars(length(min = 1))]
+    pub(super) accept_statuses: Vec<Statuses>,
+    /// The statuses after which another attempt may help. So it may where there was no connection or no answer.
+    #[serde(default = "passing")]
+    #[schemars(inner(range(min = 100, max = 599)))]
+    pub(super) retry_on: Vec<u16>,
+    /// How the answer's body is read. `auto` goes by its content type: JSON, else text, else base64.
+    #[serde(default)]
+    pub(super) response_type: ResponseType,
+    /// More bytes than this are a failure.
+    #[serde(default = "most")]
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub(super) max_response_bytes: u32,
+    /// Whether a key that is the same for all attempts goes along, so that the server can tell a repetition.
+    /// Without it one does with POST, PUT, PATCH and DELETE.
+    #[serde(default)]
+    pub(super) send_idempotency_key: Option<bool>,
+    /// The header that holds that key.
+    #[serde(default = "key_header")]
+    #[schemars(length(min = 1))]
+    pub(super) idempotency_header: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn success() -> Vec<Statuses> {
+    vec![Statuses::Class(2)]
+}
+
+fn passing() -> Vec<u16> {
+    vec![408, 425, 429, 500, 502, 503, 504]
+}
+
+fn most() -> u32 {
+    PAYLOAD_BYTES as u32
+}
+
+fn key_header() -> String {
+    "Idempotency-Key".to_owned()
+}
+
+/// A method of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[schemars(inline)]
+pub(super) enum Verb {
+    #[default]
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+    Head,
+    Options,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(super) enum BodyType {
+    #[default]
+    Auto,
+    Json,
+    Text,
+    Form,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(super) enum ResponseType {
+    #[default]
+    Auto,
+    Json,
+    Text,
+    Base64,
+}
+
+/// Who asks.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub(super) enum Auth {
+    /// Nobody in particular.
+    #[default]
+    None,
+    /// A user with a password.
+    Basic {
+        /// The user's name.
+        #[schemars(extend("x-secret" = true))]
+        username: String,
+        /// The password.
+        #[schemars(extend("x-secret" = true))]
+        password: String,
+    },
+    /// Whoever has a token.
+    Bearer {
+        /// The token.
+        #[schemars(length(min = 1), extend("x-secret" = true))]
+        token: String,
+    },
+    /// Whoever has a key that a header holds.
+    Header {
+        /// The header's name.
+        #[schemars(length(min = 1))]
+        name: String,
+        /// The key.
+        #[schemars(length(min = 1), extend("x-secret" = true))]
+        value: String,
+    },
+}
+
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Auth(…)")
+    }
+}
+
+/// A text; a number, true or false count as theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plain(pub(super) String);
+
+impl Plain {
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Some(Self(text.clone())),
+            Value::Number(_) | Value::Bool(_) => Some(Self(value.to_string())),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Plain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Self::of(&value).ok_or_else(|| serde::de::Error::custom("expected a text, a number, true or false"))
+    }
+}
+
+impl JsonSchema for Plain {
+    fn schema_name() -> Cow<'static, str> {
+        "Plain".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["string", "number", "boolean"], "x-secret": true})
+    }
+}
+
+/// Any number of texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Many(pub(super) Vec<String>);
+
+impl Many {
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        let texts = match value {
+            Value::Null => Vec::new(),
+            Value::Array(items) => {
+                items.iter().map(|item| Plain::of(item).map(|Plain(text)| text)).collect::<Option<_>>()?
+            }
+            value => vec![Plain::of(value)?.0],
+        };
+        Some(Self(texts))
+    }
+}
+
+impl<'de> Deserialize<'de> for Many {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Self::of(&value).ok_or_else(|| serde::de::Error::custom("expected texts or numbers"))
+    }
+}
+
+impl JsonSchema for Many {
+    fn schema_name() -> Cow<'static, str> {
+        "Many".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "number", "boolean", "array", "null"],
+            "items": {"type": ["string", "number", "boolean"]},
+            "x-secret": true,
+        })
+    }
+}
+
+/// One status, or a class of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Statuses {
+    One(u16),
+    Class(u16),
+}
+
+impl Statuses {
+    pub(super) fn hold(self, status: u16) -> bool {
+        match self {
+            Self::One(one) => one == status,
+            Self::Class(class) => class == status / 100,
+        }
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => Some(Self::One(u16::try_from(number.as_u64()?).ok()?)),
+            Value::String(text) => Some(Self::Class(text.strip_suffix("xx")?.parse().ok()?)),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}
+
+impl Serialize for Statuses {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::One(status) => serializer.serialize_u16(*status),
+            Self::Class(class) => serializer.serialize_str(&format!("{class}xx")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Statuses {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Self::of(&value).ok_or_else(|| serde::de::Error::custom("expected a status such as 404, or 4xx"))
+    }
+}
+
+impl JsonSchema for Statuses {
+    fn schema_name() -> Cow<'static, str> {
+        "Statuses".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["integer", "string"], "minimum": 100, "maximum": 599, "pattern": "^[1-5]xx$"})
+    }
+}

@@ -1,0 +1,124 @@
+//! The handler of the http kind.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use everstep_core::evaluate::Fault;
+use everstep_core::event::Outcome;
+use everstep_core::failure::Failure;
+use everstep_core::kinds::KindInfo;
+use everstep_net::Client;
+use serde_json::{Value, json};
+
+use super::answer::{self, Reading};
+use super::config::Config;
+use super::request;
+use crate::handler::{Description, Example, Handler, Report, Task};
+use crate::ports::Secrets;
+use crate::secrets::Revealed;
+use crate::{config, schema};
+
+const DEFAULT_TIMEOUT_SECONDS: u32 = 30;
+
+/// Asks a server over HTTP, through the guarded client.
+pub struct Http {
+    client: Client,
+    secrets: Arc<dyn Secrets>,
+    description: Description,
+}
+
+impl Http {
+    pub fn new(client: Client, secrets: Arc<dyn Secrets>) -> Self {
+        let schema = config::schema::<Config>();
+        let info = KindInfo {
+            name: "http".to_owned(),
+            output_variable: Some("httpResponse".to_owned()),
+            secret_places: schema::secret_places(&schema),
+            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            longest_timeout_seconds: 3_600,
+            ..KindInfo::default()
+        };
+        let description = Description {
+            info,
+            title: "HTTP request",
+            group: "Integration",
+            icon: "globe",
+            summary: "Asks a server over HTTP and gives its answer.",
+            output: "`{status, headers, body}`; the names of headers are in lowercase.",
+            schema,
+            examples: examples(),
+            is_internal: false,
+            concurrency: 256,
+        };
+        Self { client, secrets, description }
+    }
+
+    async fn ask(&self, mut task: Task) -> Result<Outcome, Failure> {
+        let places = task.secrets.clone();
+        let mut revealed = Revealed::into(&mut task, &*self.secrets).await?;
+        let config: Config = config::read(std::mem::take(&mut task.config), &self.description.schema)?;
+        let reading = Reading {
+            accept_statuses: config.accept_statuses.clone(),
+            retry_on: config.retry_on.clone(),
+            response_type: config.response_type,
+        };
+        let request = request::make(config, &task, &places, &mut revealed)?;
+        let response = self.client.send(request).await.map_err(|error| answer::failure(&error, &revealed))?;
+        reading.read(response, &revealed)
+    }
+}
+
+#[async_trait]
+impl Handler for Http {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn check(&self, config: &Value) -> Vec<Fault> {
+        let mut faults = config::check(config, &self.description.schema, &[]);
+        if faults.is_empty() {
+            faults = request::check(config);
+        }
+        faults
+    }
+
+    async fn perform(&self, task: Task) -> Report {
+        Report::from(self.ask(task).await)
+    }
+}
+
+fn examples() -> Vec<Example> {
+    vec![
+        Example::new("Look something up", json!({"url": "https://api.example.com/orders/{{ctx.input.orderId}}"})),
+        Example::new(
+            "Create something, with a token that is kept as a secret",
+            json!({
+                "method": "POST",
+                "url": "https://api.example.com/orders",
+                "auth": {"type": "bearer", "token": {"$secret": "orders-token"}},
+                "body": {"customer": "{{ctx.input.customer}}", "lines": {"$expr": "ctx.input.lines"}},
+            }),
+        ),
+        Example::new(
+            "Send a form, and take a missing page as an answer too",
+            json!({
+                "method": "POST",
+                "url": "https://example.com/login",
+                "bodyType": "form",
+                "body": {"user": "{{ctx.input.user}}", "password": {"$secret": "login-password"}},
+                "acceptStatuses": ["2xx", 404],
+                "sendIdempotencyKey": false,
+            }),
+        ),
+        Example::new(
+            "Search, and try again only when there are too many requests",
+            json!({
+                "url": "https://api.example.com/search",
+                "query": {"q": "{{ctx.input.text}}", "tag": ["new", "open"]},
+                "headers": {"X-Api-Key": {"$secret": "search-key"}},
+                "retryOn": [429],
+                "timeoutSeconds": 10,
+            }),
+        ),
+    ]
+}

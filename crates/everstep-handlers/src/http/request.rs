@@ -1,0 +1,222 @@
+//! Makes a request of a config.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use everstep_core::evaluate::Fault;
+use everstep_core::failure::{Failure, code};
+use everstep_net::header::{self, HeaderMap, HeaderName, HeaderValue};
+use everstep_net::{MOST_REDIRECTS, Method, Request, Url};
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::config::{Auth, BodyType, Config, Many, Plain, Verb};
+use crate::handler::Task;
+use crate::secrets::Revealed;
+
+/// Headers that the client writes by itself.
+const OURS: &[&str] = &[
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "upgrade",
+    "te",
+    "trailer",
+    "keep-alive",
+    "proxy-connection",
+    "expect",
+];
+
+/// What the config asks for. Which places were secrets decides what counts as a credential.
+pub(super) fn make(
+    config: Config,
+    task: &Task,
+    secret_places: &[String],
+    revealed: &mut Revealed,
+) -> Result<Request, Failure> {
+    let url = address(&config)?;
+    let is_secret = |field: &str| secret_places.iter().any(|place| place.split('/').nth(1) == Some(field));
+    let mut headers = HeaderMap::new();
+    for (name, value) in &config.headers {
+        let Some(Plain(text)) = value else { continue };
+        let is_sensitive = secret_places.iter().any(|place| *place == format!("/headers/{}", escape(name)));
+        headers.insert(header_name(name, "headers")?, header_value(text, name, is_sensitive)?);
+    }
+    authorize(&config.auth, &mut headers, revealed)?;
+    let method = method(config.method);
+    let key_by_default = matches!(config.method, Verb::Post | Verb::Put | Verb::Patch | Verb::Delete);
+    if config.send_idempotency_key.unwrap_or(key_by_default) {
+        let name = header_name(&config.idempotency_header, "idempotencyHeader")?;
+        let key = header_value(&task.idempotency_key(), &config.idempotency_header, false)?;
+        headers.entry(name).or_insert(key);
+    }
+    let has_secret_body = is_secret("body");
+    let (body, content_type) = body(config.body, config.body_type)?;
+    if let Some(content_type) = config.content_type.as_deref().or(content_type) {
+        let value = header_value(content_type, "contentType", false)?;
+        headers.entry(header::CONTENT_TYPE).or_insert(value);
+    }
+    let mut request = Request::new(method, url);
+    request.headers = headers;
+    request.body = body;
+    request.has_secret_body = has_secret_body;
+    request.redirects = if config.follow_redirects { MOST_REDIRECTS } else { 0 };
+    request.max_bytes = config.max_response_bytes as usize;
+    if !task.timeout.is_zero() {
+        request.timeout = task.timeout;
+    }
+    Ok(request)
+}
+
+/// What is wrong with a config beyond its types, as far as it is written out.
+pub(super) fn check(config: &Value) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut report = |pointer: String, message: String| faults.push(Fault { pointer, message });
+    let is_literal = |text: &&str| !text.contains("{{");
+    if let Some(url) = config["url"].as_str().filter(is_literal).filter(|url| !url.trim().is_empty())
+        && let Err(failure) = read_address(url)
+    {
+        report("/url".to_owned(), failure.message);
+    }
+    let names = config["headers"].as_object().into_iter().flatten();
+    for (name, value) in names {
+        let pointer = format!("/headers/{}", escape(name));
+        if let Err(failure) = header_name(name, "headers") {
+            report(pointer, failure.message);
+        } else if let Some(Err(failure)) = value.as_str().filter(is_literal).map(|text| header_value(text, name, false))
+        {
+            report(pointer, failure.message);
+        }
+    }
+    for pointer in ["/auth/name", "/idempotencyHeader"] {
+        let name = config.pointer(pointer).and_then(Value::as_str).filter(is_literal).filter(|name| !name.is_empty());
+        if let Some(Err(failure)) = name.map(|name| header_name(name, pointer.trim_start_matches('/'))) {
+            report(pointer.to_owned(), failure.message);
+        }
+    }
+    // What has no meaning is refused: somebody would rely on it.
+    if config.get("body").is_none_or(Value::is_null) {
+        for field in ["bodyType", "contentType"].into_iter().filter(|field| config.get(field).is_some()) {
+            report(format!("/{field}"), format!("`{field}` has no meaning without a body"));
+        }
+    }
+    if config["sendIdempotencyKey"] == false && config.get("idempotencyHeader").is_some() {
+        let message = "`idempotencyHeader` has no meaning where no key is sent";
+        report("/idempotencyHeader".to_owned(), message.to_owned());
+    }
+    faults
+}
+
+fn invalid(message: String) -> Failure {
+    Failure::fatal(code::INVALID_CONFIG, message)
+}
+
+fn address(config: &Config) -> Result<Url, Failure> {
+    let mut url = read_address(&config.url)?;
+    if config.query.values().any(|Many(texts)| !texts.is_empty()) {
+        let mut pairs = url.query_pairs_mut();
+        for (name, Many(texts)) in &config.query {
+            for text in texts {
+                pairs.append_pair(name, text);
+            }
+        }
+    }
+    Ok(url)
+}
+
+fn read_address(text: &str) -> Result<Url, Failure> {
+    let hint = "write such as https://example.com/orders";
+    let url = Url::parse(text.trim()).map_err(|error| invalid(format!("`url` is no address: {error}; {hint}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(invalid(format!("`url` begins with http:// or https://; {hint}")));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("credentials cannot stand in `url`; use `auth`".to_owned()));
+    }
+    Ok(url)
+}
+
+fn header_name(name: &str, field: &str) -> Result<HeaderName, Failure> {
+    let read = HeaderName::from_bytes(name.as_bytes());
+    let read = read.map_err(|_| invalid(format!("`{field}`: {name:?} cannot be a header's name")))?;
+    if OURS.contains(&read.as_str()) {
+        return Err(invalid(format!("`{field}`: {read} is written by the client itself")));
+    }
+    Ok(read)
+}
+
+/// The value stays out of the message: it may be a secret.
+fn header_value(text: &str, name: &str, is_sensitive: bool) -> Result<HeaderValue, Failure> {
+    let value = HeaderValue::from_bytes(text.as_bytes());
+    let mut value = value.map_err(|_| invalid(format!("the value of {name:?} cannot stand in a header")))?;
+    value.set_sensitive(is_sensitive);
+    Ok(value)
+}
+
+/// Credentials are sensitive wherever they came from.
+fn authorize(auth: &Auth, headers: &mut HeaderMap, revealed: &mut Revealed) -> Result<(), Failure> {
+    let (name, value) = match auth {
+        Auth::None => return Ok(()),
+        Auth::Basic { username, password } => {
+            if username.contains(':') {
+                return Err(invalid("`auth/username` cannot hold a colon".to_owned()));
+            }
+            let pair = Zeroizing::new(format!("{username}:{password}"));
+            let token = Zeroizing::new(BASE64_STANDARD.encode(pair.as_bytes()));
+            if !revealed.is_empty() {
+                revealed.add(token.clone());
+            }
+            (header::AUTHORIZATION, Zeroizing::new(format!("Basic {}", *token)))
+        }
+        Auth::Bearer { token } => (header::AUTHORIZATION, Zeroizing::new(format!("Bearer {token}"))),
+        Auth::Header { name, value } => (header_name(name, "auth/name")?, Zeroizing::new(value.clone())),
+    };
+    if headers.contains_key(&name) {
+        return Err(invalid(format!("{name} stands in both `headers` and `auth`")));
+    }
+    let value = header_value(&value, name.as_str(), true)?;
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// The bytes of a body and their usual content type.
+fn body(body: Value, kind: BodyType) -> Result<(Vec<u8>, Option<&'static str>), Failure> {
+    const TEXT: &str = "text/plain; charset=utf-8";
+    match (kind, body) {
+        (BodyType::Json, Value::Null) => Ok((b"null".to_vec(), Some("application/json"))),
+        (_, Value::Null) => Ok((Vec::new(), None)),
+        (BodyType::Auto | BodyType::Text, Value::String(text)) => Ok((text.into_bytes(), Some(TEXT))),
+        (BodyType::Text, other) => Ok((other.to_string().into_bytes(), Some(TEXT))),
+        (BodyType::Auto | BodyType::Json, other) => Ok((other.to_string().into_bytes(), Some("application/json"))),
+        (BodyType::Form, Value::Object(fields)) => {
+            let mut form = form_urlencoded::Serializer::new(String::new());
+            for (name, value) in &fields {
+                let texts = Many::of(value);
+                let Many(texts) =
+                    texts.ok_or_else(|| invalid(format!("`body`: the field {name:?} of a form is a text")))?;
+                for text in texts {
+                    form.append_pair(name, &text);
+                }
+            }
+            Ok((form.finish().into_bytes(), Some("application/x-www-form-urlencoded")))
+        }
+        (BodyType::Form, _) => Err(invalid("`body`: a form is an object".to_owned())),
+    }
+}
+
+fn method(verb: Verb) -> Method {
+    match verb {
+        Verb::Get => Method::GET,
+        Verb::Post => Method::POST,
+        Verb::Put => Method::PUT,
+        Verb::Patch => Method::PATCH,
+        Verb::Delete => Method::DELETE,
+        Verb::Head => Method::HEAD,
+        Verb::Options => Method::OPTIONS,
+    }
+}
+
+/// A field's name as a part of a JSON pointer.
+fn escape(field: &str) -> String {
+    field.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,172 @@
+//! Requests that a script makes through its host.
+//!
+//! The script's own thread never speaks HTTP: requests fly on the host's runtime, and answers are handed over when the
+//! script has nothing else to do.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+/// Requests that one script makes.
+pub const REQUESTS: usize = 50;
+/// Requests of one script that are under way at once; the others wait.
+pub const IN_FLIGHT: usize = 6;
+/// Bytes of the body that a script sends, and of the one that it is given.
+pub const BODY_BYTES: usize = 1024 * 1024;
+/// Bytes of an address, and of all headers of a request.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// Makes requests for scripts. Whom it asks is its own affair; how many and how large they are is seen to here.
+pub trait Fetch: Send + Sync {
+    fn fetch(&self, request: Request) -> Fetching;
+}
+
+/// An answer to come, or the reason why there is none.
+pub type Fetching = Pin<Box<dyn Future<Output = Result<Response, String>> + Send>>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+    /// What is left of the script's time.
+    pub timeout: Duration,
+    /// A longer answer is an error.
+    pub max_bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    pub status: u16,
+    /// Where it came from in the end.
+    pub url: String,
+    /// Names are lowercase.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// What became of a request, by its number.
+pub(crate) type Arrival = (usize, Result<Response, String>);
+
+/// The requests of one script.
+pub(crate) struct Exchange {
+    fetch: Arc<dyn Fetch>,
+    host: Handle,
+    deadline: Instant,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    made: usize,
+    waiting: VecDeque<(usize, Request)>,
+    /// **Invariant**: at most six requests of a script are under way, and none once it is over.
+    flying: BTreeMap<usize, AbortHandle>,
+    arrived: VecDeque<Arrival>,
+    is_over: bool,
+}
+
+impl Exchange {
+    pub(crate) fn new(fetch: Arc<dyn Fetch>, host: Handle, deadline: Instant) -> Arc<Self> {
+        Arc::new(Self { fetch, host, deadline, state: Mutex::default(), wake: Condvar::new() })
+    }
+
+    /// Makes a request, now or when others have ended. Its number comes back with the answer.
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        method: String,
+        url: String,
+        headers: Vec<(String, String)>,
+        body: String,
+    ) -> Result<usize, String> {
+        let head = url.len() + headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        if head > HEAD_BYTES {
+            return Err(format!("address and headers have more than {} KiB", HEAD_BYTES / 1024));
+        }
+        if body.len() > BODY_BYTES {
+            return Err(format!("the body has more than {} KiB", BODY_BYTES / 1024));
+        }
+        let mut state = self.state();
+        if state.made == REQUESTS {
+            return Err(format!("a script makes at most {REQUESTS} requests"));
+        }
+        state.made += 1;
+        let id = state.made;
+        let request = Request { method, url, headers, body, timeout: Duration::ZERO, max_bytes: BODY_BYTES };
+        if state.flying.len() < IN_FLIGHT {
+            self.fly(&mut state, id, request);
+        } else {
+            state.waiting.push_back((id, request));
+        }
+        Ok(id)
+    }
+
+    /// Whether no answer will come any more.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.flying.is_empty() && state.arrived.is_empty()
+    }
+
+    /// The next answer; `None` once it is over, by the clock or because nobody waits for the script.
+    pub(crate) fn next(&self) -> Option<Arrival> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let must_wait = |state: &mut State| state.arrived.is_empty() && !state.is_over;
+        let waited = self.wake.wait_timeout_while(self.state(), left, must_wait);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.arrived.pop_front()
+    }
+
+    /// Ends everything that is under way.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        state.waiting.clear();
+        state.arrived.clear();
+        for task in std::mem::take(&mut state.flying).into_values() {
+            task.abort();
+        }
+        self.wake.notify_all();
+    }
+
+    fn fly(self: &Arc<Self>, state: &mut State, id: usize, request: Request) {
+        if state.is_over {
+            return;
+        }
+        let exchange = Arc::clone(self);
+        let task = self.host.spawn(async move {
+            let timeout = exchange.deadline.saturating_duration_since(Instant::now());
+            let answer = exchange.fetch.fetch(Request { timeout, ..request });
+            // Past the deadline nobody is there to hear of it.
+            if let Ok(answer) = tokio::time::timeout(timeout, answer).await {
+                exchange.land(id, answer);
+            }
+        });
+        state.flying.insert(id, task.abort_handle());
+    }
+
+    fn land(self: &Arc<Self>, id: usize, answer: Result<Response, String>) {
+        let mut state = self.state();
+        if state.flying.remove(&id).is_none() {
+            return;
+        }
+        let answer = answer.and_then(|response| match response.body.len() {
+            ..=BODY_BYTES => Ok(response),
+            _ => Err(format!("the answer has more than {} KiB", BODY_BYTES / 1024)),
+        });
+        state.arrived.push_back((id, answer));
+        if let Some((id, request)) = state.waiting.pop_front() {
+            self.fly(&mut state, id, request);
+        }
+        self.wake.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,298 @@
+//! Data sources and saved queries of workspaces.
+//!
+//! They are kept as JSON, for they hold no secret: credentials are names of secrets.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use everstep_core::failure::Failure;
+use everstep_core::graph::Problem;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
+use everstep_handlers::Sources;
+use everstep_handlers::sources::{Query, SOURCE_NOT_FOUND, Source, is_name};
+use everstep_store::{ResourceKind, ResourceRow, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A change is seen on other nodes after this long at the latest.
+const KEPT: Duration = Duration::from_secs(3);
+/// How many are remembered; then all are read again.
+const MOST_KEPT: usize = 10_000;
+/// How many are read at once when all are looked at.
+const PAGE: usize = 500;
+
+/// Keeps data sources and saved queries.
+pub struct DataSources {
+    store: Arc<dyn Store>,
+    seen: Mutex<HashMap<(WorkspaceId, String, Kind), Seen>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Source,
+    Query,
+}
+
+/// What was read, and when.
+#[derive(Clone)]
+struct Seen {
+    at: Instant,
+    body: Option<Arc<[u8]>>,
+}
+
+/// A source or a query under its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saved<T> {
+    pub name: String,
+    pub body: T,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// Why nothing was saved, found or deleted.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("{}", .0.first().map_or("it is invalid", |problem| &problem.message))]
+    Invalid(Vec<Problem>),
+    #[error("{0}")]
+    NotFound(String),
+    /// These queries ask the source.
+    #[error("the data source is asked by {}", .0.join(", "))]
+    InUse(Vec<String>),
+    #[error(transparent)]
+    Store(#[from] everstep_store::Error),
+}
+
+impl DataSources {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, seen: Mutex::default() }
+    }
+
+    /// Saves a source, if it is right and the queries that ask it still fit. Says whether it is new.
+    pub async fn put_source(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        body: &Value,
+        now: Timestamp,
+    ) -> Result<(Saved<Source>, bool), Refusal> {
+        check_name(name)?;
+        let source = Source::read(body).map_err(Refusal::Invalid)?;
+        let mut problems = Vec::new();
+        for query in self.queries_of(workspace, name).await? {
+            let misfit = query.body.fit(&source).into_iter().next();
+            problems.extend(misfit.map(|problem| {
+                let message = format!("the query {:?} would fit no more: {}", query.name, problem.message);
+                Problem::at("", message).hint("change the query first, or save the source under another name")
+            }));
+        }
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid(problems));
+        }
+        self.put(workspace, Kind::Source, name, source, now).await
+    }
+
+    /// Saves a query, if it is right and fits its source. Says whether it is new.
+    pub async fn put_query(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        body: &Value,
+        now: Timestamp,
+    ) -> Result<(Saved<Query>, bool), Refusal> {
+        check_name(name)?;
+        let query = Query::read(body).map_err(Refusal::Invalid)?;
+        let Some(source) = self.find_source(workspace, &query.source).await? else {
+            let hint = format!("save it first: PUT /v1/data-sources/{}", query.source);
+            let problem = Problem::at("/source", format!("there is no data source {:?}", query.source)).hint(hint);
+            return Err(Refusal::Invalid(vec![problem]));
+        };
+        let problems = query.fit(&source.body);
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid(problems));
+        }
+        self.put(workspace, Kind::Query, name, query, now).await
+    }
+
+    pub async fn find_source(&self, workspace: WorkspaceId, name: &str) -> Result<Option<Saved<Source>>, Refusal> {
+        self.find(workspace, Kind::Source, name).await
+    }
+
+    pub async fn find_query(&self, workspace: WorkspaceId, name: &str) -> Result<Option<Saved<Query>>, Refusal> {
+        self.find(workspace, Kind::Query, name).await
+    }
+
+    /// At most `limit` sources by name, after a name.
+    pub async fn list_sources(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Saved<Source>>, Refusal> {
+        self.list(workspace, Kind::Source, after, limit).await
+    }
+
+    /// At most `limit` queries by name, after a name.
+    pub async fn list_queries(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Saved<Query>>, Refusal> {
+        self.list(workspace, Kind::Query, after, limit).await
+    }
+
+    /// Deletes a source that no query asks.
+    pub async fn delete_source(&self, workspace: WorkspaceId, name: &str) -> Result<(), Refusal> {
+        let names: Vec<String> = self.queries_of(workspace, name).await?.into_iter().map(|query| query.name).collect();
+        if names.is_empty() { self.delete(workspace, Kind::Source, name).await } else { Err(Refusal::InUse(names)) }
+    }
+
+    pub async fn delete_query(&self, workspace: WorkspaceId, name: &str) -> Result<(), Refusal> {
+        self.delete(workspace, Kind::Query, name).await
+    }
+
+    /// The queries that ask a source.
+    async fn queries_of(&self, workspace: WorkspaceId, source: &str) -> Result<Vec<Saved<Query>>, Refusal> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page: Vec<Saved<Query>> = self.list(workspace, Kind::Query, after.as_deref(), PAGE).await?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map(|query| query.name.clone());
+            found.extend(page.into_iter().filter(|query| query.body.source == source));
+            if is_last {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn put<T: Serialize>(
+        &self,
+        workspace: WorkspaceId,
+        kind: Kind,
+        name: &str,
+        value: T,
+        now: Timestamp,
+    ) -> Result<(Saved<T>, bool), Refusal> {
+        let row = ResourceRow {
+            workspace,
+            kind: kind.of_resource(),
+            name: name.to_owned(),
+            body: serde_json::to_vec(&value).expect("what was read as JSON is written as JSON"),
+            created_at: now,
+            updated_at: now,
+        };
+        let is_new = self.store.put_resource(&row).await?;
+        self.forget(workspace, kind, name);
+        let kept = if is_new { None } else { self.store.resource(workspace, row.kind, name).await? };
+        let created_at = kept.map_or(now, |row| row.created_at);
+        Ok((Saved { name: row.name, body: value, created_at, updated_at: now }, is_new))
+    }
+
+    async fn find<T: DeserializeOwned>(
+        &self,
+        workspace: WorkspaceId,
+        kind: Kind,
+        name: &str,
+    ) -> Result<Option<Saved<T>>, Refusal> {
+        let row = self.store.resource(workspace, kind.of_resource(), name).await?;
+        row.map(open).transpose()
+    }
+
+    async fn list<T: DeserializeOwned>(
+        &self,
+        workspace: WorkspaceId,
+        kind: Kind,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Saved<T>>, Refusal> {
+        let rows = self.store.resources(workspace, kind.of_resource(), after, limit).await?;
+        rows.into_iter().map(open).collect()
+    }
+
+    async fn delete(&self, workspace: WorkspaceId, kind: Kind, name: &str) -> Result<(), Refusal> {
+        let was_there = self.store.delete_resource(workspace, kind.of_resource(), name).await?;
+        self.forget(workspace, kind, name);
+        if was_there { Ok(()) } else { Err(Refusal::NotFound(kind.missing(name))) }
+    }
+
+    fn forget(&self, workspace: WorkspaceId, kind: Kind, name: &str) {
+        self.seen.lock().expect("no holder of the lock panics").remove(&(workspace, name.to_owned(), kind));
+    }
+
+    /// As a step sees it: what was read a moment ago is not read again.
+    async fn recall<T: DeserializeOwned>(&self, workspace: WorkspaceId, kind: Kind, name: &str) -> Result<T, Failure> {
+        if !is_name(name) {
+            return Err(Failure::fatal(SOURCE_NOT_FOUND, kind.missing(name)));
+        }
+        let key = (workspace, name.to_owned(), kind);
+        let seen = self.seen.lock().expect("no holder of the lock panics").get(&key).cloned();
+        let seen = match seen.filter(|seen| seen.at.elapsed() < KEPT) {
+            Some(seen) => seen,
+            None => {
+                let at = Instant::now();
+                let row = self.store.resource(workspace, kind.of_resource(), name).await.map_err(|error| {
+                    tracing::warn!(%error, "a data source could not be read");
+                    Failure::transient("UNAVAILABLE", "the database is unavailable")
+                })?;
+                let seen = Seen { at, body: row.map(|row| row.body.into()) };
+                let mut all = self.seen.lock().expect("no holder of the lock panics");
+                if all.len() >= MOST_KEPT {
+                    all.clear();
+                }
+                all.insert(key, seen.clone());
+                seen
+            }
+        };
+        let body = seen.body.ok_or_else(|| Failure::fatal(SOURCE_NOT_FOUND, kind.missing(name)))?;
+        serde_json::from_slice(&body).map_err(|error| {
+            Failure::fatal(SOURCE_NOT_FOUND, format!("{name:?} cannot be read by this server: {error}"))
+        })
+    }
+}
+
+#[async_trait]
+impl Sources for DataSources {
+    async fn query(&self, workspace: WorkspaceId, id: &str) -> Result<Query, Failure> {
+        self.recall(workspace, Kind::Query, id).await
+    }
+
+    async fn source(&self, workspace: WorkspaceId, name: &str) -> Result<Source, Failure> {
+        self.recall(workspace, Kind::Source, name).await
+    }
+}
+
+impl Kind {
+    fn of_resource(self) -> ResourceKind {
+        match self {
+            Self::Source => ResourceKind::Source,
+            Self::Query => ResourceKind::Query,
+        }
+    }
+
+    fn missing(self, name: &str) -> String {
+        match self {
+            Self::Source => format!("there is no data source {name:?}"),
+            Self::Query => format!("there is no saved query {name:?}"),
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Refusal> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let hint = "1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit";
+    Err(Refusal::Invalid(vec![Problem::at("", format!("{name:?} is no name")).hint(hint)]))
+}
+
+fn open<T: DeserializeOwned>(row: ResourceRow) -> Result<Saved<T>, Refusal> {
+    let unreadable = |error| everstep_store::Error::Corrupt(format!("{:?}: {error}", row.name));
+    let body = serde_json::from_slice(&row.body).map_err(unreadable)?;
+    Ok(Saved { name: row.name, body, created_at: row.created_at, updated_at: row.updated_at })
+}

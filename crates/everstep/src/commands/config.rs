@@ -1,0 +1,110 @@
+//! `everstep config`: what is in force, and where it comes from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory};
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use serde::Serialize;
+
+use crate::args::{Cli, ConfigArgs};
+use crate::{config, output, text};
+
+/// What is shown in place of a value that nobody should see.
+const HIDDEN: &str = "(hidden)";
+/// Settings whose values are shown to nobody.
+const SECRET: &[&str] = &["cluster_key", "secrets_key", "secrets_old_keys"];
+
+/// One setting.
+#[derive(Debug, PartialEq, Serialize)]
+struct Setting {
+    /// As it is called in the settings file.
+    name: String,
+    /// None when it has no value unless it is given one.
+    value: Option<String>,
+    from: String,
+}
+
+/// The settings of `everstep serve`, as they would be with the same flags.
+pub(crate) fn run(args: &ConfigArgs, file: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let matches = Cli::command().get_matches();
+    let matches = matches.subcommand_matches("config").expect("this is the command that was typed");
+    let place = file.map(|path| path.display().to_string()).unwrap_or_default();
+    let file = file.map(config::read_values).transpose()?.unwrap_or_default();
+    let settings = settings(matches, &file, &place);
+    if args.json {
+        output::print(&serde_json::to_string_pretty(&settings)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["setting", "value", "from"]);
+    for Setting { name, value, from } in settings {
+        table.add_row([name, value.map_or_else(|| "-".to_owned(), |value| text::safe(&value)), from]);
+    }
+    output::print(&table.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, place: &str) -> Vec<Setting> {
+    let cli = Cli::command();
+    let command = cli.find_subcommand("config").expect("there is such a command");
+    let mut seen = BTreeMap::new();
+    for argument in cli.get_arguments().chain(command.get_arguments()) {
+        let Some(variable) = argument.get_env() else { continue };
+        let (name, variable) = (argument.get_id().to_string(), variable.to_string_lossy().into_owned());
+        let default = default_of(argument);
+        let typed = || matches.get_raw(&name).map(|values| values.map(|value| value.to_string_lossy()).collect());
+        let (value, from) = match matches.value_source(&name) {
+            Some(ValueSource::CommandLine) => (typed(), format!("--{}", name.replace('_', "-"))),
+            Some(ValueSource::EnvVariable) => (typed(), variable),
+            _ => match file.get(&name) {
+                Some(value) => (Some(value.clone()), place.to_owned()),
+                None => (default, "default".to_owned()),
+            },
+        };
+        let value: Option<String> = if SECRET.contains(&&*name) { value.map(|_| HIDDEN.to_owned()) } else { value };
+        let value = if name == "database_url" { value.map(|url| without_password(&url)) } else { value };
+        seen.insert(name.clone(), Setting { name, value, from });
+    }
+    seen.into_values().collect()
+}
+
+/// The default as the help of a setting ends with it: `[default: 10s]`.
+fn default_of(argument: &clap::Arg) -> Option<String> {
+    let help = argument.get_long_help().or(argument.get_help())?.to_string();
+    let (_, rest) = help.rsplit_once("[default: ")?;
+    Some(rest.split_once(']')?.0.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A database's URL as it may be shown.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return HIDDEN.to_owned() };
+    // A password may stand among the parameters as well.
+    let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
+    match rest.rsplit_once('@') {
+        Some((user, place)) => {
+            let user = user.split_once(':').map_or(user, |(user, _)| user);
+            format!("{scheme}://{user}@{place}")
+        }
+        None => format!("{scheme}://{rest}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_shown_without_its_password() {
+        for (url, shown) in [
+            ("postgres://ada:s3@cr:et@db:5432/es", "postgres://ada@db:5432/es"),
+            ("postgres://db/es?password=secret&user=ada", "postgres://db/es"),
+            ("host=db password=secret", HIDDEN),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Spans of runs, steps and signals, for whoever collects them by OTLP.
+//!
+//! A span is made when it is over, from what the journal says, so that a run that sleeps for a month costs nothing and
+//! every node that takes part in a run makes spans of one trace. The trace has the run's id.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use everstep_core::event::{Entry, Event};
+use everstep_core::failure::Failure;
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::retry::mix;
+use everstep_core::time::Timestamp;
+use everstep_engine::{Observe, Seen};
+use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor};
+
+use crate::telemetry::Tracing;
+
+/// How long the last spans may take to be sent when the server stops.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Sends spans in batches, from a thread of its own. What cannot be sent in time is dropped and told in the log.
+pub(crate) struct Spans {
+    processor: Arc<BatchSpanProcessor>,
+    scope: InstrumentationScope,
+}
+
+impl Spans {
+    /// Gets ready to send.
+    pub(crate) async fn start(tracing: Tracing) -> anyhow::Result<Self> {
+        // The exporter's client blocks, and must not be made on a thread of the runtime.
+        tokio::task::spawn_blocking(move || Self::new(&tracing)).await.context("preparing to send spans")?
+    }
+
+    fn new(tracing: &Tracing) -> anyhow::Result<Self> {
+        // The exporter has TLS of its own; it takes the provider of the process.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut exporter = SpanExporter::builder().with_http();
+        if let Some(endpoint) = &tracing.endpoint {
+            exporter = exporter.with_endpoint(endpoint.clone());
+        }
+        let exporter = exporter.build().context("preparing to send spans")?;
+        let mut processor = BatchSpanProcessor::builder(exporter).build();
+        let mut resource = Resource::builder();
+        if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
+            resource = resource.with_service_name("everstep");
+        }
+        processor.set_resource(&resource.build());
+        let scope = InstrumentationScope::builder("everstep").with_version(env!("CARGO_PKG_VERSION")).build();
+        Ok(Self { processor: Arc::new(processor), scope })
+    }
+
+    /// Sends what is left.
+    pub(crate) fn close(&self) {
+        if let Err(error) = self.processor.shutdown_with_timeout(FAREWELL) {
+            tracing::warn!(%error, "the last spans were not sent");
+        }
+    }
+
+    fn end(&self, span: Span<'_>) {
+        self.processor.on_end(SpanData {
+            span_context: context(span.run, span.id),
+            parent_span_id: span.parent,
+            parent_span_is_remote: false,
+            span_kind: SpanKind::Internal,
+            name: span.name.into(),
+            start_time: time(span.begin),
+            end_time: time(span.end),
+            attributes: span.attributes,
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: span.links,
+            status: match span.failure {
+                Some(failure) => Status::error(format!("{}: {}", failure.code, failure.message)),
+                None => Status::Unset,
+            },
+            instrumentation_scope: self.scope.clone(),
+        });
+    }
+
+    fn end_run(&self, seen: &Seen<'_>, at: Timestamp, status: &'static str, failure: Option<&Failure>) {
+        let mut links = SpanLinks::default();
+        if let Some(parent) = seen.parent {
+            let of_step = context(parent.run, step_id(parent.run, &parent.step, parent.attempt));
+            links.links.push(Link::with_context(of_step));
+        }
+        let mut attributes = attributes(seen);
+        attributes.push(KeyValue::new("status", status));
+        self.end(Span {
+            run: seen.run,
+            id: run_id(seen.run),
+            parent: SpanId::INVALID,
+            name: "workflow.run",
+            begin: seen.started_at,
+            end: at,
+            attributes,
+            links,
+            failure,
+        });
+    }
+
+    fn end_step(
+        &self,
+        seen: &Seen<'_>,
+        (step, attempt): (&StepKey, u32),
+        (begin, end): (Timestamp, Timestamp),
+        failure: Option<&Failure>,
+    ) {
+        let node = seen.graph.and_then(|graph| graph.find_node(step.place()));
+        let kind = match node.map(|node| node.kind.name()) {
+            Some("delay") => "sleep",
+            Some("wait") => "wait",
+            _ => "run",
+        };
+        let mut attributes = attributes(seen);
+        attributes.extend([
+            KeyValue::new("step.name", step.to_string()),
+            KeyValue::new("step.kind", kind),
+            KeyValue::new("step.attempt", i64::from(attempt)),
+        ]);
+        self.end(Span {
+            run: seen.run,
+            id: step_id(seen.run, step, attempt),
+            parent: run_id(seen.run),
+            name: "workflow.step",
+            begin,
+            end,
+            attributes,
+            links: SpanLinks::default(),
+            failure,
+        });
+    }
+
+    fn end_signal(&self, seen: &Seen<'_>, event: &str, entry: &Entry) {
+        let mut attributes = attributes(seen);
+        attributes.push(KeyValue::new("event", event.to_owned()));
+        self.end(Span {
+            run: seen.run,
+            id: SpanId::from(mix(low(seen.run) ^ entry.seq).max(1)),
+            parent: run_id(seen.run),
+            name: "workflow.signal",
+            begin: entry.at,
+            end: entry.at,
+            attributes,
+            links: SpanLinks::default(),
+            failure: None,
+        });
+    }
+}
+
+impl Observe for Spans {
+    fn committed(&self, seen: &Seen<'_>) {
+        if seen.is_test {
+            return;
+        }
+        for (Entry { at, event, .. }, since) in seen.settled() {
+            match event {
+                Event::StepCompleted { step, attempt, .. } => {
+                    self.end_step(seen, (step, *attempt), (since.unwrap_or(*at), *at), None);
+                }
+                Event::StepFailed { step, attempt, failure, .. } => {
+                    self.end_step(seen, (step, *attempt), (since.unwrap_or(*at), *at), Some(failure));
+                }
+                Event::RunCompleted { .. } => self.end_run(seen, *at, "completed", None),
+                Event::RunFailed { failure, .. } => self.end_run(seen, *at, "failed", Some(failure)),
+                Event::RunCancelled { .. } => self.end_run(seen, *at, "cancelled", None),
+                Event::RunStarted { .. }
+                | Event::StepDispatched { .. }
+                | Event::StepSkipped { .. }
+                | Event::TimerSet { .. }
+                | Event::TimerFired { .. }
+                | Event::ContextSet { .. }
+                | Event::RunPaused { .. }
+                | Event::RunResumed
+                | Event::RunRetried => {}
+            }
+        }
+        for (event, entry) in seen.signals().zip(seen.entries) {
+            self.end_signal(seen, event, entry);
+        }
+    }
+}
+
+struct Span<'a> {
+    run: RunId,
+    id: SpanId,
+    parent: SpanId,
+    name: &'static str,
+    begin: Timestamp,
+    end: Timestamp,
+    attributes: Vec<KeyValue>,
+    links: SpanLinks,
+    failure: Option<&'a Failure>,
+}
+
+fn attributes(seen: &Seen<'_>) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new("workflow.name", seen.workflow.to_owned()),
+        KeyValue::new("workflow.version", i64::from(seen.version)),
+        KeyValue::new("run_id", seen.run.to_string()),
+    ]
+}
+
+fn context(run: RunId, span: SpanId) -> SpanContext {
+    let trace = TraceId::from(run.uuid().as_u128());
+    SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::NONE)
+}
+
+/// The random half of a run's id.
+fn low(run: RunId) -> u64 {
+    run.uuid().as_u64_pair().1
+}
+
+/// The same on every node.
+fn run_id(run: RunId) -> SpanId {
+    SpanId::from(low(run))
+}
+
+fn step_id(run: RunId, step: &StepKey, attempt: u32) -> SpanId {
+    let begin = mix(low(run) ^ u64::from(attempt));
+    let id = step.as_str().bytes().fold(begin, |id, byte| mix(id ^ u64::from(byte)));
+    SpanId::from(id.max(1))
+}
+
+fn time(at: Timestamp) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(at.micros().max(0).cast_unsigned())
+}

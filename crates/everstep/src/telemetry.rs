@@ -1,0 +1,96 @@
+//! Who is told what the engine does: meters, and whoever collects spans.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use everstep_api::Meters;
+use everstep_engine::{Observe, Seen};
+
+use crate::exit::invalid;
+use crate::settings::TelemetrySettings;
+use crate::spans::Spans;
+
+/// What the settings and the usual variables of OpenTelemetry mean.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Telemetry {
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    /// None when no spans are sent.
+    pub(crate) tracing: Option<Tracing>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tracing {
+    /// Without it the variables of OpenTelemetry say where, else it is this machine.
+    pub(crate) endpoint: Option<String>,
+}
+
+impl Telemetry {
+    pub(crate) fn new(typed: &TelemetrySettings, file: &TelemetrySettings) -> anyhow::Result<Self> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let is_enabled = typed.otlp_enabled.or(file.otlp_enabled).unwrap_or(false);
+        let is_disabled = variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let metrics_listen = typed.metrics_listen.or(file.metrics_listen);
+        if !is_enabled || is_disabled {
+            return Ok(Self { metrics_listen, tracing: None });
+        }
+        let known = [
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", &["http/protobuf"][..]),
+            ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", &["http/protobuf"]),
+            ("OTEL_TRACES_EXPORTER", &["otlp"]),
+            ("OTEL_TRACES_SAMPLER", &["always_on", "parentbased_always_on"]),
+        ];
+        for (name, known) in known {
+            if let Some(value) = variable(name).filter(|value| !known.contains(&value.as_str())) {
+                return Err(invalid(format!("{name}={value} is not supported; {} is", known.join(" or "))));
+            }
+        }
+        let endpoint = typed.otlp_endpoint.clone().or_else(|| file.otlp_endpoint.clone());
+        let endpoint = endpoint.map(|url| place_of_traces(&url)).transpose()?;
+        Ok(Self { metrics_listen, tracing: Some(Tracing { endpoint }) })
+    }
+}
+
+/// The address of a collector, with the path under which it takes spans.
+fn place_of_traces(url: &str) -> anyhow::Result<String> {
+    const PATH: &str = "/v1/traces";
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err(invalid(format!("otlp-endpoint {url:?} is no address; write http://HOST:4318")));
+    }
+    let url = url.trim_end_matches('/');
+    Ok(if url.ends_with(PATH) { url.to_owned() } else { format!("{url}{PATH}") })
+}
+
+/// Tells meters and, where they are wanted, makes spans.
+pub(crate) struct Observers {
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) spans: Option<Arc<Spans>>,
+}
+
+impl Observe for Observers {
+    fn committed(&self, seen: &Seen<'_>) {
+        self.meters.committed(seen);
+        if let Some(spans) = &self.spans {
+            spans.committed(seen);
+        }
+    }
+
+    fn swept(&self, runs: usize) {
+        self.meters.swept(runs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_is_named_with_or_without_its_path() {
+        let place = |url: &str| place_of_traces(url).ok();
+        let whole = Some("http://c:4318/v1/traces".to_owned());
+        assert_eq!(
+            [place("http://c:4318"), place("http://c:4318/"), place("http://c:4318/v1/traces")],
+            [whole.clone(), whole.clone(), whole]
+        );
+        assert_eq!(place("c:4318"), None);
+    }
+}

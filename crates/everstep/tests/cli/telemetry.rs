@@ -1,0 +1,156 @@
+//! Figures for Prometheus, and spans for whoever collects them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{Folder, Server, call, chain};
+
+#[test]
+fn what_runs_do_is_counted_for_prometheus() {
+    let folder = Folder::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let server = Server::with(&["--data", &folder.at("data")], &[("EVERSTEP_METRICS_LISTEN", &free)]);
+    play(&server);
+    let client = server.client();
+    server.stranger().get("/metrics").refuses(401, "AUTH_ERROR");
+    let key = client.key().to_owned();
+    let page = fetch(server.address(), &format!("x-api-key: {key}\r\n"));
+    for line in [
+        r#"workflow_runs_started_total{workflow="orders"} 2"#,
+        r#"workflow_runs_completed_total{workflow="orders",status="completed"} 1"#,
+        r#"workflow_runs_completed_total{workflow="orders",status="failed"} 1"#,
+        r#"workflow_run_duration_seconds_count{workflow="orders"} 2"#,
+        r#"workflow_step_duration_seconds_count{workflow="orders",step="work"} 3"#,
+        r#"workflow_step_retries_total{workflow="orders",step="work"} 1"#,
+        r#"workflow_signals_total{workflow="orders",event="go"} 2"#,
+        "workflow_retention_swept_total 0",
+        "everstep_runs_held 0",
+        "# TYPE workflow_run_duration_seconds histogram",
+    ] {
+        assert!(page.contains(line), "no {line} in\n{page}");
+    }
+    // The counts of the database follow within a second or two.
+    crate::support::wait_for("the runs in flight", || {
+        fetch(&free, "").contains(r#"workflow_runs_in_flight{workflow="orders"} 0"#).then_some(())
+    });
+}
+
+#[test]
+fn spans_of_runs_steps_and_signals_are_sent() {
+    let folder = Folder::new();
+    let (endpoint, received) = collect();
+    let settings = [("OTLP_ENABLED", "true"), ("OTLP_ENDPOINT", &*endpoint), ("OTEL_SERVICE_NAME", "orders-service")];
+    let server = Server::with(&["--data", &folder.at("data")], &settings);
+    let runs = play(&server);
+    // Stopping sends what is left.
+    server.stop();
+    let mut all = Vec::new();
+    while let Ok((head, body)) = received.recv_timeout(Duration::from_secs(1)) {
+        assert!(head.starts_with("POST /v1/traces "), "{head}");
+        all.extend(body);
+    }
+    let has = |text: &str| all.windows(text.len()).any(|window| window == text.as_bytes());
+    for text in [
+        "orders-service",
+        "workflow.run",
+        "workflow.step",
+        "workflow.signal",
+        "workflow.name",
+        "orders",
+        "workflow.version",
+        "step.name",
+        "step.kind",
+        "wait",
+        "step.attempt",
+        "event",
+        "completed",
+        "failed",
+    ] {
+        assert!(has(text), "no {text} in {} bytes of spans", all.len());
+    }
+    for run in runs {
+        assert!(has(&run), "no run_id {run}");
+        let trace: Vec<u8> = run.replace('-', "").as_bytes().chunks(2).map(|pair| hex(pair)).collect();
+        assert!(all.windows(16).any(|window| window == trace), "no trace of {run}");
+    }
+}
+
+#[test]
+fn what_is_not_supported_of_opentelemetry_is_refused() {
+    let folder = Folder::new();
+    let mut command = crate::support::everstep();
+    command.args(["serve", "--data", &folder.at("data"), "--otlp-enabled"]);
+    command.env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    crate::support::Told::from(command.output().unwrap()).exits(2).says("http/protobuf");
+    call(&["serve", "--data", &folder.at("data"), "--otlp-enabled", "--otlp-endpoint", "nowhere"])
+        .exits(2)
+        .says("http://HOST:4318");
+}
+
+/// One run that completes after a retry, and one that fails. Returns their ids.
+fn play(server: &Server) -> [String; 2] {
+    let client = server.client();
+    let wait = json!({"id": "ask", "type": "wait", "config": {"event": "go"}});
+    let work = json!({
+        "id": "work", "type": "javascript",
+        "config": {"code": "if (ctx.input.fails) throw new Error('no'); return 1"},
+        "retry": {"maxAttempts": 2, "baseMs": 100},
+    });
+    let saved = client.put("/v1/workflows/orders", &chain(&[wait, work]));
+    assert!(saved.status < 300, "{}", saved.body);
+    [false, true].map(|fails| {
+        let run = client.start("orders", &json!({"input": {"fails": fails}}));
+        client.wait_for(&run, "waiting");
+        client.post(&format!("{run}/signals/go"), &json!({})).is(200);
+        assert_eq!(client.wait(&run)["status"], if fails { "failed" } else { "completed" });
+        run.rsplit_once('/').unwrap().1.to_owned()
+    })
+}
+
+fn fetch(address: &str, headers: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nhost: x\r\n{headers}connection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("text/plain; version=0.0.4"), "{page}");
+    page
+}
+
+/// A collector that keeps the heads and bodies of what it is sent.
+fn collect() -> (String, Receiver<(String, Vec<u8>)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, received) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                let mut stream = BufReader::new(stream.unwrap());
+                loop {
+                    let mut head = String::new();
+                    while !head.ends_with("\r\n\r\n") {
+                        if stream.read_line(&mut head).unwrap_or(0) == 0 {
+                            return;
+                        }
+                    }
+                    let length = head.to_ascii_lowercase();
+                    let length = length.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+                    let mut body = vec![0; length.parse().unwrap()];
+                    stream.read_exact(&mut body).unwrap();
+                    let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n";
+                    stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                    let _ = sender.send((head, body));
+                }
+            });
+        }
+    });
+    (endpoint, received)
+}
+
+fn hex(pair: &[u8]) -> u8 {
+    u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()
+}
