@@ -67,7 +67,8 @@ fn basic(table: Table) -> Table {
                 .with_header("Location", "The docs page."),
             docs::welcome,
         )
-        .protocol("/socket.io/", live::socket::open)
+        .protocol(&Method::GET, "/socket.io/", live::socket::open)
+        .protocol(&Method::POST, "/socket.io/", live::socket::hear)
         .guarded(
             View,
             Method::GET,
