@@ -19,7 +19,6 @@ enum Shape {
     Flag,
     Time,
     Id,
-    Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
     Family,
 }
@@ -57,11 +56,6 @@ impl Parameter {
     /// A UUID.
     pub(crate) const fn id(name: &'static str, about: &'static str) -> Self {
         Self { name, about, shape: Shape::Id }
-    }
-
-    /// One of these words.
-    pub(crate) const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Choice(words) }
     }
 
     /// Some of these words: the parameter is sent again for each, or once with commas between them.
@@ -121,7 +115,6 @@ impl Parameter {
             Shape::Flag => json!({"type": "boolean"}),
             Shape::Time => json!({"type": "string", "format": "date-time"}),
             Shape::Id => json!({"type": "string", "format": "uuid"}),
-            Shape::Choice(words) => json!({"type": "string", "enum": words}),
             Shape::Choices(words) => {
                 json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}})
             }
