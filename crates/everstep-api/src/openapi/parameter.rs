@@ -155,6 +155,7 @@ const PLACES: &[(&str, Parameter)] = &[
             "The workflow's name: 1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit.",
         ),
     ),
+    ("catalog", Parameter::text("kind", "The `type` of a node.")),
     ("runs", Parameter::id("id", "The run's id.")),
     ("test-runs", Parameter::id("id", "The test run's id.")),
     ("keys", Parameter::id("id", "The key's id.")),
@@ -165,6 +166,23 @@ const PLACES: &[(&str, Parameter)] = &[
             "name",
             "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
             "The secret's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit.",
+        ),
+    ),
+    (
+        "data-sources",
+        Parameter::pattern(
+            "name",
+            "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
+            "The data source's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit. \
+             Not `test`.",
+        ),
+    ),
+    (
+        "queries",
+        Parameter::pattern(
+            "id",
+            "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
+            "The query's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit.",
         ),
     ),
     ("signals", Parameter::sized("event", 1, 256, "The signal's name.")),

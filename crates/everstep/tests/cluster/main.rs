@@ -9,3 +9,4 @@ mod starts;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
+mod workflows;
