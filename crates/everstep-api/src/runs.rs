@@ -174,7 +174,7 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
 }
 
 /// The state that a journal tells; none when this build cannot read all of it.
-fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<state::State> {
+pub(crate) fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<state::State> {
     let mut state = match &loaded.snapshot {
         Some(snapshot) if snapshot.format != FORMAT => return None,
         Some(snapshot) => serde_json::from_slice(&snapshot.state).ok()?,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use everstep_engine::Engine;
-use everstep_vault::Vault;
+use everstep_handlers::sources::Drivers;
+use everstep_vault::{DataSources, Vault};
 use tokio::net::TcpListener;
 
 use crate::audit::Audit;
@@ -21,6 +22,8 @@ pub struct Served {
     pub keys: Arc<Keys>,
     pub audit: Audit,
     pub vault: Arc<Vault>,
+    pub sources: Arc<DataSources>,
+    pub drivers: Drivers,
     pub meters: Arc<Meters>,
     /// The database's name, for people: `sqlite`.
     pub store: &'static str,

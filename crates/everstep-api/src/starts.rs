@@ -20,6 +20,7 @@ use crate::query::Query;
 use crate::runs;
 use crate::server::Served;
 use crate::wire::{OfDefinition, OfWorkflow, Started};
+use crate::workflows;
 
 /// Bytes of a start: an input and what stands around it.
 const START: usize = limits::PAYLOAD_BYTES + 16 * 1024;
@@ -40,6 +41,9 @@ pub(crate) async fn of_workflow(
 ) -> Answer {
     let OfWorkflow { input, version, idempotency_key, retention_days, tags } = body.json_or_default()?;
     let key = header.or(idempotency_key)?.map(|key| (name.clone(), key));
+    if let Some(version) = version {
+        workflows::expect_version(&served, caller.workspace, &name, version).await?;
+    }
     let tags = check_tags(&tags)?;
     let start =
         NewStart { workspace: caller.workspace, version, key, tags, retention_days, ..NewStart::new(name, input) };

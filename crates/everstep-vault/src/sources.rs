@@ -22,6 +22,8 @@ use serde_json::Value;
 const KEPT: Duration = Duration::from_secs(3);
 /// How many are remembered; then all are read again.
 const MOST_KEPT: usize = 10_000;
+/// A name that no source has.
+const RESERVED: &str = "test";
 /// How many are read at once when all are looked at.
 const PAGE: usize = 500;
 
@@ -81,6 +83,10 @@ impl DataSources {
         now: Timestamp,
     ) -> Result<(Saved<Source>, bool), Refusal> {
         check_name(name)?;
+        if name == RESERVED {
+            let hint = "there is a route of this name, which tests sources";
+            return Err(Refusal::Invalid(vec![Problem::at("", "no data source is called \"test\"").hint(hint)]));
+        }
         let source = Source::read(body).map_err(Refusal::Invalid)?;
         let mut problems = Vec::new();
         for query in self.queries_of(workspace, name).await? {

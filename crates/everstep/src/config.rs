@@ -68,6 +68,8 @@ pub(crate) struct Engine {
     pub(crate) javascript_threads: Option<usize>,
     /// Which addresses workflows may reach.
     pub(crate) guard: Guard,
+    /// Where SQLite files are that data sources may read.
+    pub(crate) sqlite_sources: Option<PathBuf>,
     /// Whether scripts of every workspace may make requests.
     pub(crate) allows_fetch: bool,
 }
@@ -121,6 +123,18 @@ impl Config {
             | Command::Workspaces(_)
             | Command::Secrets(_)
             | Command::Nodes(_)
+            | Command::Start(_)
+            | Command::Runs(_)
+            | Command::Show(_)
+            | Command::Logs(_)
+            | Command::Signal(_)
+            | Command::Cancel(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Fork(_)
+            | Command::Import(_)
+            | Command::Export(_)
             | Command::Bench(_)
             | Command::Openapi(_)
             | Command::Config(_) => "warn",
@@ -210,7 +224,22 @@ impl Typed {
             Command::Run(args) => {
                 Self { engine: args.engine.clone(), secrets: args.secrets.clone(), ..Self::default() }
             }
-            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) | Command::Openapi(_) => Self::default(),
+            Command::Validate(_)
+            | Command::Start(_)
+            | Command::Runs(_)
+            | Command::Show(_)
+            | Command::Logs(_)
+            | Command::Signal(_)
+            | Command::Cancel(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Fork(_)
+            | Command::Import(_)
+            | Command::Export(_)
+            | Command::Bench(_)
+            | Command::Sim(_)
+            | Command::Openapi(_) => Self::default(),
         }
     }
 }
@@ -260,7 +289,9 @@ impl Engine {
             None if matches!(command, Command::Run(_)) => Guard::open(),
             None => Guard::default(),
         };
-        Ok(Self { options, javascript_threads, guard, allows_fetch: matches!(command, Command::Run(_)) })
+        let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
+        let allows_fetch = matches!(command, Command::Run(_));
+        Ok(Self { options, javascript_threads, guard, sqlite_sources, allows_fetch })
     }
 }
 

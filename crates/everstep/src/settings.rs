@@ -317,6 +317,16 @@ pub(crate) struct EngineSettings {
         help_heading = "Engine options"
     )]
     pub(crate) allow_addresses: Option<String>,
+
+    /// The folder whose SQLite files data sources may read [default: none, so that none is read].
+    #[arg(
+        long,
+        env = "EVERSTEP_SQLITE_SOURCES_DIR",
+        hide_env_values = true,
+        value_name = "DIR",
+        help_heading = "Engine options"
+    )]
+    pub(crate) sqlite_sources_dir: Option<PathBuf>,
 }
 
 /// `[telemetry]` in the settings file.

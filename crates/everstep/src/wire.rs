@@ -8,15 +8,16 @@ use anyhow::Context;
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, Error, NodeClock, Observe, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Engine, Error, NodeClock, Observe, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
+use everstep_handlers::sources::Drivers;
 use everstep_handlers::{Fetches, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::Store;
 use everstep_store::postgres::PostgresStore;
 use everstep_store::sqlite::SqliteStore;
-use everstep_vault::{FetchOptions, Vault};
+use everstep_vault::{DataSources, FetchOptions, Vault};
 use serde_json::Value;
 
 use crate::config::{self, Config};
@@ -56,6 +57,14 @@ pub(crate) struct Node {
     pub(crate) engine: Engine,
     /// Where other nodes reach it, and how it reaches them; none where it cannot have others.
     pub(crate) cluster: Option<(String, Channel)>,
+    pub(crate) data: Data,
+}
+
+/// Data sources and saved queries, and how they are asked.
+#[derive(Clone)]
+pub(crate) struct Data {
+    pub(crate) sources: Arc<DataSources>,
+    pub(crate) drivers: Drivers,
 }
 
 impl Node {
@@ -66,9 +75,10 @@ impl Node {
         config: &Config,
         observe: Arc<dyn Observe>,
     ) -> anyhow::Result<Self> {
+        let (ports, data) = ports(&store, vault, &config.engine);
         let Database::Postgres { url, .. } = &config.database else {
-            let engine = start(store, vault, config.engine.clone(), Arc::new(Alone), observe).await?;
-            return Ok(Self { engine, cluster: None });
+            let engine = start(store, ports, config.engine.options.clone(), Arc::new(Alone), observe).await?;
+            return Ok(Self { engine, cluster: None, data });
         };
         let (listener, address) = config.cluster.bind(url).await?;
         let key = match &config.cluster.key {
@@ -76,13 +86,12 @@ impl Node {
             None => ClusterKey::of(&*store).await.context("reading the key of the cluster")?,
         };
         let channel = Channel::new(key.clone());
-        let mut engine = config.engine.clone();
-        engine.options.address = Some(address.clone());
-        let engine = start(store, vault, engine, Arc::new(channel.clone()), observe).await?;
+        let options = Options { address: Some(address.clone()), ..config.engine.options.clone() };
+        let engine = start(store, ports, options, Arc::new(channel.clone()), observe).await?;
         channel.introduce(&engine);
         // It answers until the process ends: also that this node is stopping.
         tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
-        Ok(Self { engine, cluster: Some((address, channel)) })
+        Ok(Self { engine, cluster: Some((address, channel)), data })
     }
 
     /// Stops in order: gives the runs back and tells the others.
@@ -98,12 +107,12 @@ impl Node {
 
 async fn start(
     store: Arc<dyn Store>,
-    vault: &Arc<Vault>,
-    config: config::Engine,
+    ports: Ports,
+    options: Options,
     peers: Arc<dyn Peers>,
     observe: Arc<dyn Observe>,
 ) -> anyhow::Result<Engine> {
-    let handlers = Arc::new(Registry::standard(ports(&store, vault, &config)));
+    let handlers = Arc::new(Registry::standard(ports));
     let world = World {
         store,
         clock: Arc::new(NodeClock::system()),
@@ -114,21 +123,27 @@ async fn start(
         peers,
         observe,
     };
-    Engine::start(world, config.options).await.context("starting the engine")
+    Engine::start(world, options).await.context("starting the engine")
 }
 
-/// What the handlers are given of the world around them.
-fn ports(store: &Arc<dyn Store>, vault: &Arc<Vault>, config: &config::Engine) -> Ports {
-    let sandbox = config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new);
+/// What the handlers are given of the world around them, of which the routes share the data.
+fn ports(store: &Arc<dyn Store>, vault: &Arc<Vault>, config: &config::Engine) -> (Ports, Data) {
+    let client = Client::new(config.guard.clone());
+    let data = Data {
+        sources: Arc::new(DataSources::new(Arc::clone(store))),
+        drivers: Drivers::new(client.clone(), Arc::<Vault>::clone(vault), config.sqlite_sources.clone()),
+    };
     let fetches: Arc<dyn Fetches> =
         if config.allows_fetch { Arc::new(Everyone) } else { Arc::new(FetchOptions::new(Arc::clone(store))) };
-    Ports {
-        sandbox,
-        client: Client::new(config.guard.clone()),
+    let ports = Ports {
+        sandbox: config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new),
+        client,
         secrets: Arc::<Vault>::clone(vault),
+        sources: Arc::<DataSources>::clone(&data.sources),
+        drivers: data.drivers.clone(),
         fetches,
-        ..Ports::none()
-    }
+    };
+    (ports, data)
 }
 
 /// Checks a definition as publishing it would.

@@ -3,7 +3,7 @@
 mod audit;
 mod keys;
 mod me;
-mod page;
+pub(crate) mod page;
 mod secrets;
 mod tickets;
 mod workspaces;
@@ -19,6 +19,7 @@ use crate::wire::{
     Secret, Secrets, Ticket, Workspace, Workspaces,
 };
 
+pub(crate) use workspaces::only_for_the_default;
 pub use workspaces::{check_workspace_name, first_key};
 
 /// Adds the routes of this folder.

@@ -2,7 +2,9 @@
 //! without breaking a client.
 
 mod audit;
+mod catalogue;
 mod control;
+mod data;
 mod definition;
 mod entry;
 mod fork;
@@ -21,7 +23,9 @@ mod workflow;
 mod workspace;
 
 pub(crate) use audit::{AuditEntries, AuditEntry};
+pub(crate) use catalogue::Kinds;
 pub(crate) use control::{Cancel, Control, Outcome};
+pub(crate) use data::{DataSource, DataSources, QueryAnswer, QueryRun, SavedQueries, SavedQuery};
 pub(crate) use definition::Definition;
 pub(crate) use entry::{Entries, Entry};
 pub(crate) use fork::{

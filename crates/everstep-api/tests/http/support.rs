@@ -10,10 +10,12 @@ use everstep_api::{Audit, Live, Served, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
-use everstep_handlers::{Ports, Registry};
+use everstep_handlers::sources::Drivers;
+use everstep_handlers::{Ports, Registry, Secrets};
+use everstep_net::Guard;
 use everstep_store::Store;
 use everstep_store::sqlite::SqliteStore;
-use everstep_vault::{Keyring, SealKey, Vault};
+use everstep_vault::{DataSources, Keyring, SealKey, Vault};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -25,13 +27,15 @@ use tokio::sync::oneshot;
 
 pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) vault: Arc<Vault>,
     url: String,
     /// An admin's key.
     key: String,
     client: Client<HttpConnector, Full<Bytes>>,
     /// Stops the server when it is dropped.
     pub(crate) running: Option<oneshot::Sender<()>>,
-    _folder: TempDir,
+    /// Where its database is, and the SQLite files that data sources may read.
+    pub(crate) folder: TempDir,
 }
 
 pub(crate) struct Answer {
@@ -64,15 +68,31 @@ impl Server {
     }
 
     pub(crate) async fn start_with(streams: Streams) -> Self {
+        Self::of(streams, Some(Keyring::new(SealKey::generate(), Vec::new()))).await
+    }
+
+    /// A server with nothing to seal secrets with.
+    pub(crate) async fn without_secrets_key() -> Self {
+        Self::of(Streams::default(), None).await
+    }
+
+    async fn of(streams: Streams, keyring: Option<Keyring>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (engine, store) = engine(&folder, Arc::new(Alone)).await;
+        let store = open(&folder);
+        let vault = Arc::new(Vault::new(Arc::clone(&store), keyring));
+        let sources = Arc::new(DataSources::new(Arc::clone(&store)));
+        // What is asked for data here is on this machine.
+        let secrets: Arc<dyn Secrets> = Arc::<Vault>::clone(&vault);
+        let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), secrets, Some(folder.path().to_owned()));
+        let ports = Ports { sources: Arc::<DataSources>::clone(&sources), drivers: drivers.clone(), ..Ports::none() };
+        let engine = engine_on(&store, ports, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
         let audit = Audit::start(Arc::clone(&store));
-        let vault = Arc::new(Vault::new(Arc::clone(&store), Some(Keyring::new(SealKey::generate(), Vec::new()))));
         let live = Arc::new(Live::new(engine.clone(), streams));
-        let served = Served { engine, keys, audit, vault, meters: Default::default(), store: "sqlite", live };
+        let meters = Default::default();
+        let served = Served { engine, keys, audit, vault: Arc::clone(&vault), sources, drivers, meters, store: "sqlite", live };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.
@@ -80,7 +100,7 @@ impl Server {
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { store, url, key, client, running: Some(running), _folder: folder }
+        Self { store, vault, url, key, client, running: Some(running), folder }
     }
 
     /// Makes a key of the usual workspace.
@@ -96,6 +116,17 @@ impl Server {
     /// An admin's key.
     pub(crate) fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Asks with a key.
+    pub(crate) async fn ask_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.ask(method, path, &[("x-api-key", key)], &body).await
+    }
+
+    /// Asks, and reads no more than the status of the answer: that of a live route never ends.
+    pub(crate) async fn knock(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> u16 {
+        self.send(method, path, headers, body).await.status().as_u16()
     }
 
     /// Asks without any header but these.
@@ -125,6 +156,10 @@ impl Server {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask(Method::GET, path, &[("x-api-key", &self.key)], "").await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.ask(Method::DELETE, path, &[("x-api-key", &self.key)], "").await
     }
 
     pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
@@ -198,18 +233,26 @@ fn read(body: &[u8]) -> Value {
 
 /// An engine on a database of its own.
 pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, Arc<dyn Store>) {
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let store = open(folder);
+    (engine_on(&store, Ports::none(), peers).await, store)
+}
+
+fn open(folder: &TempDir) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap())
+}
+
+async fn engine_on(store: &Arc<dyn Store>, ports: Ports, peers: Arc<dyn Peers>) -> Engine {
     let world = World {
-        store: Arc::clone(&store),
+        store: Arc::clone(store),
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),
-        handlers: Arc::new(Registry::standard(Ports::none())),
+        handlers: Arc::new(Registry::standard(ports)),
         peers,
         observe: Arc::new(Blind),
     };
-    (Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap(), store)
+    Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap()
 }
 
 pub(crate) async fn add_key(store: &dyn Store, workspace: WorkspaceId, permissions: &[Permission]) -> String {

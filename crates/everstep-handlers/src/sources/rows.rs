@@ -18,11 +18,13 @@ pub(super) struct Rows {
     most_rows: usize,
     most_bytes: usize,
     on_limit: OnLimit,
+    /// Whether the asker wants no more rows than these, however many there are.
+    wants_few: bool,
     is_cut: bool,
 }
 
 impl Rows {
-    /// None so far. `most` is a limit of the asker's own, below the query's.
+    /// None so far. `most` is a limit of the asker's own: others are cut off.
     pub(super) fn new(limits: Limits, most: Option<u32>, fields: Vec<Field>) -> Self {
         let room = PAYLOAD_BYTES.saturating_sub(ENVELOPE + json!(fields).to_string().len());
         Self {
@@ -32,6 +34,7 @@ impl Rows {
             most_rows: limits.rows.min(most.unwrap_or(limits.rows)) as usize,
             most_bytes: room.min(limits.bytes as usize),
             on_limit: limits.on_limit,
+            wants_few: most.is_some_and(|most| most <= limits.rows),
             is_cut: false,
         }
     }
@@ -48,6 +51,10 @@ impl Rows {
 
     /// Takes one more row, written as JSON. Answers whether others are welcome.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut String) -> Result<(), Failure>) -> Result<bool, Failure> {
+        if self.count == self.most_rows && self.wants_few {
+            self.is_cut = true;
+            return Ok(false);
+        }
         if self.count == self.most_rows {
             return self.limit(&format!("there are more than {} rows", self.most_rows));
         }

@@ -188,3 +188,26 @@ fn requests_are_checked_when_saved() {
         ["/http/path: a brace has no other half: an argument is written as {name}"]
     );
 }
+
+#[test]
+fn every_source_and_query_of_the_guide_can_be_saved() {
+    let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/data-queries.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let blocks = guide.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let (mut sources, mut queries) = (0, 0);
+    for block in blocks {
+        let body: Value = serde_json::from_str(block).unwrap();
+        if body.get("source").is_some() {
+            let of = match body.get("http") {
+                Some(_) => json!({"type": "http", "baseUrl": "https://api.example.com"}),
+                None => json!({"type": "postgres", "url": {"$secret": "a"}, "readOnly": body["readOnly"] != false}),
+            };
+            assert_eq!(query_faults(&body, &of), [""; 0], "{block}");
+            queries += 1;
+        } else if matches!(body["type"].as_str(), Some("postgres" | "sqlite" | "http")) {
+            assert_eq!(faults(&body), [""; 0], "{block}");
+            sources += 1;
+        }
+    }
+    assert_eq!((sources, queries), (3, 3));
+}

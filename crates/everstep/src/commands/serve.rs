@@ -51,7 +51,9 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let (finish, finished) = oneshot::channel::<()>();
     let engine = node.engine.clone();
     let live = Arc::new(Live::new(engine.clone(), server.streams));
-    let served = Served { engine, keys, audit: audit.clone(), vault, meters, store: config.database.kind(), live };
+    let wire::Data { sources, drivers } = node.data.clone();
+    let store = config.database.kind();
+    let served = Served { engine, keys, audit: audit.clone(), vault, sources, drivers, meters, store, live };
     tokio::spawn(Arc::clone(&served.meters).keep());
     if let Some(address) = config.telemetry.metrics_listen {
         let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;

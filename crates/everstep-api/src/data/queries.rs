@@ -1,0 +1,94 @@
+//! `/v1/queries`: what sources are asked.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, StatusCode, header};
+use everstep_core::strict::Strict;
+use everstep_handlers::Sources;
+use everstep_handlers::sources::{Ask, Query as Asked};
+use everstep_vault::Saved;
+use serde_json::Value;
+
+use super::{BODY, failed};
+use crate::access::page::Page;
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{QueryRun, SavedQueries, SavedQuery};
+
+/// How long a query that is tried may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of arguments.
+const ARGUMENTS: usize = 1024 * 1024;
+const MOST_ROWS: u32 = 10_000;
+
+pub(super) async fn list(
+    State(served): State<Served>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<SavedQueries>, Problem> {
+    let page = Page::read(&query)?;
+    let after: Option<String> = page.cursor()?;
+    let rows = served.sources.list_queries(caller.workspace, after.as_deref(), page.limit + 1).await?;
+    let (rows, next_cursor) = page.cut(rows, |row: &Saved<Asked>| row.name.clone());
+    Ok(Json(SavedQueries { queries: rows.into_iter().map(SavedQuery::of).collect(), next_cursor }))
+}
+
+pub(super) async fn get(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    _: Query,
+) -> Result<Json<SavedQuery>, Problem> {
+    let found = served.sources.find_query(caller.workspace, &id).await?;
+    let found = found.ok_or_else(|| Problem::not_found(format!("there is no saved query {id:?}")))?;
+    Ok(Json(SavedQuery::of(found)))
+}
+
+pub(super) async fn put(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body<BODY>,
+) -> Result<(StatusCode, Json<SavedQuery>), Problem> {
+    let Strict(query) = body.json()?;
+    let now = served.engine.world().clock.now();
+    let (saved, is_new) = served.sources.put_query(caller.workspace, &id, &query, now).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(SavedQuery::of(saved))))
+}
+
+pub(super) async fn delete(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    _: Query,
+) -> Result<StatusCode, Problem> {
+    served.sources.delete_query(caller.workspace, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Asks the source as a step would. Whoever hangs up cancels it.
+pub(super) async fn run(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body<ARGUMENTS>,
+) -> Result<([(HeaderName, &'static str); 1], String), Problem> {
+    let QueryRun { args, limit } = body.json_or_default()?;
+    if limit.is_some_and(|limit| !(1..=MOST_ROWS).contains(&limit)) {
+        return Err(Problem::invalid(format!("`limit` is between 1 and {MOST_ROWS}")));
+    }
+    let told = |failure| failed(&failure);
+    let query = served.sources.query(caller.workspace, &id).await.map_err(told)?;
+    let source = served.sources.source(caller.workspace, &query.source).await.map_err(told)?;
+    let args = args.map_or(Value::Null, Value::Object);
+    let workspace = caller.workspace;
+    let ask = Ask { workspace, source: &source, query: &query, args: &args, most_rows: limit, timeout: PATIENCE };
+    let answer = served.drivers.ask(ask).await.map_err(told)?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], answer.payload().json().to_owned()))
+}

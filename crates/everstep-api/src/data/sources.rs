@@ -1,0 +1,88 @@
+//! `/v1/data-sources`: where data is.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use everstep_core::strict::Strict;
+use everstep_handlers::sources::{Source, Tested};
+use everstep_vault::{Refusal, Saved};
+
+use super::BODY;
+use crate::access::page::Page;
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::Served;
+use crate::wire::{DataSource, DataSources};
+
+pub(super) async fn list(
+    State(served): State<Served>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<DataSources>, Problem> {
+    let page = Page::read(&query)?;
+    let after: Option<String> = page.cursor()?;
+    let rows = served.sources.list_sources(caller.workspace, after.as_deref(), page.limit + 1).await?;
+    let (rows, next_cursor) = page.cut(rows, |row: &Saved<Source>| row.name.clone());
+    Ok(Json(DataSources { data_sources: rows.into_iter().map(DataSource::of).collect(), next_cursor }))
+}
+
+pub(super) async fn get(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    _: Query,
+) -> Result<Json<DataSource>, Problem> {
+    find(&served, &caller, &name).await.map(DataSource::of).map(Json)
+}
+
+pub(super) async fn put(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    body: Body<BODY>,
+) -> Result<(StatusCode, Json<DataSource>), Problem> {
+    let Strict(source) = body.json()?;
+    let now = served.engine.world().clock.now();
+    let (saved, is_new) = served.sources.put_source(caller.workspace, &name, &source, now).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(DataSource::of(saved))))
+}
+
+pub(super) async fn delete(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    _: Query,
+) -> Result<StatusCode, Problem> {
+    served.sources.delete_source(caller.workspace, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Tests a source as it is saved.
+pub(super) async fn test(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    _: Query,
+) -> Result<Json<Tested>, Problem> {
+    let source = find(&served, &caller, &name).await?;
+    Ok(Json(served.drivers.test(caller.workspace, &source.body).await))
+}
+
+/// Tests a source that is not saved.
+pub(super) async fn test_unsaved(
+    State(served): State<Served>,
+    caller: Caller,
+    body: Body<BODY>,
+) -> Result<Json<Tested>, Problem> {
+    let Strict(source) = body.json()?;
+    let source = Source::read(&source).map_err(Refusal::Invalid)?;
+    Ok(Json(served.drivers.test(caller.workspace, &source).await))
+}
+
+async fn find(served: &Served, caller: &Caller, name: &str) -> Result<Saved<Source>, Problem> {
+    let found = served.sources.find_source(caller.workspace, name).await?;
+    found.ok_or_else(|| Problem::not_found(format!("there is no data source {name:?}")))
+}
