@@ -4,8 +4,10 @@ CARGO ?= cargo
 # The planted-bug suite and the rest share one set of third-party crates: always name the whole workspace.
 WORKSPACE := --workspace --locked
 SEEDS ?= 20000
+# How long Schemathesis asks.
+SECONDS ?= 30
 
-.PHONY: help run test test-long check fmt lint unit planted sim bench trace deny tools databases clients
+.PHONY: help run test test-long check fmt lint unit planted schemathesis sim bench trace deny tools databases clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,9 +15,10 @@ help: ## Show this list.
 run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
 	$(CARGO) run --release --locked -p everstep -- serve
 
-test: tools databases lint unit planted trace ## Everything that continuous integration runs.
+test: tools databases lint unit planted schemathesis trace ## Everything that continuous integration runs.
 
-test-long: test sim deny ## `test`, then the long simulation and the licence check.
+test-long: test sim deny ## `test`, then the long simulation, three minutes of Schemathesis and the licence check.
+	scripts/schemathesis.sh 180
 
 check: tools ## The quick part of `test`: formatting, and what the compiler and clippy say.
 	$(CARGO) fmt --all --check
@@ -33,6 +36,10 @@ sim: ## Simulate SEEDS=20000 runs of the engine with crashes, duplicates and out
 
 trace: ## Check that every requirement claimed in docs/trace.toml is held by a test that exists.
 	$(CARGO) test $(WORKSPACE) --quiet --test trace -- --nocapture
+
+schemathesis: ## Ask a server for SECONDS=30 what its OpenAPI document allows, and what it does not.
+	$(CARGO) build --locked -p everstep
+	scripts/schemathesis.sh $(SECONDS)
 
 deny: ## Check the licences and sources of all dependencies.
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny" >&2; exit 1; }

@@ -14,6 +14,7 @@ mod audit;
 pub mod auth;
 mod body;
 mod bulk;
+mod catalogue;
 pub mod cluster;
 mod controls;
 mod data;

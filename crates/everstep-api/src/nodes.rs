@@ -3,13 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 
+use crate::access;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{Node, Nodes};
 
-pub(crate) async fn list(State(served): State<Served>, _: Caller, _: Query) -> Result<Json<Nodes>, Problem> {
+pub(crate) async fn list(State(served): State<Served>, caller: Caller, _: Query) -> Result<Json<Nodes>, Problem> {
+    // What a node holds is of all workspaces.
+    access::only_for_the_default(&caller, "nodes are listed")?;
     let store = &served.engine.world().store;
     let this = served.engine.node();
     let mut nodes = Vec::new();

@@ -46,14 +46,6 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", detail)
     }
 
-    /// A definition has problems: all are told.
-    pub(crate) fn of_definition(problems: Vec<everstep_core::graph::Problem>) -> Self {
-        let count = problems.len();
-        let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
-        let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)
-    }
-
     /// What to do about it.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         self.with("hint", hint.into())

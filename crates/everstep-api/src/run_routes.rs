@@ -75,6 +75,7 @@ fn of_workflows(table: Table) -> Table {
             doc("runs", "Start a run")
                 .about("The idempotency key belongs to the workflow: two workflows may use the same.")
                 .keyed()
+                .query(runs::WAIT)
                 .may_take::<OfWorkflow>()
                 .answers::<Started>(201)
                 .with_header("Location", "Where the run is.")

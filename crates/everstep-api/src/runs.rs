@@ -107,10 +107,10 @@ pub(crate) async fn get_of_workflow(
 }
 
 async fn show_when_ended(served: &Served, mut row: RunRow, query: &Query) -> Shown {
-    let seconds = query.number("waitSeconds", 0..=30)?.unwrap_or(0);
-    if row.ended_at.is_none() && seconds > 0 {
+    let seconds = wait_seconds(query)?;
+    if row.ended_at.is_none() && !seconds.is_zero() {
         let ended = served.engine.wait(row.workspace, row.id);
-        row = match tokio::time::timeout(Duration::from_secs(seconds), ended).await {
+        row = match tokio::time::timeout(seconds, ended).await {
             Ok(Ok(row)) => row,
             // The time is over, or this node stops: the run is shown as it is.
             Ok(Err(_)) | Err(_) => self::row(served, row.workspace, row.id).await?,
@@ -119,6 +119,11 @@ async fn show_when_ended(served: &Served, mut row: RunRow, query: &Query) -> Sho
     let run = show(served, row).await?;
     let version = HeaderValue::from_str(&format!("\"{}\"", run.version)).expect("a number is plain text");
     Ok(([(header::ETAG, version)], Json(run)))
+}
+
+/// How long a caller wants to wait for a run's end.
+pub(crate) fn wait_seconds(query: &Query) -> Result<Duration, Problem> {
+    Ok(Duration::from_secs(query.number("waitSeconds", 0..=30)?.unwrap_or(0)))
 }
 
 /// Reads the id of a run in a path.
@@ -169,7 +174,7 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
 }
 
 /// The state that a journal tells; none when this build cannot read all of it.
-fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<state::State> {
+pub(crate) fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<state::State> {
     let mut state = match &loaded.snapshot {
         Some(snapshot) if snapshot.format != FORMAT => return None,
         Some(snapshot) => serde_json::from_slice(&snapshot.state).ok()?,

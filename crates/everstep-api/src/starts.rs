@@ -16,9 +16,11 @@ use crate::headers::IdempotencyKey;
 use crate::openapi::{Doc, doc};
 use crate::patience::patiently;
 use crate::problem::Problem;
+use crate::query::Query;
 use crate::runs;
 use crate::server::Served;
 use crate::wire::{OfDefinition, OfWorkflow, Started};
+use crate::workflows;
 
 /// Bytes of a start: an input and what stands around it.
 const START: usize = limits::PAYLOAD_BYTES + 16 * 1024;
@@ -33,15 +35,19 @@ pub(crate) async fn of_workflow(
     State(served): State<Served>,
     caller: Caller,
     Path(name): Path<String>,
+    query: Query,
     header: IdempotencyKey,
     body: Body<START>,
 ) -> Answer {
     let OfWorkflow { input, version, idempotency_key, retention_days, tags } = body.json_or_default()?;
     let key = header.or(idempotency_key)?.map(|key| (name.clone(), key));
+    if let Some(version) = version {
+        workflows::expect_version(&served, caller.workspace, &name, version).await?;
+    }
     let tags = check_tags(&tags)?;
     let start =
         NewStart { workspace: caller.workspace, version, key, tags, retention_days, ..NewStart::new(name, input) };
-    self::start(&served, start).await
+    self::start(&served, start, &query).await
 }
 
 /// The text of both paths to [`of_definition`].
@@ -49,6 +55,7 @@ pub(crate) fn of_definition_doc() -> Doc {
     doc("runs", "Start a run of a definition")
         .about("`definitionId` is a workflow's name. The idempotency key belongs to the workspace.")
         .keyed()
+        .query(runs::WAIT)
         .takes::<OfDefinition>()
         .example(json!({"definitionId": "order", "input": {"amount": 20}, "idempotencyKey": "order-17"}))
         .answers::<Started>(201)
@@ -62,6 +69,7 @@ pub(crate) fn of_definition_doc() -> Doc {
 pub(crate) async fn of_definition(
     State(served): State<Served>,
     caller: Caller,
+    query: Query,
     header: IdempotencyKey,
     body: Body<START>,
 ) -> Answer {
@@ -73,7 +81,7 @@ pub(crate) async fn of_definition(
         return Err(Problem::invalid("the input is not an object"));
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
-    start(&served, NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) }).await
+    start(&served, NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) }, &query).await
 }
 
 /// Tags are few and short: lists show them.
@@ -92,7 +100,9 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
     Ok(Payload::from(json!(tags)))
 }
 
-async fn start(served: &Served, start: NewStart) -> Answer {
+/// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
+async fn start(served: &Served, start: NewStart, query: &Query) -> Answer {
+    let seconds = runs::wait_seconds(query)?;
     if payload::has_nul(start.input.json()) {
         let detail = "the input holds a NUL character, which no database stores as text";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail));
@@ -101,8 +111,18 @@ async fn start(served: &Served, start: NewStart) -> Answer {
         return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
     }
     let workspace = start.workspace;
-    let started = patiently(served.engine.start_run(start)).await?;
-    let run = runs::show(served, runs::row(served, workspace, started.run).await?).await?;
+    let (started, row) = if seconds.is_zero() {
+        (patiently(served.engine.start_run(start)).await?, None)
+    } else {
+        let (started, ending) = patiently(served.engine.start_to_end(start)).await?;
+        // When the time is over, or this node stops, the run is shown as it is.
+        (started, tokio::time::timeout(seconds, ending.row()).await.ok().and_then(Result::ok))
+    };
+    let row = match row {
+        Some(row) => row,
+        None => runs::row(served, workspace, started.run).await?,
+    };
+    let run = runs::show(served, row).await?;
     let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
     Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created })))

@@ -44,6 +44,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// The routes of a group that has a list of its own.
+    pub(crate) fn with(self, add: fn(Self) -> Self) -> Self {
+        add(self)
+    }
+
     /// A route that anybody may ask.
     pub(crate) fn open<H, T>(mut self, method: Method, path: &'static str, doc: Doc, handler: H) -> Self
     where
@@ -60,12 +65,12 @@ impl Table {
 
     /// The door to a protocol that asks for keys, and for permissions, in words of its own. It is no route of ours:
     /// documents do not list it, and it has its own tests.
-    pub(crate) fn protocol<H, T>(mut self, path: &'static str, handler: H) -> Self
+    pub(crate) fn protocol<H, T>(mut self, method: &Method, path: &'static str, handler: H) -> Self
     where
         H: Handler<T, Served>,
         T: 'static,
     {
-        self.open = self.open.route(path, on(MethodFilter::GET, handler));
+        self.open = self.open.route(path, on(filter(method), handler));
         self
     }
 

@@ -15,6 +15,7 @@ use crate::problem::Problem;
 use crate::runs;
 use crate::server::Served;
 use crate::wire::{Started, TestRun};
+use crate::workflows;
 
 /// Bytes of a definition with its input.
 const TEST: usize = 16 * 1024 * 1024 + limits::PAYLOAD_BYTES;
@@ -30,7 +31,7 @@ pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Bod
     let Strict(definition) = serde_json::from_str(definition.json())
         .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
     let started = patiently(served.engine.start_test(caller.workspace, &definition, input)).await?;
-    let started = started.map_err(Problem::of_definition)?;
+    let started = started.map_err(workflows::refuse)?;
     let run = runs::show(&served, runs::row(&served, caller.workspace, started.run).await?).await?;
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(Started { run, created: true })))

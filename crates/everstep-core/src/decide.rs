@@ -15,6 +15,7 @@
 mod children;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::child::Parent;
 use crate::contains::contains;
@@ -416,7 +417,9 @@ impl Draft<'_> {
             return graph::next::begin(self.workflow, self.state, &place, attempt + 1, self.now, self.evaluate);
         }
         let seed = retry::seed(self.state.run.uuid().as_u128(), step.as_str(), attempt);
-        let delay = self.state.policy(self.workflow, &place).delay(open.failures, seed);
+        let policy = self.state.policy(self.workflow, &place);
+        let asked = open.retry_after_ms.unwrap_or(0).min(policy.max_ms);
+        let delay = policy.delay(open.failures, seed).max(Duration::from_millis(asked));
         vec![Event::TimerSet { step, attempt, due: self.now.plus(delay) }]
     }
 

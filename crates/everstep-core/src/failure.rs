@@ -38,16 +38,19 @@ pub struct Failure {
     /// Whether another attempt may help. The retry policy decides whether there is one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
+    /// How long whoever was asked wants to be left alone. The retry policy bounds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 impl Failure {
     /// A failure that another attempt cannot mend.
     pub fn fatal(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), retryable: false }
+        Self { code: code.into(), message: message.into(), retryable: false, retry_after_ms: None }
     }
 
     /// A failure that may go away by itself.
     pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), retryable: true }
+        Self { code: code.into(), message: message.into(), retryable: true, retry_after_ms: None }
     }
 }

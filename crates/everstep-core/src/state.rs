@@ -75,6 +75,9 @@ pub(crate) struct Open {
     pub(crate) crashes: u32,
     pub(crate) doing: Doing,
     pub(crate) timer: Option<Timestamp>,
+    /// How long the last failure asks to wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retry_after_ms: Option<u64>,
     /// When that began. Snapshots of older builds do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
@@ -443,7 +446,10 @@ impl State {
         if let Some(due) = timer {
             self.timers.insert((due, step.clone()));
         }
-        self.open.insert(step.clone(), Open { attempt, failures, crashes, doing, timer, since: Some(self.updated_at) });
+        self.open.insert(
+            step.clone(),
+            Open { attempt, failures, crashes, doing, timer, retry_after_ms: None, since: Some(self.updated_at) },
+        );
         if self.has_foreign_child(step) {
             self.todo.insert(step.clone());
         }
@@ -466,6 +472,7 @@ impl State {
     fn step_failed(&mut self, workflow: &Workflow, step: &StepKey, place: &Place, failure: &Failure) -> Option<()> {
         let mut open = self.close(step)?;
         open.failures += 1;
+        open.retry_after_ms = failure.retry_after_ms;
         open.crashes = 0;
         self.leave_late_child(step, &open, failure);
         let may_retry = matches!(open.doing, Doing::Task | Doing::Child(_));
@@ -528,7 +535,8 @@ impl State {
                 self.todo.insert(step.clone());
             }
             let since = Some(self.updated_at);
-            self.open.insert(step, Open { attempt, failures: 0, crashes: 0, doing, timer: None, since });
+            let open = Open { attempt, failures: 0, crashes: 0, doing, timer: None, retry_after_ms: None, since };
+            self.open.insert(step, open);
             self.graph.reopen(graph, &place);
         }
     }

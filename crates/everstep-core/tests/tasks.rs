@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use everstep_core::decide::decide;
 use everstep_core::event::{Event, Outcome};
-use everstep_core::failure::code;
+use everstep_core::failure::{Failure, code};
 use everstep_core::input::Input;
 use everstep_core::limits;
 use everstep_core::payload::Payload;
@@ -98,6 +98,25 @@ fn logs_stand_with_the_attempt() {
     let (entries, _) = game.input(Input::Result { step: "a".into(), attempt: 1, result, logs: vec!["hello".into()] });
     let Event::StepCompleted { outcome, .. } = &entries[0].event else { panic!("{entries:?}") };
     assert_eq!(outcome.logs, ["hello"]);
+}
+
+#[test]
+fn a_failure_may_ask_for_a_longer_wait_within_the_policy() {
+    let due = |retry_after_ms: u64| {
+        let mut game = play(
+            r#"start -> a -> end
+            a: noop {"retry": {"maxMs": 60000}}"#,
+            json!({}),
+        );
+        let failure = Failure { retry_after_ms: Some(retry_after_ms), ..Failure::transient("BUSY", "later") };
+        let result = Err(failure);
+        let (entries, _) = game.input(Input::Result { step: "a".into(), attempt: 1, result, logs: vec![] });
+        let Event::TimerSet { due, .. } = &entries[1].event else { panic!("{entries:?}") };
+        due.since(game.now)
+    };
+    assert_eq!(due(5), Duration::from_secs(1), "the policy's own wait is longer");
+    assert_eq!(due(20_000), Duration::from_secs(20));
+    assert_eq!(due(900_000), Duration::from_secs(60), "the policy bounds it");
 }
 
 #[test]

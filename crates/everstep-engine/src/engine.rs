@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::library::Library;
 use crate::look::Look;
 use crate::member::Member;
-use crate::message::{Mail, StartRequest, ToClaimer, ToShard};
+use crate::message::{Mail, StartRequest, ToClaimer, ToShard, Watcher};
 use crate::options::Options;
 use crate::peers::{Delivery, Hint, Peer};
 use crate::ports::World;
@@ -115,6 +115,29 @@ impl News {
     }
 }
 
+/// The end of a run that was just started, or found.
+pub struct Ending {
+    engine: Engine,
+    workspace: WorkspaceId,
+    run: RunId,
+    /// Has followed the run since before it began.
+    watch: Option<Watch>,
+}
+
+impl Ending {
+    /// Waits until the run has ended and returns its row.
+    pub async fn row(self) -> Result<RunRow, Error> {
+        if let Some(mut watch) = self.watch
+            && let Some(News::Ended(_)) = watch.next().await
+            && let Some(row) = self.engine.world().store.get_run(self.workspace, self.run).await?
+            && row.ended_at.is_some()
+        {
+            return Ok(row);
+        }
+        self.engine.wait(self.workspace, self.run).await
+    }
+}
+
 impl Watch {
     pub async fn next(&mut self) -> Option<News> {
         self.0.recv().await
@@ -182,10 +205,28 @@ impl Engine {
 
     /// Starts a run, or finds the one that has the same key. Answers after the commit.
     pub async fn start_run(&self, start: NewStart) -> Result<Started, Error> {
+        self.start_as(self.new_id(), start).await
+    }
+
+    /// As [`Engine::start_run`], and waits for the run's end: see [`Ending::row`].
+    pub async fn start_to_end(&self, start: NewStart) -> Result<(Started, Ending), Error> {
+        // Followed before it is there: what starts and ends in one item is not missed.
+        let (workspace, run) = (start.workspace, self.new_id());
+        let watch = self.watch_for(run, true);
+        let started = self.start_as(run, start).await?;
+        let watch = Some(watch).filter(|_| started.created);
+        Ok((started, Ending { engine: self.clone(), workspace, run: started.run, watch }))
+    }
+
+    fn new_id(&self) -> RunId {
+        RunId::new(self.0.world.clock.now(), self.0.world.random.next())
+    }
+
+    async fn start_as(&self, run: RunId, start: NewStart) -> Result<Started, Error> {
         check_start(&start)?;
         let version = self.0.library.find(start.workspace, &start.workflow, start.version).await?;
         let retention_days = start.retention_days.unwrap_or(version.retention_days);
-        self.begin(start, &version.workflow, retention_days).await
+        self.begin(run, start, &version.workflow, retention_days).await
     }
 
     /// Starts a run of a definition that is not saved. It is neither listed nor counted, and goes an hour after its end.
@@ -201,13 +242,18 @@ impl Engine {
             Ok(workflow) => Arc::new(workflow),
             Err(problems) => return Ok(Err(problems)),
         };
-        self.begin(start, &workflow, 1).await.map(Ok)
+        self.begin(self.new_id(), start, &workflow, 1).await.map(Ok)
     }
 
-    async fn begin(&self, start: NewStart, workflow: &Arc<Workflow>, retention_days: u32) -> Result<Started, Error> {
+    async fn begin(
+        &self,
+        run: RunId,
+        start: NewStart,
+        workflow: &Arc<Workflow>,
+        retention_days: u32,
+    ) -> Result<Started, Error> {
         let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
         let now = self.0.world.clock.now();
-        let run = RunId::new(now, self.0.world.random.next());
         let new = NewRun {
             workflow: workflow.name.clone(),
             version: workflow.version,
@@ -348,8 +394,12 @@ impl Engine {
 
     /// Follows a run. What was written before must be read from the journal.
     pub fn watch(&self, run: RunId) -> Watch {
+        self.watch_for(run, false)
+    }
+
+    fn watch_for(&self, run: RunId, for_end: bool) -> Watch {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let _ = self.0.member().tell(run, ToShard::Watch(run, sender));
+        let _ = self.0.member().tell(run, ToShard::Watch(run, Watcher { sender, for_end }));
         Watch(receiver)
     }
 
@@ -365,18 +415,14 @@ impl Engine {
     /// Waits until a run has ended and returns its row.
     pub async fn wait(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
         loop {
-            let mut watch = self.watch(run);
+            let mut watch = self.watch_for(run, true);
             loop {
                 let row = self.0.world.store.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
                 if row.ended_at.is_some() {
                     return Ok(row);
                 }
                 self.follow(&row);
-                let mut news = watch.next().await;
-                while let Some(News::Written(_)) = news {
-                    news = watch.next().await;
-                }
-                if news.is_none() {
+                if watch.next().await.is_none() {
                     break;
                 }
             }

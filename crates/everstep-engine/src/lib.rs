@@ -35,7 +35,7 @@ mod tend;
 mod tick;
 
 pub use clock::NodeClock;
-pub use engine::{Engine, NewStart, News, Started, TEST, Watch};
+pub use engine::{Ending, Engine, NewStart, News, Started, TEST, Watch};
 pub use error::Error;
 pub use fork::{Forked, Unforkable};
 pub use library::{Library, Save, Saving};

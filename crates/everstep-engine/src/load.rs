@@ -99,8 +99,13 @@ impl Shard {
         let (loaded, workflow) = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
+                if matches!(error, Error::RunNotFound(_)) {
+                    // Anybody may ask for a run that was never there.
+                    tracing::debug!(%run, "a run was not found");
+                    return self.give_up(run, loading, &error);
+                }
                 tracing::error!(%run, %error, "a run cannot be loaded");
-                if loading.place.is_some() && !matches!(error, Error::RunNotFound(_)) {
+                if loading.place.is_some() {
                     return self.load_later(run, loading);
                 }
                 return self.give_up(run, loading, &error);

@@ -42,7 +42,7 @@ pub(crate) enum ToShard {
     Look(RunId, oneshot::Sender<Option<Look>>),
     /// Whether a run is in memory.
     Has(RunId, oneshot::Sender<bool>),
-    Watch(RunId, mpsc::UnboundedSender<News>),
+    Watch(RunId, Watcher),
     /// Somebody at another node follows a run.
     Follow(RunId, NodeId),
     /// A run that another node owns has gone on, or has ended.
@@ -55,6 +55,23 @@ pub(crate) enum ToShard {
     Drain(oneshot::Sender<()>),
     /// End the loop.
     Quit,
+}
+
+/// Somebody who follows a run here.
+pub(crate) struct Watcher {
+    pub(crate) sender: mpsc::UnboundedSender<News>,
+    /// Whether only the end is news.
+    pub(crate) for_end: bool,
+}
+
+impl Watcher {
+    /// Tells the news, unless they are none for this watcher. False when nobody listens any more.
+    pub(crate) fn tell(&self, news: News) -> bool {
+        if self.for_end && matches!(news, News::Written(_)) {
+            return !self.sender.is_closed();
+        }
+        self.sender.send(news).is_ok()
+    }
 }
 
 pub(crate) struct StartRequest {

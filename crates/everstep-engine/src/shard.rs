@@ -22,13 +22,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::commit::CROWD;
 use crate::count::Tally;
-use crate::engine::News;
 use crate::error::Error;
 use crate::held::{Becomes, Decided, Held, Loading, Slot, Tenure};
 use crate::library::Library;
 use crate::load::Pausing;
 use crate::look::Look;
-use crate::message::{Mail, Proposal, ShardSender, Shared, StartRequest, ToClaimer, ToShard};
+use crate::message::{Mail, Proposal, ShardSender, Shared, StartRequest, ToClaimer, ToShard, Watcher};
 use crate::options::Options;
 use crate::perform::{Dispatcher, Job};
 use crate::ports::World;
@@ -58,7 +57,7 @@ pub(crate) struct Shard {
     pub(crate) tally: Arc<Tally>,
     pub(crate) runs: BTreeMap<RunId, Slot>,
     pub(crate) timers: BTreeSet<(Timestamp, RunId)>,
-    pub(crate) watchers: BTreeMap<RunId, Vec<mpsc::UnboundedSender<News>>>,
+    pub(crate) watchers: BTreeMap<RunId, Vec<Watcher>>,
     /// Nodes where somebody follows a run of ours, and until when that is believed.
     pub(crate) followers: BTreeMap<RunId, BTreeMap<NodeId, Duration>>,
     /// How many watched runs there may be before those that nobody watches any more are forgotten.
@@ -138,7 +137,7 @@ impl Shard {
             ToShard::Look(run, reply) => _ = reply.send(self.look(run)),
             ToShard::Watch(run, watcher) => {
                 let watchers = self.watchers.entry(run).or_default();
-                watchers.retain(|watcher| !watcher.is_closed());
+                watchers.retain(|watcher| !watcher.sender.is_closed());
                 watchers.push(watcher);
                 self.forget_watchers();
             }

@@ -89,7 +89,7 @@ impl Shard {
     /// Tells those who follow a run here.
     pub(crate) fn told(&mut self, run: RunId, news: News) {
         let Some(watchers) = self.watchers.get_mut(&run) else { return };
-        watchers.retain(|watcher| watcher.send(news).is_ok());
+        watchers.retain(|watcher| watcher.tell(news));
         if watchers.is_empty() || matches!(news, News::Ended(_)) {
             self.watchers.remove(&run);
         }
@@ -113,7 +113,7 @@ impl Shard {
         let is_here = |run: &RunId| matches!(runs.get(run), Some(Slot::Held(held)) if held.tenure == Tenure::Owned);
         self.watchers.retain(|run, watchers| {
             if !is_here(run) {
-                watchers.retain(|watcher| watcher.send(News::Look).is_ok());
+                watchers.retain(|watcher| watcher.tell(News::Look));
             }
             !watchers.is_empty()
         });
@@ -139,7 +139,7 @@ impl Shard {
     /// Watchers of runs that end elsewhere, or never, go without a word: they are looked for now and then.
     pub(crate) fn forget_watchers(&mut self) {
         if self.watchers.len() > self.most_watched {
-            self.watchers.retain(|_, watchers| watchers.iter().any(|watcher| !watcher.is_closed()));
+            self.watchers.retain(|_, watchers| watchers.iter().any(|watcher| !watcher.sender.is_closed()));
             self.most_watched = 1_024.max(2 * self.watchers.len());
         }
     }

@@ -15,9 +15,10 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{Engine, Error, NewStart, Options};
+use everstep_handlers::Registry;
 use everstep_store::{Gate, Item, NewEntry, Projection};
 use serde_json::{Value, json};
-use support::{WORKSPACE, chain, engine, engine_with, finish, open, open_sqlite, options, publish, start};
+use support::{WORKSPACE, chain, engine, engine_with, finish, open, open_sqlite, options, publish, start, world};
 
 fn noop(config: Value) -> (&'static str, &'static str, Value) {
     ("work", "noop", Value::from_iter([("config".to_owned(), config)]))
@@ -339,6 +340,22 @@ async fn a_step_that_takes_too_long_times_out() {
     let run = start(&engine, "w", json!({})).await;
     let row = finish(&engine, run).await;
     assert_eq!(row.error.unwrap().code, "STEP_TIMEOUT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_a_server_does_not_have_hangs_no_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let first = engine_with(Arc::clone(&store), options()).await;
+    publish(&first, "w", &chain(&[noop(json!({"delayMs": 60_000}))])).await;
+    let run = start(&first, "w", json!({})).await;
+    first.stop(Duration::ZERO).await.unwrap();
+    // Another build, without that kind: it takes the run over and says what is wrong.
+    let second = Engine::start(world(store, Registry::default()), options()).await.unwrap();
+    reach(&second, run, Status::Paused).await;
+    let row = second.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    let error = row.error.unwrap();
+    assert!(error.message.contains("unknown node type \"noop\""), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -74,6 +74,10 @@ impl JavaScript {
                     "Log, and stop after five seconds",
                     json!({"code": "console.log('input', ctx.input);\nreturn Object.keys(ctx.input).length;", "timeoutSeconds": 5}),
                 ),
+                Example::new(
+                    "Ask a server, in a workspace that allows it",
+                    json!({"code": "const answer = await fetch('https://api.example.com/rates');\nif (!answer.ok) throw new Error(`status ${answer.status}`);\nreturn await answer.json();"}),
+                ),
             ],
             is_internal: false,
             // No more than the sandbox runs at once: a script's time counts from its start, not from its queueing.

@@ -16,6 +16,7 @@ mod resources;
 mod rows;
 pub mod sqlite;
 mod store;
+mod texts;
 
 pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};

@@ -138,6 +138,8 @@ pub(crate) const GRACE: Duration = Duration::from_secs(86_400);
 pub(crate) const NEXT_LOOK: Duration = Duration::from_secs(3_600);
 /// How many deleted workflows one sweep looks at.
 pub(crate) const MOST_LOOKS: usize = 10;
+/// How many rows of the audit one sweep deletes for each run that it may delete.
+pub(crate) const AUDIT_PER_RUN: usize = 20;
 /// How long rows of the audit are kept.
 pub(crate) const AUDIT_KEPT: Duration = Duration::from_secs(365 * 86_400);
 

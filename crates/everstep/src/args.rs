@@ -6,6 +6,9 @@ use clap::{Parser, Subcommand};
 use everstep_api::auth::{Permission, Role};
 
 use crate::bench;
+use crate::client_args::{
+    CancelArgs, ControlArgs, ExportArgs, ForkArgs, ImportArgs, LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs,
+};
 use crate::config::Span;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, RemoteSettings, SecretsSettings,
@@ -56,6 +59,21 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     Serve(ServeArgs),
     Load(LoadArgs),
+    Start(StartArgs),
+    Runs(RunsArgs),
+    Show(ShowArgs),
+    Logs(LogsArgs),
+    Signal(SignalArgs),
+    Cancel(CancelArgs),
+    /// Pause a run: nothing more of it is dispatched until it is resumed.
+    Pause(ControlArgs),
+    /// Resume a paused run.
+    Resume(ControlArgs),
+    /// Try the failed steps of a failed run again.
+    Retry(ControlArgs),
+    Fork(ForkArgs),
+    Import(ImportArgs),
+    Export(ExportArgs),
     Keys(KeysArgs),
     Workspaces(WorkspacesArgs),
     Secrets(SecretsArgs),

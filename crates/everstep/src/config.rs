@@ -123,6 +123,18 @@ impl Config {
             | Command::Workspaces(_)
             | Command::Secrets(_)
             | Command::Nodes(_)
+            | Command::Start(_)
+            | Command::Runs(_)
+            | Command::Show(_)
+            | Command::Logs(_)
+            | Command::Signal(_)
+            | Command::Cancel(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Fork(_)
+            | Command::Import(_)
+            | Command::Export(_)
             | Command::Bench(_)
             | Command::Openapi(_)
             | Command::Config(_) => "warn",
@@ -212,7 +224,22 @@ impl Typed {
             Command::Run(args) => {
                 Self { engine: args.engine.clone(), secrets: args.secrets.clone(), ..Self::default() }
             }
-            Command::Validate(_) | Command::Bench(_) | Command::Sim(_) | Command::Openapi(_) => Self::default(),
+            Command::Validate(_)
+            | Command::Start(_)
+            | Command::Runs(_)
+            | Command::Show(_)
+            | Command::Logs(_)
+            | Command::Signal(_)
+            | Command::Cancel(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Fork(_)
+            | Command::Import(_)
+            | Command::Export(_)
+            | Command::Bench(_)
+            | Command::Sim(_)
+            | Command::Openapi(_) => Self::default(),
         }
     }
 }

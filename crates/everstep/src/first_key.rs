@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use everstep_api::auth::{Permission, Secret};
+use everstep_api::auth::{Allows, NewKey, Role, Secret};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::Store;
@@ -42,7 +42,13 @@ pub(crate) async fn ensure(store: &dyn Store, data: &Path, now: Timestamp) -> an
     // The file is there before the key counts: a crash in between loses nothing.
     let draft = data.join(format!("{DRAFT}{}.new", uuid::Uuid::new_v4().simple()));
     write(data, &draft, &secret).with_context(|| format!("writing the first key to {}", draft.display()))?;
-    let row = secret.row(WorkspaceId::DEFAULT, "first admin", &[Permission::Admin], now);
+    let new = NewKey {
+        name: "first admin".to_owned(),
+        allows: Allows::Role(Role::Admin),
+        expires_at: None,
+        rate_limit: None,
+    };
+    let row = new.row(&secret, WorkspaceId::DEFAULT, now);
     let added = store.add_first_key(&row).await;
     // After an error the key may be there: the next start looks.
     if matches!(added, Ok(false)) {

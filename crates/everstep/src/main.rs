@@ -2,6 +2,7 @@
 
 mod args;
 pub mod bench;
+mod client_args;
 mod cluster;
 mod commands;
 mod config;
@@ -32,6 +33,7 @@ use anyhow::Context;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
+use crate::commands::client;
 use crate::config::Config;
 
 #[global_allocator]
@@ -54,6 +56,18 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Validate(args) => commands::validate::run(&args),
             Command::Serve(_) => commands::serve::run(&config).await,
             Command::Load(args) => commands::load::run(args, &config).await,
+            Command::Start(args) => client::start::run(&args).await,
+            Command::Runs(args) => client::runs::run(&args).await,
+            Command::Show(args) => client::show::run(&args).await,
+            Command::Logs(args) => client::logs::run(&args).await,
+            Command::Signal(args) => client::control::signal(&args).await,
+            Command::Cancel(args) => client::control::cancel(&args).await,
+            Command::Pause(args) => client::control::control(&args, "pause").await,
+            Command::Resume(args) => client::control::control(&args, "resume").await,
+            Command::Retry(args) => client::control::control(&args, "retry").await,
+            Command::Fork(args) => client::control::fork(&args).await,
+            Command::Import(args) => client::transfer::import(&args).await,
+            Command::Export(args) => client::transfer::export(&args).await,
             Command::Keys(args) => commands::keys::run(&args, &config).await,
             Command::Workspaces(args) => commands::workspaces::run(&args, &config).await,
             Command::Secrets(args) => commands::secrets::run(&args, &config).await,

@@ -1,5 +1,6 @@
 //! A server that is asked over HTTP.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -9,9 +10,15 @@ use serde_json::Value;
 
 use crate::exit::invalid;
 use crate::settings::RemoteSettings;
+use crate::text;
 
+/// Where `everstep serve` listens unless it is told otherwise.
+const USUAL: &str = "http://127.0.0.1:7373";
 const TIMEOUT: Duration = Duration::from_secs(60);
 const ANSWER: usize = 64 * 1024 * 1024;
+
+/// For a path without one.
+pub(crate) const NO_QUERY: &[(&str, &str)] = &[];
 
 /// A server, and the key to ask it with.
 pub(crate) struct Remote {
@@ -30,7 +37,9 @@ impl Remote {
             return Err(wrong());
         }
         let Some(key) = settings.api_key.as_deref() else {
-            return Err(invalid("a server is asked with a key: put one into EVERSTEP_API_KEY"));
+            return Err(invalid(
+                "a server is asked with a key: put one into EVERSTEP_API_KEY, or go where its data folder is",
+            ));
         };
         let mut key = HeaderValue::from_str(key.trim()).map_err(|_| invalid("EVERSTEP_API_KEY is no key"))?;
         key.set_sensitive(true);
@@ -38,11 +47,49 @@ impl Remote {
         Ok(Some(Self { client: Client::new(Guard::open()), url, key }))
     }
 
+    /// The server that was named, else the one that `everstep serve` starts on this machine, with its first key.
+    pub(crate) fn usual(settings: &RemoteSettings) -> anyhow::Result<Self> {
+        let mut settings = settings.clone();
+        settings.server = settings.server.filter(|server| !server.is_empty()).or_else(|| Some(USUAL.to_owned()));
+        if settings.api_key.is_none() {
+            let data = std::env::var_os("EVERSTEP_DATA").unwrap_or_else(|| "./data".into());
+            settings.api_key = std::fs::read_to_string(Path::new(&data).join("admin.key")).ok();
+        }
+        Ok(Self::of(&settings)?.expect("a server is named"))
+    }
+
+    /// A path of these segments, with a query.
+    pub(crate) fn path(segments: &[&str], query: &[(impl AsRef<str>, impl AsRef<str>)]) -> String {
+        let mut url: Url = "http://server/".parse().expect("it is an address");
+        url.path_segments_mut().expect("it has a path").clear().extend(segments);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        format!("{}{query}", url.path())
+    }
+
     /// Asks, and tells a refusal as the server does.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        self.ask_with(method, path, None, body).await
+    }
+
+    /// As [`Remote::ask`], with an idempotency key.
+    pub(crate) async fn ask_with(
+        &self,
+        method: Method,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Value> {
         let url = self.url.join(path).context("writing the address")?;
         let mut request = Request { timeout: TIMEOUT, redirects: 0, max_bytes: ANSWER, ..Request::new(method, url) };
         request.headers.insert("x-api-key", self.key.clone());
+        if let Some(key) = key {
+            let key =
+                HeaderValue::from_str(key).map_err(|_| invalid("--key holds a character that no header takes"))?;
+            request.headers.insert("idempotency-key", key);
+        }
         if let Some(body) = body {
             request.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             request.body = body.to_string().into_bytes();
@@ -58,7 +105,8 @@ impl Remote {
             bail!("{} answered {}", self.url, answer.status);
         };
         let hint = told("hint").map(|hint| format!("; {hint}")).unwrap_or_default();
-        let message = format!("{code}: {detail}{hint}");
+        let problems = body["problems"].as_array().into_iter().flatten().map(tell_problem);
+        let message = problems.fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}"));
         // What was given is wrong, or the server is.
         if answer.status.is_client_error() && ![401, 403, 429].contains(&answer.status.as_u16()) {
             return Err(invalid(message));
@@ -82,4 +130,12 @@ impl Remote {
             }
         }
     }
+}
+
+/// What is wrong with a definition, and where.
+fn tell_problem(problem: &Value) -> String {
+    let said = |name: &str| problem[name].as_str().map(text::safe);
+    let place = said("path").filter(|path| !path.is_empty()).unwrap_or_else(|| "/".to_owned());
+    let hint = said("hint").map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{place}: {}{hint}", said("message").unwrap_or_default())
 }

@@ -19,6 +19,7 @@ use crate::wire::{
     Secret, Secrets, Ticket, Workspace, Workspaces,
 };
 
+pub(crate) use workspaces::only_for_the_default;
 pub use workspaces::{check_workspace_name, first_key};
 
 /// Adds the routes of this folder.

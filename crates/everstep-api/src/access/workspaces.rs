@@ -26,7 +26,7 @@ pub(crate) async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<Json<Workspaces>, Problem> {
-    only_for_the_default(&caller)?;
+    only_for_the_default(&caller, "workspaces are listed")?;
     let page = Page::read(&query)?;
     let after: Option<String> = page.cursor()?;
     let rows = served.engine.world().store.workspaces().await?;
@@ -41,7 +41,7 @@ pub(crate) async fn make(
     caller: Caller,
     body: Body<BODY>,
 ) -> Result<(StatusCode, Json<MadeWorkspace>), Problem> {
-    only_for_the_default(&caller)?;
+    only_for_the_default(&caller, "workspaces are made")?;
     let NewWorkspace { name, options } = body.json()?;
     check_workspace_name(&name).map_err(Problem::invalid)?;
     let (store, now) = (&served.engine.world().store, served.engine.world().clock.now());
@@ -116,11 +116,12 @@ fn change(before: Option<&Payload>, change: ChangedOptions) -> Payload {
     Payload::from(options)
 }
 
-fn only_for_the_default(caller: &Caller) -> Result<(), Problem> {
+/// Refuses admins of other workspaces than the default one; `what` is not for them.
+pub(crate) fn only_for_the_default(caller: &Caller, what: &str) -> Result<(), Problem> {
     if caller.workspace == WorkspaceId::DEFAULT {
         return Ok(());
     }
-    let detail = "workspaces are listed and made by admins of the default workspace alone";
+    let detail = format!("{what} by admins of the default workspace alone");
     let hint = "GET /v1/me shows the workspace of this key";
     Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint))
 }

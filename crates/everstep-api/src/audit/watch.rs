@@ -21,6 +21,14 @@ pub(crate) async fn watch(State(served): State<Served>, request: Request, next: 
     if request.method().is_safe() {
         return next.run(request).await;
     }
+    // A client that goes away ends its request, but what was done must not go without its row.
+    match tokio::spawn(answer(served, request, next)).await {
+        Ok(response) => response,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+async fn answer(served: Served, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let (method, target) = (parts.method.clone(), shorten(parts.uri.path()));
     let (key, id) = (text(&parts.headers, "idempotency-key"), text(&parts.headers, "x-request-id"));
@@ -38,8 +46,12 @@ pub(crate) async fn watch(State(served): State<Served>, request: Request, next: 
     }
     let row = row(&caller, &method, path, target, Payload::from(details), served.engine.world().clock.now());
     match needs {
+        // Whoever may look alone has changed nothing, whatever the method.
+        Needs::Permission(Permission::Read | Permission::View) => {}
         Needs::Permission(Permission::Publish | Permission::Admin) => served.audit.write(row).await,
-        _ => served.audit.gather(row).await,
+        Needs::Permission(Permission::Manage | Permission::Serve) | Needs::Key | Needs::Nothing => {
+            served.audit.gather(row).await;
+        }
     }
     response
 }

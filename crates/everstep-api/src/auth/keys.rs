@@ -165,3 +165,75 @@ impl Keys {
         self.seen.lock().expect("no holder of the lock panics")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use everstep_store::sqlite::SqliteStore;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn later(seconds: u64) -> Timestamp {
+        NOW.plus(Duration::from_secs(seconds))
+    }
+
+    async fn add(store: &dyn Store, change: impl FnOnce(KeyRow) -> KeyRow) -> (Secret, KeyRow) {
+        let secret = Secret::generate();
+        let row = change(secret.row(WorkspaceId::DEFAULT, "test", &[Permission::View], NOW));
+        store.add_key(&row).await.unwrap();
+        (secret, row)
+    }
+
+    #[tokio::test]
+    async fn a_ticket_is_taken_by_every_node_until_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+        let (one, two) = (Keys::new(Arc::clone(&store), 0), Keys::new(Arc::clone(&store), 0));
+        let (secret, row) = add(&*store, |row| row).await;
+        let caller = one.find(&secret, NOW).await.unwrap().unwrap();
+        let ticket = one.make_ticket(&caller, NOW).await.unwrap().reveal().parse().unwrap();
+        for keys in [&one, &two] {
+            let found = keys.find_ticket(&ticket, later(59)).await.unwrap().unwrap();
+            assert_eq!((found.key, found.is_ticket, found.may(Permission::View)), (row.id, true, true));
+            assert!(!found.may(Permission::Manage));
+            assert!(keys.find_ticket(&ticket, later(60)).await.unwrap().is_none());
+        }
+        // Another database has another secret.
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+        store.add_key(&row).await.unwrap();
+        assert!(Keys::new(store, 0).find_ticket(&ticket, NOW).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_ticket_ends_with_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+        let keys = Keys::new(Arc::clone(&store), 0);
+        let (secret, row) = add(&*store, |row| row).await;
+        let caller = keys.find(&secret, NOW).await.unwrap().unwrap();
+        let ticket = keys.make_ticket(&caller, NOW).await.unwrap();
+        store.revoke_key(WorkspaceId::DEFAULT, row.id, NOW).await.unwrap();
+        keys.forget(&row.hash);
+        assert!(keys.find_ticket(&ticket, later(1)).await.unwrap().is_none());
+
+        let (secret, _) = add(&*store, |row| KeyRow { expires_at: Some(later(10)), ..row }).await;
+        let caller = keys.find(&secret, NOW).await.unwrap().unwrap();
+        let ticket = keys.make_ticket(&caller, NOW).await.unwrap();
+        assert_eq!(ticket.ends_at, later(10));
+        assert!(keys.find_ticket(&ticket, later(9)).await.unwrap().is_some());
+        assert!(keys.find_ticket(&ticket, later(10)).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_key_expires_also_while_it_is_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+        let keys = Keys::new(Arc::clone(&store), 0);
+        let (secret, _) = add(&*store, |row| KeyRow { expires_at: Some(later(1)), ..row }).await;
+        assert!(keys.find(&secret, NOW).await.unwrap().is_some());
+        assert!(keys.find(&secret, later(1)).await.unwrap().is_none());
+        assert!(keys.find(&secret, NOW).await.unwrap().is_some());
+    }
+}

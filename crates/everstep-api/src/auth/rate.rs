@@ -12,13 +12,34 @@ use uuid::Uuid;
 const BURST: f64 = 2.0;
 /// Buckets that are kept at once. A full one says no more than none, and is forgotten first.
 const MOST: usize = 10_000;
+/// Looking for full buckets takes a while, so it is done this often at most.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// Counts requests per key.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     /// Requests per second of a key without a limit of its own; 0 for none.
     usual: u32,
-    buckets: Mutex<HashMap<Uuid, Bucket>>,
+    buckets: Mutex<Buckets>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    of_keys: HashMap<Uuid, Bucket>,
+    /// When full buckets were last forgotten, for want of room.
+    swept_at: Option<Instant>,
+}
+
+impl Buckets {
+    /// Whether there is room for one more.
+    fn make_room(&mut self, now: Instant) -> bool {
+        let is_late = |at: Instant| now.saturating_duration_since(at) >= SWEEP;
+        if self.of_keys.len() >= MOST && self.swept_at.is_none_or(is_late) {
+            self.of_keys.retain(|_, bucket| !bucket.is_full(now));
+            self.swept_at = Some(now);
+        }
+        self.of_keys.len() < MOST
+    }
 }
 
 #[derive(Debug)]
@@ -53,14 +74,11 @@ impl Limiter {
             rate => f64::from(rate),
         };
         let mut buckets = self.buckets.lock().expect("no holder of the lock panics");
-        if buckets.len() >= MOST && !buckets.contains_key(&key) {
-            buckets.retain(|_, bucket| !bucket.is_full(now));
-            // So many busy keys at once are more than are counted.
-            if buckets.len() >= MOST {
-                return Ok(());
-            }
+        // So many busy keys at once are more than are counted.
+        if !buckets.of_keys.contains_key(&key) && !buckets.make_room(now) {
+            return Ok(());
         }
-        let bucket = buckets.entry(key).or_insert(Bucket { drops: rate * BURST, rate, at: now });
+        let bucket = buckets.of_keys.entry(key).or_insert(Bucket { drops: rate * BURST, rate, at: now });
         bucket.fill(now);
         // A limit that was changed counts from now on.
         bucket.rate = rate;
@@ -104,9 +122,9 @@ mod tests {
         for key in 0..3 * MOST as u128 {
             limiter.take(Uuid::from_u128(key), None, start).unwrap();
         }
-        assert_eq!(limiter.buckets.lock().unwrap().len(), MOST);
+        assert_eq!(limiter.buckets.lock().unwrap().of_keys.len(), MOST);
         // Those that rest make room.
         limiter.take(Uuid::from_u128(u128::MAX), None, start + Duration::from_secs(1)).unwrap();
-        assert_eq!(limiter.buckets.lock().unwrap().len(), 1);
+        assert_eq!(limiter.buckets.lock().unwrap().of_keys.len(), 1);
     }
 }

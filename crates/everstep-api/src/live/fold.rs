@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::codec;
-use everstep_core::event::{Entry, FORMAT, Kind};
+use everstep_core::event::{Entry, Kind};
 use everstep_core::failure::Failure;
 use everstep_core::graph::{Path, View};
 use everstep_core::ids::{RunId, WorkspaceId};
@@ -11,7 +11,8 @@ use everstep_core::payload::Payload;
 use everstep_core::state::State;
 use everstep_core::status::Status;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Loaded, StoredEntry};
+use everstep_engine::Look;
+use everstep_store::StoredEntry;
 
 use crate::problem::Problem;
 use crate::runs;
@@ -30,13 +31,19 @@ impl Snapshot {
     pub(crate) async fn take(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<Self, Problem> {
         let row = runs::row(served, workspace, run).await?;
         let workflow = served.engine.library().of_run(&row).await;
+        let _permit = served.live.loads.acquire().await.expect("nobody closes it");
         let Some(loaded) = served.engine.world().store.load_run(run).await? else {
             return Err(everstep_engine::Error::RunNotFound(run).into());
         };
-        let folded = workflow.ok().and_then(|workflow| fold(&loaded, workflow));
-        let fold = Fold { status: loaded.run.status, folded };
-        let seq = loaded.run.seq;
-        Ok(Self { run: Run::of(loaded.run).with_status(fold.status()), seq, fold })
+        let state = |workflow: Arc<Workflow>| runs::fold(&loaded, &workflow).map(|state| (workflow, state));
+        let fold = Fold { status: loaded.run.status, folded: workflow.ok().and_then(state) };
+        let (seq, has_ended) = (loaded.run.seq, loaded.run.ended_at.is_some());
+        let run = Run::of(loaded.run);
+        let run = match &fold.folded {
+            Some((_, state)) if !has_ended => run.seen(Look::of(state)),
+            _ => run,
+        };
+        Ok(Self { run, seq, fold })
     }
 
     /// Refuses to go on from an entry that is not there.
@@ -88,19 +95,6 @@ impl Fold {
     pub(crate) fn failure(&self) -> Option<&Failure> {
         self.folded.as_ref().and_then(|(_, state)| state.failure.as_ref())
     }
-}
-
-fn fold(loaded: &Loaded, workflow: Arc<Workflow>) -> Option<(Arc<Workflow>, State)> {
-    let mut state = match &loaded.snapshot {
-        Some(snapshot) if snapshot.format != FORMAT => return None,
-        Some(snapshot) => serde_json::from_slice(&snapshot.state).ok()?,
-        None => State::new(loaded.run.id),
-    };
-    for stored in &loaded.entries {
-        let entry = codec::decode(stored.seq, stored.at, stored.row.clone()).ok()?;
-        state.apply(&workflow, &entry).ok()?;
-    }
-    loaded.unreadable.is_none().then_some((workflow, state))
 }
 
 fn status_after(kind: Kind, before: Status) -> Status {

@@ -20,13 +20,14 @@ use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_engine::Engine;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use self::feed::Feed;
 use self::fold::Snapshot;
 use self::hub::{Hub, Seen, Stage};
 use self::slots::Slots;
 pub use self::slots::Streams;
+use self::socket::Polls;
 
 /// What all followers at one node share.
 pub struct Live {
@@ -34,13 +35,26 @@ pub struct Live {
     hub: Arc<Hub>,
     slots: Arc<Slots>,
     heartbeat: Duration,
+    /// Bounds the runs that are read whole at once.
+    loads: Semaphore,
+    polls: Polls,
     is_stopping: watch::Sender<bool>,
 }
+
+const LOADS: usize = 4;
 
 impl Live {
     pub fn new(engine: Engine, streams: Streams) -> Self {
         let (hub, slots) = (Arc::new(Hub::new(engine.clone())), Arc::new(Slots::new(streams)));
-        Self { engine, hub, slots, heartbeat: streams.heartbeat, is_stopping: watch::Sender::new(false) }
+        Self {
+            engine,
+            hub,
+            slots,
+            heartbeat: streams.heartbeat,
+            loads: Semaphore::new(LOADS),
+            polls: Polls::default(),
+            is_stopping: watch::Sender::new(false),
+        }
     }
 
     /// Ends all streams at once: their readers go on at another node.

@@ -18,6 +18,7 @@ use crate::table::Route;
 /// The groups of routes, in the order of the docs page.
 const TAGS: &[(&str, &str)] = &[
     ("workflows", "Definitions and their versions."),
+    ("catalogue", "The kinds of nodes that a graph may be made of."),
     ("runs", "Executions of workflows: started, followed, steered."),
     ("data", "Data sources, and the saved queries that ask them."),
     ("access", "Who may do what: keys, workspaces, tickets, the audit, secrets."),

@@ -19,7 +19,6 @@ enum Shape {
     Flag,
     Time,
     Id,
-    Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
     Family,
 }
@@ -57,11 +56,6 @@ impl Parameter {
     /// A UUID.
     pub(crate) const fn id(name: &'static str, about: &'static str) -> Self {
         Self { name, about, shape: Shape::Id }
-    }
-
-    /// One of these words.
-    pub(crate) const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        Self { name, about, shape: Shape::Choice(words) }
     }
 
     /// Some of these words: the parameter is sent again for each, or once with commas between them.
@@ -121,7 +115,6 @@ impl Parameter {
             Shape::Flag => json!({"type": "boolean"}),
             Shape::Time => json!({"type": "string", "format": "date-time"}),
             Shape::Id => json!({"type": "string", "format": "uuid"}),
-            Shape::Choice(words) => json!({"type": "string", "enum": words}),
             Shape::Choices(words) => {
                 json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}})
             }
@@ -162,6 +155,7 @@ const PLACES: &[(&str, Parameter)] = &[
             "The workflow's name: 1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit.",
         ),
     ),
+    ("catalog", Parameter::text("kind", "The `type` of a node.")),
     ("runs", Parameter::id("id", "The run's id.")),
     ("test-runs", Parameter::id("id", "The test run's id.")),
     ("keys", Parameter::id("id", "The key's id.")),

@@ -18,8 +18,8 @@ impl JsonSchema for Definition {
             "description": "A graph: nodes, and edges between them. \
                 `POST /v1/workflows/validate` tells all that is wrong with one.",
             "properties": {
-                "name": {"type": "string", "description": "For people.", "maxLength": 200},
-                "description": {"type": "string", "description": "What it is for.", "maxLength": 1000},
+                "name": {"type": ["string", "null"], "description": "For people.", "maxLength": 200},
+                "description": {"type": ["string", "null"], "description": "What it is for.", "maxLength": 1000},
                 "nodes": {
                     "type": "array",
                     "description": "A start, an end, and what is between them.",
@@ -33,7 +33,7 @@ impl JsonSchema for Definition {
                     },
                 },
                 "edges": {
-                    "type": "array",
+                    "type": ["array", "null"],
                     "description": "What follows what.",
                     "items": {
                         "type": "object",
@@ -47,7 +47,7 @@ impl JsonSchema for Definition {
                         },
                     },
                 },
-                "options": {"type": "object"},
+                "options": {"type": ["object", "null"]},
             },
             "required": ["nodes"],
         })

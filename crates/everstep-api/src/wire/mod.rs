@@ -2,6 +2,7 @@
 //! without breaking a client.
 
 mod audit;
+mod catalogue;
 mod control;
 mod data;
 mod definition;
@@ -22,6 +23,7 @@ mod workflow;
 mod workspace;
 
 pub(crate) use audit::{AuditEntries, AuditEntry};
+pub(crate) use catalogue::Kinds;
 pub(crate) use control::{Cancel, Control, Outcome};
 pub(crate) use data::{DataSource, DataSources, QueryAnswer, QueryRun, SavedQueries, SavedQuery};
 pub(crate) use definition::Definition;

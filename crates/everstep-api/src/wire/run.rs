@@ -3,7 +3,6 @@
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::payload::Payload;
-use everstep_core::status::Status;
 use everstep_engine::Look;
 use everstep_store::RunRow;
 use schemars::JsonSchema;
@@ -78,11 +77,6 @@ impl Run {
             created_at: Time::of(row.created_at),
             ended_at: row.ended_at.map(Time::of),
         }
-    }
-
-    /// The status that the journal says.
-    pub(crate) fn with_status(self, status: Status) -> Self {
-        Self { status: status.as_str(), ..self }
     }
 
     /// What the journal says; the row may tell it a second later.

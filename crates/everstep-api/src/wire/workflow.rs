@@ -176,6 +176,9 @@ pub(crate) struct Validation {
 /// One thing that is wrong with a definition.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Fault {
+    /// A word for programs, where it has one of its own: `UNKNOWN_VARIABLE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
     /// The node it is about, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
@@ -190,6 +193,7 @@ struct Fault {
 impl Validation {
     pub(crate) fn of(problems: Vec<graph::Problem>) -> Self {
         let fault = |problem: graph::Problem| Fault {
+            code: problem.code,
             node: problem.node,
             path: problem.path,
             message: problem.message,

@@ -1,9 +1,10 @@
 //! `/v1/workflows`: definitions and their versions.
 //!
-//! * `list` shows them, `save` writes them, `versions` chooses between them, `portable` carries them elsewhere.
+//! * `routes` lists the ways to them; `list` shows them, `save` writes them, `versions` chooses between them, `portable` carries them elsewhere.
 
 mod list;
 mod portable;
+mod routes;
 mod save;
 mod versions;
 
@@ -12,10 +13,11 @@ use everstep_core::graph;
 use everstep_core::ids::WorkspaceId;
 use serde_json::{Value, json};
 
-pub(crate) use list::{PAGE, VERSION, get, list};
-pub(crate) use portable::{IMPORT, clone, export, import};
-pub(crate) use save::{ACTIVATE, create, put, validate};
-pub(crate) use versions::{PAGE as VERSIONS, activate, delete, list as list_versions};
+use list::{PAGE, VERSION, get, list};
+use portable::{IMPORT, clone, export, import};
+pub(crate) use routes::add;
+use save::{ACTIVATE, create, put, validate};
+use versions::{PAGE as VERSIONS, activate, delete, list as list_versions};
 
 use crate::problem::Problem;
 use crate::server::Served;
@@ -36,9 +38,7 @@ async fn find(
     let number = active.as_ref().map(|row| row.version);
     let row = match version {
         Some(version) if Some(version) != number => {
-            // A deleted workflow's versions are kept for its runs alone.
-            let listed = store.list_versions(workspace, name, version.checked_add(1), 1).await?;
-            let is_listed = listed.first().is_some_and(|row| row.version == version);
+            let is_listed = is_listed(served, workspace, name, version).await?;
             if is_listed { store.workflow(workspace, name, Some(version)).await? } else { None }
         }
         _ => active,
@@ -46,6 +46,25 @@ async fn find(
     match row {
         Some(row) => Ok((Workflow::of(row, number), number)),
         None => Err(missing(served, workspace, name, version).await),
+    }
+}
+
+/// Whether a version may be shown and started. Those of a deleted workflow are kept for its runs alone.
+async fn is_listed(served: &Served, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool, Problem> {
+    let versions = served.engine.world().store.list_versions(workspace, name, version.checked_add(1), 1).await?;
+    Ok(versions.first().is_some_and(|row| row.version == version))
+}
+
+/// Refuses a start of a version that is not there, or is no more.
+pub(crate) async fn expect_version(
+    served: &Served,
+    workspace: WorkspaceId,
+    name: &str,
+    version: u32,
+) -> Result<(), Problem> {
+    match is_listed(served, workspace, name, version).await? {
+        true => Ok(()),
+        false => Err(missing(served, workspace, name, Some(version)).await),
     }
 }
 
@@ -67,7 +86,7 @@ async fn missing(served: &Served, workspace: WorkspaceId, name: &str, version: O
 }
 
 /// The refusal of a definition, with everything that is wrong with it.
-fn refuse(problems: Vec<graph::Problem>) -> Problem {
+pub(crate) fn refuse(problems: Vec<graph::Problem>) -> Problem {
     let count = problems.len();
     let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
     let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
@@ -86,7 +105,7 @@ fn place(name: &str) -> (header::HeaderName, HeaderValue) {
 }
 
 /// A definition for examples.
-pub(crate) fn example() -> Value {
+fn example() -> Value {
     json!({
         "nodes": [
             {"id": "start", "type": "start"},

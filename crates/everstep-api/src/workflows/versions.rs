@@ -39,7 +39,9 @@ pub(crate) async fn list(
     let limit = usize::try_from(limit).expect("a page is small");
     let store = &served.engine.world().store;
     let mut rows = store.list_versions(caller.workspace, &name, before, limit + 1).await?;
-    if rows.is_empty() && before.is_none() {
+    // Beyond the first version there is nothing; of a workflow that is not there, neither.
+    if rows.is_empty() && (before.is_none() || store.list_versions(caller.workspace, &name, None, 1).await?.is_empty())
+    {
         return Err(missing(&served, caller.workspace, &name, None).await);
     }
     let has_more = rows.len() > limit;

@@ -4,21 +4,84 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use axum::http::Method;
-use everstep_api::{openapi, routes};
-use serde_json::Value;
+use everstep_api::{Route, openapi, routes};
+use serde_json::{Value, json};
 
 use crate::support::Server;
 
+/// Compares a page of the reference with what it should be.
 /// `BLESS=1 cargo test -p everstep-api --test http documents` writes it anew.
+fn check(page: &str, make: impl Fn(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let expected = make(&written);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, expected).unwrap();
+    } else {
+        assert!(written == expected, "docs/reference/{page} is old: write it anew with BLESS=1");
+    }
+}
+
 #[test]
 fn the_committed_document_is_the_one_that_is_served() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
-    let document = format!("{:#}\n", openapi());
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &document).unwrap();
+    check("openapi.json", |_| format!("{:#}\n", openapi()));
+}
+
+#[test]
+fn every_route_stands_in_the_reference() {
+    const BEGIN: &str = "<!-- routes: made from the table of routes; BLESS=1 writes them anew -->\n";
+    const END: &str = "<!-- end of routes -->\n";
+    check("http.md", |page| {
+        let (before, rest) = page.split_once(BEGIN).expect("the page has a place for routes");
+        let (_, after) = rest.split_once(END).expect("the routes of the page have an end");
+        format!("{before}{BEGIN}{}\n{END}{after}", list_of_routes())
+    });
+}
+
+/// The routes by group, each with what it needs and does.
+fn list_of_routes() -> String {
+    let (document, routes) = (openapi(), routes());
+    let mut list = String::new();
+    for tag in document["tags"].as_array().unwrap() {
+        let operation =
+            |route: &Route| document["paths"][route.path][route.method.as_str().to_ascii_lowercase()].clone();
+        let of_tag =
+            routes.iter().map(|route| (route, operation(route))).filter(|(_, one)| one["tags"][0] == tag["name"]);
+        list += &format!("\n### {}\n\n{}\n\n", tag["name"].as_str().unwrap(), tag["description"].as_str().unwrap());
+        list += "| route | needs | does |\n|---|---|---|\n";
+        for (route, operation) in of_tag {
+            let does = what_it_does(&document, &operation);
+            list += &format!("| `{} {}` | {} | {does} |\n", route.method, route.path, route.needs);
+        }
     }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == document, "docs/reference/openapi.json is old: write it anew with BLESS=1");
+    list
+}
+
+fn what_it_does(document: &Value, operation: &Value) -> String {
+    let mut does = format!("{}.", operation["summary"].as_str().unwrap());
+    // What it needs stands in a column of its own.
+    let about = operation["description"]
+        .as_str()
+        .unwrap()
+        .split("\n\n")
+        .filter(|text| !text.is_empty() && !text.starts_with("Needs "));
+    about.for_each(|text| does += &format!(" {text}"));
+    let query = operation["parameters"].as_array().unwrap().iter().filter(|parameter| parameter["in"] == "query");
+    let names: Vec<_> = query.map(|parameter| format!("`{}`", parameter["name"].as_str().unwrap())).collect();
+    if !names.is_empty() {
+        does += &format!(" Query: {}.", names.join(", "));
+    }
+    let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+    let schema = match schema["$ref"].as_str() {
+        Some(place) => &document["components"]["schemas"][place.rsplit('/').next().unwrap()],
+        None => schema,
+    };
+    if let Some(fields) = schema["properties"].as_object() {
+        let is_needed = |name: &&String| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
+        let names = fields.keys().map(|name| if is_needed(&name) { name.clone() } else { format!("{name}?") });
+        does += &format!(" Body: `{{{}}}`.", names.collect::<Vec<_>>().join(", "));
+    }
+    does.replace('|', "\\|").replace('\n', " ")
 }
 
 #[tokio::test]

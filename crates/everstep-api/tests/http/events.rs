@@ -10,7 +10,7 @@ use everstep_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::stream::{Stream, entries, statuses};
-use crate::support::{Server, add_key, revoke, wait_for_go};
+use crate::support::{Server, add_key, chain, revoke, wait_for_go};
 
 async fn journal(server: &Server, run: &str) -> Vec<Value> {
     let page = server.get(&format!("{run}/journal?limit=1000")).await.is(200);
@@ -235,4 +235,22 @@ async fn a_key_that_is_revoked_ends_its_streams_within_seconds() {
     revoke(&server, &key).await;
     assert!(stream.next().await.is_none());
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_test_run_is_followed_until_it_is_deleted() {
+    let server = Server::start().await;
+    let body = json!({"definition": chain(&[wait_for_go()]), "input": {"n": 1}});
+    let started = server.post("/v1/test-runs", &body).await.is(201);
+    let id = started["run"]["id"].as_str().unwrap();
+    server.wait_for(&format!("/v1/runs/{id}"), "waiting").await;
+    let mut stream = Stream::open(&server, &format!("/v1/runs/{id}/events"), &[]).await;
+    let snapshot = stream.next().await.unwrap();
+    assert_eq!(snapshot.data["context"]["input"], json!({"n": 1}));
+    let key = [("x-api-key", server.key())];
+    assert_eq!(server.ask(Method::DELETE, &format!("/v1/test-runs/{id}"), &key, "").await.status, 204);
+    // Its last entry may be gone before it was told.
+    let last = stream.rest().await.pop().unwrap();
+    assert_eq!(last.name, "end");
+    assert!([json!("cancelled"), Value::Null].contains(&last.data["status"]), "{}", last.data);
 }

@@ -2,14 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access;
+mod audit;
 mod auth;
+mod catalogue;
 mod cluster;
 mod controls;
 mod data;
 mod documents;
 mod events;
+mod forks;
+mod many;
 mod runs;
+mod secrets;
 mod socket;
+mod steps;
 mod stream;
 mod support;
+mod walk;
 mod workflows;

@@ -124,7 +124,7 @@ async fn a_start_that_makes_no_sense_is_refused() {
     server.post("/v1/workflow-runs", &json!({"definitionId": "missing"})).await.refuses(404, "NOT_FOUND");
     server.post("/v1/workflows/missing/runs", &Value::Null).await.refuses(404, "NOT_FOUND");
     server.post("/v1/workflows/plain/runs", &json!({"version": 9})).await.refuses(404, "NOT_FOUND");
-    server.post("/v1/workflows/plain/runs", &json!({"tags": {}})).await.refuses(400, "VALIDATION_ERROR");
+    server.post("/v1/workflows/plain/runs", &json!({"tagss": {}})).await.refuses(400, "VALIDATION_ERROR");
     server.post("/v1/workflows/plain/runs?x=1", &Value::Null).await.refuses(400, "VALIDATION_ERROR");
     let header = [("idempotency-key", "a")];
     let body = json!({"idempotencyKey": "b"});
@@ -174,7 +174,7 @@ async fn runs_are_listed_page_by_page() {
     assert_eq!(page["runs"][0]["status"], "completed");
     let page = server.get("/v1/runs?until=2001-01-01T00:00:00Z").await.is(200);
     assert_eq!(page["runs"], json!([]));
-    for wrong in ["status=done", "limit=0", "limit=501", "since=yesterday", "cursor=x", "input.x=1", "limit=1&limit=2"]
+    for wrong in ["status=done", "limit=0", "limit=501", "since=yesterday", "cursor=x", "inputs.x=1", "limit=1&limit=2"]
     {
         server.get(&format!("/v1/runs?{wrong}")).await.refuses(400, "VALIDATION_ERROR");
     }

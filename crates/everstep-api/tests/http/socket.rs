@@ -210,7 +210,7 @@ async fn a_node_in_a_loop_keeps_its_id_in_every_iteration() {
         "edges": [{"source": "start", "target": "each"}, {"source": "each", "target": "body", "sourceHandle": "loop"},
             {"source": "each", "target": "end", "sourceHandle": "done"}],
     });
-    server.put("/v1/workflows/loops", &graph).await.is(200);
+    server.put("/v1/workflows/loops", &graph).await.is(201);
     let started = server.post("/v1/workflows/loops/runs", &json!({"input": {"items": [7, 8]}})).await.is(201);
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let mut client = Client::connect(&server, server.key()).await;
@@ -276,17 +276,43 @@ async fn a_key_in_the_address_is_refused() {
 #[tokio::test]
 async fn other_transports_are_refused_with_a_hint() {
     let server = Server::start().await;
-    let polling = server.ask(Method::GET, "/socket.io/?EIO=4&transport=polling", &[], "").await;
-    let problem = polling.refuses(400, "TRANSPORT_REFUSED");
+    let other = server.ask(Method::GET, "/socket.io/?EIO=4&transport=webtransport", &[], "").await;
+    let problem = other.refuses(400, "TRANSPORT_REFUSED");
     assert!(problem["hint"].as_str().unwrap().contains("websocket"), "{problem}");
-    for wrong in
-        [PLACE, "/socket.io/?EIO=3&transport=websocket", "/socket.io/", "/socket.io/?EIO=4&transport=websocket&x=1"]
-    {
+    let wrong =
+        [PLACE, "/socket.io/?EIO=3&transport=websocket", "/socket.io/", "/socket.io/?EIO=4&transport=polling&x=1"];
+    for wrong in wrong.into_iter().chain(["/socket.io/?EIO=4&transport=polling&sid=1"]) {
         server.ask(Method::GET, wrong, &[], "").await.refuses(400, "VALIDATION_ERROR");
     }
+    for wrong in ["/socket.io/?EIO=4&transport=polling&sid=1", "/socket.io/?EIO=4&transport=polling", PLACE] {
+        server.ask(Method::POST, wrong, &[], "40").await.refuses(400, "VALIDATION_ERROR");
+    }
+    let key = format!("/socket.io/?EIO=4&transport=polling&key={}", server.key());
+    server.ask(Method::GET, &key, &[], "").await.refuses(401, "AUTH_ERROR");
     let mut client = Client::open(&server, &[]).await;
     client.send("40/admin,{}").await;
     assert!(client.packet().await.unwrap().starts_with("44/admin,"));
+}
+
+#[tokio::test]
+async fn a_client_may_poll_where_there_is_one_node() {
+    let server = Server::start().await;
+    let place = "/socket.io/?EIO=4&transport=polling";
+    let text = async |method: Method, path: &str, body: &str| {
+        let response = server.send(method, path, &[], body).await;
+        assert_eq!(response.status(), 200);
+        String::from_utf8(axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap().to_vec()).unwrap()
+    };
+    let open = text(Method::GET, place, "").await;
+    let open: Value = serde_json::from_str(open.strip_prefix('0').unwrap()).unwrap();
+    let place = format!("{place}&sid={}", open["sid"].as_str().unwrap());
+    // Without a key it is told why not, and that this is the end.
+    assert_eq!(text(Method::POST, &place, "40").await, "ok");
+    let refused = text(Method::GET, &place, "").await;
+    assert!(refused.starts_with("44{") && refused.contains("AUTH_ERROR"), "{refused}");
+    assert_eq!(text(Method::GET, &place, "").await, "1");
+    let long = "x".repeat(100_000);
+    server.ask(Method::POST, &place, &[], &long).await.refuses(413, "PAYLOAD_TOO_LARGE");
 }
 
 #[tokio::test]

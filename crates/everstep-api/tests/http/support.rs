@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 
 pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) vault: Arc<Vault>,
     url: String,
     /// An admin's key.
     key: String,
@@ -67,9 +68,18 @@ impl Server {
     }
 
     pub(crate) async fn start_with(streams: Streams) -> Self {
+        Self::of(streams, Some(Keyring::new(SealKey::generate(), Vec::new()))).await
+    }
+
+    /// A server with nothing to seal secrets with.
+    pub(crate) async fn without_secrets_key() -> Self {
+        Self::of(Streams::default(), None).await
+    }
+
+    async fn of(streams: Streams, keyring: Option<Keyring>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = open(&folder);
-        let vault = Arc::new(Vault::new(Arc::clone(&store), Some(Keyring::new(SealKey::generate(), Vec::new()))));
+        let vault = Arc::new(Vault::new(Arc::clone(&store), keyring));
         let sources = Arc::new(DataSources::new(Arc::clone(&store)));
         // What is asked for data here is on this machine.
         let secrets: Arc<dyn Secrets> = Arc::<Vault>::clone(&vault);
@@ -82,7 +92,7 @@ impl Server {
         let audit = Audit::start(Arc::clone(&store));
         let live = Arc::new(Live::new(engine.clone(), streams));
         let meters = Default::default();
-        let served = Served { engine, keys, audit, vault, sources, drivers, meters, store: "sqlite", live };
+        let served = Served { engine, keys, audit, vault: Arc::clone(&vault), sources, drivers, meters, store: "sqlite", live };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.
@@ -90,7 +100,7 @@ impl Server {
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { store, url, key, client, running: Some(running), folder }
+        Self { store, vault, url, key, client, running: Some(running), folder }
     }
 
     /// Makes a key of the usual workspace.
@@ -106,6 +116,17 @@ impl Server {
     /// An admin's key.
     pub(crate) fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Asks with a key.
+    pub(crate) async fn ask_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.ask(method, path, &[("x-api-key", key)], &body).await
+    }
+
+    /// Asks, and reads no more than the status of the answer: that of a live route never ends.
+    pub(crate) async fn knock(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> u16 {
+        self.send(method, path, headers, body).await.status().as_u16()
     }
 
     /// Asks without any header but these.
@@ -135,6 +156,10 @@ impl Server {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask(Method::GET, path, &[("x-api-key", &self.key)], "").await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.ask(Method::DELETE, path, &[("x-api-key", &self.key)], "").await
     }
 
     pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {

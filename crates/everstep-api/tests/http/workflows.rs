@@ -47,6 +47,11 @@ async fn a_wrong_definition_is_refused_with_every_problem() {
     // The same is told without saving.
     let told = server.post("/v1/workflows/validate", &wrong).await.is(200);
     assert_eq!((&told["valid"], &told["problems"]), (&json!(false), &problem["problems"]));
+    let unknown = chain(&[json!({"id": "a", "type": "transform", "config": {"value": "{{ctx.totl}}"}})]);
+    let told = server.post("/v1/workflows/validate", &unknown).await.is(200);
+    assert_eq!(told["problems"][0]["code"], "UNKNOWN_VARIABLE");
+    let refused = server.put("/v1/workflows/unknown", &unknown).await.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(refused["problems"], told["problems"]);
     let told = server.post("/v1/workflows/validate", &chain(&[])).await.is(200);
     assert_eq!(told, json!({"valid": true, "problems": []}));
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
@@ -233,7 +238,9 @@ async fn versions_are_listed_newest_first() {
     let cursor = page["nextCursor"].as_str().unwrap();
     let page = server.get(&format!("/v1/workflows/order/versions?limit=3&cursor={cursor}")).await.is(200);
     assert_eq!((numbers(&page), &page["nextCursor"]), (vec![3, 2, 1], &Value::Null));
+    assert_eq!(server.get("/v1/workflows/order/versions?cursor=1").await.is(200)["versions"], json!([]));
     server.get("/v1/workflows/missing/versions").await.refuses(404, "NOT_FOUND");
+    server.get("/v1/workflows/missing/versions?cursor=9").await.refuses(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -255,6 +262,7 @@ async fn a_workflow_is_deleted_once_its_runs_have_ended() {
     }
     server.post("/v1/workflows/order/activate", &json!({"version": 1})).await.refuses(404, "NOT_FOUND");
     server.post("/v1/workflows/order/runs", &Value::Null).await.refuses(404, "NOT_FOUND");
+    server.post("/v1/workflows/order/runs", &json!({"version": 1})).await.refuses(404, "NOT_FOUND");
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
     // Its runs are still there, and its numbers are not used again.
     assert_eq!(server.get(&run).await.is(200)["workflowVersion"], 1);

@@ -9,6 +9,7 @@ use crate::handler::{Description, Example};
 /// A kind of node.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Kind")]
 pub struct Entry {
     /// The node's `type`.
     pub name: String,

@@ -29,8 +29,9 @@ impl Reading {
         if !self.accept_statuses.iter().any(|statuses| statuses.hold(status)) {
             let host = response.url.host_str().unwrap_or_default();
             let mut message = format!("{host} answered {}", response.status);
-            if let Some(seconds) = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()) {
-                message.push_str(&format!(" (to be asked again after {})", cut(seconds, 40)));
+            let seconds = retry_after(&response.headers);
+            if let Some(seconds) = seconds {
+                message.push_str(&format!(" (to be asked again after {seconds} s)"));
             }
             let text = String::from_utf8_lossy(&bytes);
             if !text.trim().is_empty() {
@@ -38,7 +39,8 @@ impl Reading {
             }
             let message = revealed.mask(&message);
             let may_pass = self.retry_on.contains(&status);
-            return Err(Failure { code: "HTTP_STATUS".to_owned(), message, retryable: may_pass });
+            let retry_after_ms = seconds.map(|seconds| u64::from(seconds) * 1_000);
+            return Err(Failure { code: "HTTP_STATUS".to_owned(), message, retryable: may_pass, retry_after_ms });
         }
         let body = body(bytes, &response.headers, self.response_type)?;
         let headers = headers(&response.headers, revealed);
@@ -56,7 +58,12 @@ pub(super) fn failure(error: &Error, revealed: &Revealed) -> Failure {
         Error::Unresolved(_) | Error::Unreachable { .. } | Error::Redirect(_) | Error::Broken { .. } => "HTTP_ERROR",
     };
     let message = revealed.mask(&error.to_string());
-    Failure { code: code.to_owned(), message, retryable: error.is_transient() }
+    Failure { code: code.to_owned(), message, retryable: error.is_transient(), retry_after_ms: None }
+}
+
+/// How many seconds a server asks to be left alone. A date is not looked at: clocks differ.
+fn retry_after(headers: &HeaderMap) -> Option<u32> {
+    headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
 
 fn body(bytes: Vec<u8>, headers: &HeaderMap, kind: ResponseType) -> Result<Value, Failure> {

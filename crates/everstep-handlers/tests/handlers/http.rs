@@ -205,7 +205,8 @@ async fn statuses_succeed_fail_or_are_tried_again() {
         assert_eq!((failure.code.as_str(), failure.retryable), ("HTTP_STATUS", false), "{lasting}");
     }
     let told = status(404, json!({})).await.unwrap_err().message;
-    assert_eq!(told, "127.0.0.1 answered 404 Not Found (to be asked again after 7): no:");
+    assert_eq!(told, "127.0.0.1 answered 404 Not Found (to be asked again after 7 s): no:");
+    assert_eq!(status(503, json!({})).await.unwrap_err().retry_after_ms, Some(7_000));
     assert_eq!(status(404, json!({"acceptStatuses": ["2xx", 404]})).await.expect("it is accepted")["status"], 404);
     assert!(status(200, json!({"acceptStatuses": [201]})).await.is_err());
     assert!(!status(503, json!({"retryOn": [404]})).await.unwrap_err().retryable);

@@ -6,8 +6,8 @@ use super::queries::{params, query};
 use super::rows;
 use super::store::PostgresStore;
 use crate::error::Result;
-use crate::numbers;
 use crate::resources::{ResourceKind, ResourceRow};
+use crate::{numbers, texts};
 
 impl PostgresStore {
     pub(super) async fn save_resource(&self, row: &ResourceRow) -> Result<bool> {
@@ -34,6 +34,9 @@ impl PostgresStore {
         kind: ResourceKind,
         name: &str,
     ) -> Result<Option<ResourceRow>> {
+        if texts::has_nul(name) {
+            return Ok(None);
+        }
         let (id, word) = (workspace.uuid(), kind.as_str());
         let params = params! { "workspace": id, "kind": word, "name": name };
         let row = self.connections.query_opt(query!("resource"), params).await?;
@@ -54,7 +57,7 @@ impl PostgresStore {
                 params! {
                     "workspace": workspace.uuid(),
                     "kind": kind.as_str(),
-                    "after": after.unwrap_or_default(),
+                    "after": texts::place(after),
                     "limit": numbers::limit(limit),
                 },
             )
@@ -63,6 +66,9 @@ impl PostgresStore {
     }
 
     pub(super) async fn remove_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
+        if texts::has_nul(name) {
+            return Ok(false);
+        }
         let (workspace, kind) = (workspace.uuid(), kind.as_str());
         let params = params! { "workspace": workspace, "kind": kind, "name": name };
         Ok(self.connections.execute(query!("delete_resource"), params).await? == 1)

@@ -14,13 +14,14 @@ use crate::error::{Error, Result};
 use crate::item::{InboxId, Wait};
 use crate::journal::Readable;
 use crate::rows::{Arrival, Loaded, RunRow, Snapshot, StoredEntry};
-use crate::{numbers, pack};
+use crate::{numbers, pack, texts};
 
 /// Reads of one transaction see one moment.
 const READ: &str = "begin isolation level repeatable read read only";
 
 impl PostgresStore {
     pub(super) async fn claim(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+        let (lane, limit) = if texts::has_nul(lane) { ("", 0) } else { (lane, limit) };
         let row = self
             .heartbeat
             .query_one(
@@ -46,6 +47,9 @@ impl PostgresStore {
     }
 
     pub(super) async fn read_next_wake(&self, lane: &str) -> Result<Option<Timestamp>> {
+        if texts::has_nul(lane) {
+            return Ok(None);
+        }
         let row = self
             .connections
             .query_opt(query!("next_wake"), params! { "lane": lane, "format": arrays::small(FORMAT)? })
@@ -142,6 +146,9 @@ impl PostgresStore {
         scope: &str,
         key: &str,
     ) -> Result<Option<RunRow>> {
+        if texts::has_nul(scope) || texts::has_nul(key) {
+            return Ok(None);
+        }
         let row = self
             .connections
             .query_opt(query!("find_run"), params! { "workspace": workspace.uuid(), "scope": scope, "key": key })
@@ -171,6 +178,9 @@ impl PostgresStore {
         event: &str,
         limit: usize,
     ) -> Result<Vec<(RunId, Wait)>> {
+        if texts::has_nul(event) {
+            return Ok(vec![]);
+        }
         self.connections
             .query(
                 query!("waits_for"),

@@ -1,6 +1,6 @@
 //! The schema: migrations, done by one node at a time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refinery::Migration;
 use tokio_postgres::error::SqlState;
@@ -21,6 +21,10 @@ mod migrations {
 const LOCK: i64 = 0x6576_6572_7374_6570;
 /// A node that starts waits this long for another that migrates.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// Tables are not waited for longer at a time: everybody else would wait behind us.
+const LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
+/// How long others may go on before the next try.
+const PAUSE: Duration = Duration::from_millis(250);
 const HISTORY: &str = "create table refinery_schema_history (
     version integer primary key,
     name varchar(255),
@@ -30,11 +34,40 @@ const HISTORY: &str = "create table refinery_schema_history (
 
 /// Brings the database to the newest schema, all or nothing.
 pub(super) async fn migrate(connections: &Connections, server: &Server) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match try_to_migrate(connections, server).await? {
+            // Somebody reads a table for long. Who writes to it would wait behind us, so that we let them pass.
+            Progress::Hindered if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            Progress::Hindered => {
+                return Err(Error::Unavailable(
+                    "its schema cannot be brought up to date, because somebody uses its tables for very long; \
+                     end their transactions (see pg_stat_activity), and start again"
+                        .to_owned(),
+                ));
+            }
+            Progress::Done => return Ok(()),
+        }
+    }
+}
+
+/// How far a migration came.
+enum Progress {
+    Done,
+    /// A table was not to be had in time. Nothing was changed.
+    Hindered,
+}
+
+async fn try_to_migrate(connections: &Connections, server: &Server) -> Result<Progress> {
     let told = |failure: Failure| refused(failure, server);
     let connection = connections.get_for(PATIENCE).await?;
     connection.begin("begin").await?;
     connection.define("set local statement_timeout = 0").await?;
     lock(&connection).await?;
+    connection.define(LOCK_TIMEOUT).await?;
+    if let Some(row) = connection.query(query!("schema/2_owner"), &[]).await?.first() {
+        return Err(not_ours(rows::get(row, 0)?, server));
+    }
     let is_new = connection.query(query!("schema/2_is_new"), &[]).await?;
     if rows::get(&is_new[0], 0)? {
         connection.define(HISTORY).await.map_err(told)?;
@@ -44,12 +77,16 @@ pub(super) async fn migrate(connections: &Connections, server: &Server) -> Resul
     let mut migrations = migrations::migrations::runner().get_migrations().clone();
     migrations.sort();
     for migration in pending(&migrations, &applied)? {
-        connection.define(migration.sql().expect("it is embedded")).await.map_err(told)?;
+        match connection.define(migration.sql().expect("it is embedded")).await {
+            Err(failure) if failure.is_to_be_resent() => return Ok(Progress::Hindered),
+            defined => defined.map_err(told)?,
+        }
         let (version, name, checksum) = (migration.version(), migration.name(), migration.checksum().to_string());
         let record = params! { "version": version, "name": name, "checksum": checksum };
         connection.execute(query!("schema/4_record"), record).await.map_err(told)?;
     }
-    Ok(connection.commit().await?)
+    connection.commit().await?;
+    Ok(Progress::Done)
 }
 
 /// Waits until nobody else changes the schema or the partitions, until the end of the transaction.
@@ -93,12 +130,20 @@ fn pending<'a>(migrations: &'a [Migration], applied: &[Applied]) -> Result<impl 
     Ok(migrations.iter().filter(move |migration| !done.contains(&migration.version())))
 }
 
+fn not_ours(owner: &str, server: &Server) -> Error {
+    let (user, schema) = (&server.user, &server.schema);
+    Error::Unusable(format!(
+        "the tables in schema \"{schema}\" of the database belong to \"{owner}\", and user \"{user}\" may use but \
+         not change them, as a new week or release needs; connect as \"{owner}\", or as an administrator, \
+         run: grant \"{owner}\" to \"{user}\""
+    ))
+}
+
 fn refused(failure: Failure, server: &Server) -> Error {
     if failure.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
         let (user, schema) = (&server.user, &server.schema);
         return Error::Unusable(format!(
-            "user \"{user}\" may not create tables in schema \"{schema}\" of the database, or does not own those \
-             that are there; as an administrator of it, run: grant create on schema \"{schema}\" to \"{user}\""
+            "user \"{user}\" may not create tables in schema \"{schema}\" of the database; as an administrator of it, run: grant create on schema \"{schema}\" to \"{user}\""
         ));
     }
     failure.into()

@@ -1,14 +1,12 @@
 //! Deletes what is past its time.
 
-use std::time::Duration;
-
 use everstep_core::time::Timestamp;
 
 use super::queries::{params, query};
-use super::rows;
 use super::store::PostgresStore;
+use super::{nodes, rows};
 use crate::error::Result;
-use crate::rows::{AUDIT_KEPT, MOST_LOOKS, NEXT_LOOK};
+use crate::rows::{AUDIT_KEPT, AUDIT_PER_RUN, MOST_LOOKS, NEXT_LOOK};
 use crate::{access, numbers};
 
 const HOUR: i64 = 3_600_000_000;
@@ -26,10 +24,9 @@ impl PostgresStore {
                 },
             )
             .await?;
-        let oldest = access::first_id(Timestamp::from_micros(now.micros().saturating_sub(micros(AUDIT_KEPT))));
-        self.connections
-            .execute(query!("sweep/3_audit"), params! { "before": oldest, "limit": numbers::limit(limit) })
-            .await?;
+        let oldest = access::first_id(Timestamp::from_micros(now.micros().saturating_sub(nodes::micros(AUDIT_KEPT))));
+        let most_audit = numbers::limit(limit.saturating_mul(AUDIT_PER_RUN));
+        self.connections.execute(query!("sweep/3_audit"), params! { "before": oldest, "limit": most_audit }).await?;
         let (now, later) = (now.micros(), now.plus(NEXT_LOOK).micros());
         self.connections
             .execute(
@@ -39,8 +36,4 @@ impl PostgresStore {
             .await?;
         Ok(usize::try_from(rows::get::<i64>(&row, 0)?).unwrap_or_default())
     }
-}
-
-pub(super) fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

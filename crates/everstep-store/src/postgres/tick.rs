@@ -14,13 +14,13 @@ use super::rows::{self, get, list};
 use super::store::PostgresStore;
 use crate::error::{Error, Result};
 use crate::item::InboxId;
-use crate::numbers;
 use crate::rows::{Arrival, NodeRow, Tick, Wants};
+use crate::{numbers, texts};
 
 impl PostgresStore {
     pub(super) async fn tick_node(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
-        let (lanes, rooms): (Vec<_>, Vec<_>) =
-            wants.lanes.iter().map(|(lane, room)| (lane.as_str(), numbers::limit(*room))).unzip();
+        let lanes = wants.lanes.iter().filter(|(lane, _)| !texts::has_nul(lane));
+        let (lanes, rooms): (Vec<_>, Vec<_>) = lanes.map(|(lane, room)| (lane.as_str(), numbers::limit(*room))).unzip();
         let row = self
             .heartbeat
             .query_one(

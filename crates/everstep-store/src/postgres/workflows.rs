@@ -8,11 +8,11 @@ use super::connection::Connection;
 use super::errors::Failure;
 use super::queries::{params, query};
 use super::store::PostgresStore;
-use super::{arrays, rows, sweep};
+use super::{arrays, nodes, rows};
 use crate::error::Result;
 use crate::expects::{Choice, Expects, Head, Put};
-use crate::numbers;
 use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+use crate::{numbers, texts};
 
 /// How long all runs may take to be counted.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -85,7 +85,7 @@ impl PostgresStore {
         expects: Expects,
     ) -> Result<Choice> {
         // A version that cannot be stored is none that is.
-        let Ok(version) = arrays::small(version) else {
+        let Some(version) = arrays::small(version).ok().filter(|_| !texts::has_nul(name)) else {
             return Ok(Choice::NotFound);
         };
         let connection = self.lock_workflow(workspace, name).await?;
@@ -102,6 +102,9 @@ impl PostgresStore {
     }
 
     pub(super) async fn remove_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
+        if texts::has_nul(name) {
+            return Ok(Deletion::NotFound);
+        }
         let connection = self.lock_workflow(workspace, name).await?;
         let workspace = workspace.uuid();
         let key = params! { "workspace": workspace, "name": name };
@@ -116,7 +119,7 @@ impl PostgresStore {
             connection.commit().await?;
             return Ok(Deletion::InUse(open));
         }
-        let grace = sweep::micros(GRACE);
+        let grace = nodes::micros(GRACE);
         let buried = params! { "workspace": workspace, "name": name, "version": newest, "grace": grace };
         connection.execute(query!("delete_workflow/3_bury"), buried).await?;
         connection.execute(query!("delete_workflow/4_head"), key).await?;
@@ -130,7 +133,7 @@ impl PostgresStore {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<WorkflowSummary>> {
-        let (after, limit) = (after.unwrap_or_default(), numbers::limit(limit));
+        let (after, limit) = (texts::place(after), numbers::limit(limit));
         let workspace = workspace.uuid();
         let params = params! { "workspace": workspace, "after": after, "limit": limit };
         let rows = self.connections.query(query!("list_workflows"), params).await?;
@@ -144,6 +147,9 @@ impl PostgresStore {
         before: Option<u32>,
         limit: usize,
     ) -> Result<Vec<VersionRow>> {
+        if texts::has_nul(name) {
+            return Ok(vec![]);
+        }
         let (before, limit) = (before.map_or(i64::MAX, i64::from), numbers::limit(limit));
         let workspace = workspace.uuid();
         let params = params! { "workspace": workspace, "name": name, "before": before, "limit": limit };
@@ -157,8 +163,8 @@ impl PostgresStore {
         name: &str,
         version: Option<u32>,
     ) -> Result<Option<WorkflowRow>> {
-        // A version that cannot be stored is none that is.
-        let Ok(version) = version.map(arrays::small).transpose() else {
+        // A version or a name that cannot be stored is none that is.
+        let Some(version) = version.map(arrays::small).transpose().ok().filter(|_| !texts::has_nul(name)) else {
             return Ok(None);
         };
         let row = self

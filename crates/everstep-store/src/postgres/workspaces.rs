@@ -10,7 +10,7 @@ use super::rows;
 use super::store::PostgresStore;
 use crate::access::{AuditFilter, AuditRow, WorkspaceRow};
 use crate::error::Result;
-use crate::numbers;
+use crate::{numbers, texts};
 
 impl PostgresStore {
     pub(super) async fn insert_workspace(&self, row: &WorkspaceRow) -> Result<bool> {
@@ -65,6 +65,9 @@ impl PostgresStore {
         before: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<AuditRow>> {
+        if filter.actor.iter().chain(&filter.action).any(|text| texts::has_nul(text)) {
+            return Ok(vec![]);
+        }
         let (from, before) = filter.ids(before);
         self.connections
             .query(

@@ -8,6 +8,7 @@ use super::nodes;
 use crate::error::Result;
 use crate::item::{Gate, Item, Outcome};
 use crate::pack::Packed;
+use crate::texts;
 
 impl Database {
     pub fn commit(&mut self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
@@ -20,6 +21,7 @@ impl Database {
     ///
     /// That is rare, and spares every other item a savepoint.
     pub(super) fn commit_packed(&mut self, node: NodeId, items: &[Packed<'_>]) -> Result<Vec<Outcome>> {
+        items.iter().try_for_each(|packed| texts::check_item(&packed.item))?;
         let mut clashed = vec![false; items.len()];
         loop {
             match self.write_all(node, items, &clashed) {

@@ -10,6 +10,7 @@ use super::queries::query;
 use super::rows;
 use crate::access::KeyRow;
 use crate::error::Result;
+use crate::texts;
 
 impl Database {
     pub fn add_key(&mut self, key: &KeyRow) -> Result<()> {
@@ -22,12 +23,14 @@ impl Database {
     }
 
     fn insert_key(&self, statement: &str, key: &KeyRow) -> Result<usize> {
+        let permissions = key.permission_text()?;
+        texts::check([key.name.as_str(), &permissions].into_iter().chain(key.role.as_deref()))?;
         Ok(self.connection.prepare_cached(statement)?.execute(named_params! {
             ":id": key.id.into_bytes(),
             ":workspace": key.workspace.uuid().into_bytes(),
             ":name": key.name,
             ":hash": key.hash,
-            ":permissions": key.permission_text()?,
+            ":permissions": permissions,
             ":role": key.role,
             ":rate_limit": key.rate_limit,
             ":created_at": key.created_at.micros(),

@@ -11,11 +11,12 @@ use super::database::Database;
 use super::queries::query;
 use super::rows;
 use crate::error::{Error, Result};
-use crate::numbers;
 use crate::rows::NodeRow;
+use crate::{numbers, texts};
 
 impl Database {
     pub fn join(&mut self, node: NodeId, lease: Duration, address: Option<&str>) -> Result<Timestamp> {
+        texts::check(address)?;
         let clock = self.now();
         if planted::is_planted(Bug::RestartKeepsId) && renew(&self.connection, node, clock.plus(lease))? {
             return Ok(clock);

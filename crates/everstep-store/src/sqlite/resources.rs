@@ -7,11 +7,12 @@ use super::database::Database;
 use super::queries::query;
 use super::rows;
 use crate::error::Result;
-use crate::numbers;
 use crate::resources::{ResourceKind, ResourceRow};
+use crate::{numbers, texts};
 
 impl Database {
     pub fn put_resource(&mut self, row: &ResourceRow) -> Result<bool> {
+        texts::check([row.name.as_str()])?;
         let (workspace, kind) = (row.workspace.uuid().into_bytes(), row.kind.as_str());
         let tx = self.begin()?;
         let replaced = tx.prepare_cached(query!("put_resource/1_replace"))?.execute(named_params! {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, named_params};
 use super::database::Database;
 use super::queries::query;
 use crate::error::Result;
-use crate::rows::{AUDIT_KEPT, MOST_LOOKS, NEXT_LOOK};
+use crate::rows::{AUDIT_KEPT, AUDIT_PER_RUN, MOST_LOOKS, NEXT_LOOK};
 use crate::{access, numbers};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -20,6 +20,7 @@ const VACUUM: &str = "pragma incremental_vacuum(1024)";
 
 impl Database {
     pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
+        let most_audit = numbers::limit(limit.saturating_mul(AUDIT_PER_RUN));
         let limit = numbers::limit(limit);
         let tx = self.begin()?;
         let runs: Vec<Expired> = tx
@@ -52,7 +53,7 @@ impl Database {
         tx.prepare_cached(query!("sweep/4_nodes"))?.execute(named_params! { ":before": before(self.now(), DAY) })?;
         let oldest = access::first_id(Timestamp::from_micros(before(now, AUDIT_KEPT)));
         tx.prepare_cached(query!("sweep/5_audit"))?
-            .execute(named_params! { ":before": oldest.into_bytes(), ":limit": limit })?;
+            .execute(named_params! { ":before": oldest.into_bytes(), ":limit": most_audit })?;
         sweep_versions(&tx, now)?;
         tx.commit()?;
         Ok(swept)

@@ -8,11 +8,12 @@ use super::queries::query;
 use super::rows;
 use crate::error::Result;
 use crate::expects::{Choice, Expects, Head, Put};
-use crate::numbers;
 use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+use crate::{numbers, texts};
 
 impl Database {
     pub fn save_workflow(&mut self, workflow: &NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
+        texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
         let head = head(&tx, workflow.workspace, &workflow.name)?;
@@ -140,6 +141,7 @@ impl Database {
     }
 
     pub fn add_counts(&mut self, workspace: WorkspaceId, deltas: &[Counts]) -> Result<()> {
+        texts::check(deltas.iter().map(|delta| delta.workflow.as_str()))?;
         let tx = self.begin()?;
         {
             let mut statement = tx.prepare_cached(query!("add_counts"))?;

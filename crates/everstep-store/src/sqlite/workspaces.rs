@@ -11,10 +11,11 @@ use super::queries::query;
 use super::rows;
 use crate::access::{AuditFilter, AuditRow, WorkspaceRow};
 use crate::error::Result;
-use crate::numbers;
+use crate::{numbers, texts};
 
 impl Database {
     pub fn add_workspace(&mut self, row: &WorkspaceRow) -> Result<bool> {
+        texts::check([row.name.as_str()])?;
         let added = self.connection.prepare_cached(query!("add_workspace"))?.execute(named_params! {
             ":id": row.id.uuid().into_bytes(),
             ":name": row.name,
@@ -38,6 +39,7 @@ impl Database {
     }
 
     pub fn add_audit(&mut self, rows: &[AuditRow]) -> Result<()> {
+        texts::check(rows.iter().flat_map(|row| [row.actor.as_str(), &row.action, &row.target]))?;
         let tx = self.begin()?;
         {
             let mut statement = tx.prepare_cached(query!("add_audit"))?;

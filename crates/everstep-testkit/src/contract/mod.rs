@@ -25,6 +25,7 @@ pub mod resources;
 pub mod settings;
 pub mod starts;
 pub mod sweep;
+pub mod texts;
 pub mod tick;
 pub mod waits;
 pub mod workflows;
@@ -236,6 +237,13 @@ macro_rules! contract_tests {
                 the_audit_is_filtered,
                 a_row_that_is_sent_again_is_there_once,
                 the_audit_is_kept_for_a_year,
+            }
+            texts {
+                texts_with_a_nul_are_not_stored,
+                items_with_a_nul_are_not_stored,
+                nothing_is_found_by_a_text_with_a_nul,
+                a_document_may_hold_a_nul_and_is_found_by_it,
+                a_place_with_a_nul_is_behind_what_stands_before_it,
             }
             sweep {
                 ended_runs_go_when_their_retention_is_over,

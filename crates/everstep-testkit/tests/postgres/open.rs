@@ -102,6 +102,32 @@ fn a_missing_right_is_told_with_the_grant_that_gives_it() {
 }
 
 #[test]
+fn tables_of_another_are_told_with_the_grant_that_gives_them() {
+    run(async {
+        let database = Cluster::shared().database();
+        drop(open(&database).await);
+        let name = database.name();
+        let role = format!("guest_{name}");
+        database.sql(&format!(
+            "create role {role} login; grant create on schema public to {role};
+             grant all on all tables in schema public to {role}; grant all on all sequences in schema public to {role}"
+        ));
+        let url = format!("postgres://{role}@127.0.0.1:{}/{name}", database.cluster().port());
+        let error = refused(&url).await;
+        assert!(matches!(error, Error::Unusable(_)), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains("belong to \"postgres\""), "{said}");
+        let (_, grant) = said.split_once("run: ").unwrap();
+        assert_eq!(grant, format!("grant \"postgres\" to \"{role}\""));
+        // What it says helps.
+        database.sql(grant);
+        let store = PostgresStore::open(&url, &Options::default()).await.unwrap();
+        let node = member(&store).await;
+        owned_run(&store, node).await;
+    });
+}
+
+#[test]
 fn nodes_that_start_at_once_all_open_the_database() {
     run(async {
         let database = Arc::new(Cluster::shared().database());

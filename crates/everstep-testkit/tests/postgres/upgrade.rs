@@ -1,5 +1,8 @@
 //! Databases of the release before are opened with all that they hold, while it goes on with them.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use everstep_core::event::Kind;
 use everstep_core::ids::RunId;
 use everstep_core::status::Status;
@@ -7,7 +10,7 @@ use everstep_store::{Deletion, RunFilter, Store};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Database};
 
-use super::open;
+use super::{open, session, wait_for_a_waiter};
 
 const FIRST: &str = include_str!("../../../everstep-store/migrations/postgres/V1__initial.sql");
 const SECOND: &str = include_str!("../../../everstep-store/migrations/postgres/V2__keys_and_settings.sql");
@@ -107,5 +110,48 @@ fn the_release_before_can_go_on_writing() {
         let run = "01991000-0000-7000-8000-000000000001".parse().unwrap();
         assert_eq!(load(&store, run).await.run.origin, None);
         assert_eq!(store.list_keys(HERE).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn an_upgrade_waits_for_readers_and_lets_writers_pass() {
+    run(async {
+        let database = Arc::new(Cluster::shared().database());
+        make_old(&database).await;
+        let reader = session(&database).await;
+        reader.batch_execute("begin; select from runs").await.unwrap();
+        let upgrade = {
+            let database = Arc::clone(&database);
+            tokio::spawn(async move { open(&database).await })
+        };
+        let writer = session(&database).await;
+        wait_for_a_waiter(&writer).await;
+        // The node of the release before goes on, although the table is wanted whole.
+        writer.batch_execute(WRITTEN).await.unwrap();
+        assert!(!upgrade.is_finished());
+        reader.batch_execute("rollback").await.unwrap();
+        let store = upgrade.await.unwrap();
+        let run = "01991000-0000-7000-8000-000000000001".parse().unwrap();
+        assert_eq!(load(&store, run).await.run.origin, None);
+    });
+}
+
+#[test]
+fn what_the_release_before_makes_active_again_is_not_swept() {
+    run(async {
+        let database = Cluster::shared().database();
+        make_old(&database).await;
+        database.sql(WRITTEN);
+        let store = open(&database).await;
+        let node = member(&store).await;
+        let run: RunId = "01991000-0000-7000-8000-000000000001".parse().unwrap();
+        store.claim_runs(node, "", at(0), 10).await.unwrap();
+        apply(&store, node, &end(run, 2, at(0))).await;
+        assert_eq!(store.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
+        // It knows of no deletion: the newest version is there.
+        database.sql("insert into workflow_heads select workspace, name, version from workflows");
+        let later = store.join(new_node(), LEASE, None).await.unwrap().plus(Duration::from_secs(10 * 86_400));
+        assert_eq!(store.sweep(later, 10).await.unwrap(), 1);
+        assert!(store.workflow(HERE, "orders", None).await.unwrap().is_some());
     });
 }

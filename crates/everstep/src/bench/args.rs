@@ -30,10 +30,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     pub(super) server: Option<String>,
 
-    /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, shapes, one shape, or
+    /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape, or
     /// two-nodes (PostgreSQL).
-    #[arg(long, value_name = "CASE", value_delimiter = ',')]
-    pub(super) only: Vec<String>,
+    #[arg(value_name = "CASE", value_delimiter = ',')]
+    pub(super) cases: Vec<String>,
 
     /// How many runs each shape has in flight.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=4_000))]
@@ -124,7 +124,7 @@ impl Plan {
         }
         let site = server.map_or_else(|| Site::Sqlite(args.data.clone()), Site::Postgres);
         Ok(Self {
-            cases: Case::find_all(&args.only, &site)?,
+            cases: Case::find_all(&args.cases, &site)?,
             site,
             _own_server: own_server,
             length: Duration::from_secs(u64::from(seconds)),

@@ -59,7 +59,7 @@ impl Budgets {
             let measured: Vec<_> = figures.iter().filter(|figure| budget.is_about(figure)).collect();
             anyhow::ensure!(
                 !measured.is_empty(),
-                "budget {name} is about {} of case {}, which was not measured; leave out --only, or correct the budget",
+                "budget {name} is about {} of case {}, which was not measured; name it as well, or correct the budget",
                 budget.metric,
                 budget.case,
             );

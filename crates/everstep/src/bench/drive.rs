@@ -14,7 +14,7 @@ use super::process;
 /// How long a run may be silent before its row is looked at: it may have ended before it was watched.
 const SILENCE: Duration = Duration::from_secs(1);
 /// How long what is under way may take to end after a sample.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 const ENTRIES: usize = 1_000;
 
 /// What is to be kept in flight.
@@ -124,14 +124,45 @@ pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<P
             }
         });
     }
-    tokio::time::sleep(load.length / 4).await;
-    let starts = pace_of(&started, load.length).await?;
+    let starts = sample(&started, load.length).await?;
     if let Some(failed) = callers.try_join_next() {
         return Err(failed?.into());
     }
     callers.shutdown().await;
     engine.stop(GRACE).await?;
     Ok(starts)
+}
+
+/// Keeps runs in flight for a sample without looking at what they write, and stops the engine.
+/// Returns how fast they end.
+pub(super) async fn run_to_end(engine: &Engine, load: &Load) -> anyhow::Result<Pace> {
+    let ended = Arc::new(AtomicU64::new(0));
+    let mut callers = JoinSet::new();
+    for _ in 0..load.in_flight {
+        let (engine, load, ended) = (engine.clone(), load.clone(), Arc::clone(&ended));
+        callers.spawn(async move {
+            loop {
+                let new = NewStart::new(load.workflow, load.input.clone());
+                let (_, ending) = engine.start_to_end(new).await?;
+                ending.row().await?;
+                ended.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    let pace = sample(&ended, load.length).await?;
+    if let Some(failed) = callers.try_join_next() {
+        let failed: Result<(), everstep_engine::Error> = failed?;
+        failed?;
+    }
+    callers.shutdown().await;
+    engine.stop(GRACE).await?;
+    Ok(pace)
+}
+
+/// How fast a counter rises, after a quarter of the sample's length to warm up.
+pub(super) async fn sample(counter: &AtomicU64, length: Duration) -> anyhow::Result<Pace> {
+    tokio::time::sleep(length / 4).await;
+    pace_of(counter, length).await
 }
 
 /// How fast a counter rises.

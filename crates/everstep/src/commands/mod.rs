@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub(crate) mod client;
 pub(crate) mod config;
 pub(crate) mod keys;
 pub(crate) mod load;

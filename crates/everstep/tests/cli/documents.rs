@@ -127,7 +127,25 @@ fn the_command_line_reference_is_what_the_binary_says() {
     };
     let mut page = "# Command line\n\nWhat `everstep --help` says, command by command.\n\n".to_owned();
     page += &format!("```text\n{}\n```\n", help(&[]));
-    for command in ["run", "validate", "serve", "load", "keys create", "nodes", "bench", "sim", "openapi"] {
+    for command in [
+        "run",
+        "validate",
+        "serve",
+        "load",
+        "keys create",
+        "keys list",
+        "keys revoke",
+        "workspaces create",
+        "workspaces list",
+        "secrets set",
+        "secrets list",
+        "secrets delete",
+        "secrets key",
+        "nodes",
+        "bench",
+        "sim",
+        "openapi",
+    ] {
         let words: Vec<_> = command.split(' ').collect();
         page += &format!("\n## everstep {command}\n\n```text\n{}\n```\n", help(&words));
     }
@@ -155,6 +173,7 @@ log_format = "json"
 listen = "127.0.0.1:7373"
 data = "/var/lib/everstep"
 shutdown_grace = "10s"
+rate_limit = 1000
 
 [database]
 database_url = "postgres://everstep:secret@db.example/everstep"
@@ -167,5 +186,8 @@ cluster_listen = "10.0.0.7:7374"
 max_active_runs = 4096
 max_state_mib = 256
 park_after = "30s"
+
+[secrets]
+secrets_key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 ```
 "#;

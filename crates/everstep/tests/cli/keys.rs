@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::{Client, Folder, Server, call};
+use crate::support::{Client, Folder, Server, Told, call, chain, everstep};
 
 #[test]
 fn the_first_start_makes_an_admin_s_key_and_shows_it_once() {
@@ -68,11 +68,108 @@ fn a_key_is_made_for_what_it_may_do() {
     let client = Client::new(server.address(), Some(key));
     client.get("/v1/runs").is(200);
     client.get("/v1/nodes").refuses(403, "PERMISSION_DENIED");
-    create(&["--name", "late", "--permissions", "workflow:view"]).exits(3).says("is in use by process");
+    let late = create(&["--name", "late", "--permissions", "workflow:view"]);
+    late.exits(3).says("is in use by process").says("--server").says("EVERSTEP_API_KEY");
     server.stop();
     create(&["--name", "x", "--permissions", "workflow:write"]).exits(2).says("unknown permission \"workflow:write\"");
     create(&["--name", "", "--permissions", "workflow:view"]).exits(2).says("--name");
     create(&["--name", "x"]).exits(2).says("--permissions");
+    let both = create(&["--name", "x", "--role", "viewer", "--permissions", "workflow:view"]);
+    both.exits(2).says("--permissions");
+    create(&["--name", "x", "--role", "root"]).exits(2).says("unknown role \"root\"");
+    create(&["--name", "x", "--role", "viewer", "--expires", "soon"]).exits(2).says("is no duration");
+    create(&["--name", "x", "--role", "viewer", "--expires", "0s"]).exits(2).says("in the future");
+    create(&["--name", "x", "--role", "viewer", "--workspace", "shop"]).exits(2).says("there are default");
+}
+
+#[test]
+fn keys_are_listed_and_revoked_in_the_database_and_over_a_server() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    let told = call(&["keys", "create", "--data", &data, "--name", "ops", "--role", "admin"]);
+    let admin = told.exits(0).stdout.trim().to_owned();
+    let limited = ["--role", "viewer", "--expires", "30d", "--rate-limit", "5"];
+    call(&[&["keys", "create", "--data", &data, "--name", "dash"][..], &limited].concat()).exits(0);
+    let listed = call(&["keys", "list", "--data", &data, "--json"]).json();
+    let [ops, dash] = &listed["keys"].as_array().unwrap()[..] else { panic!("two keys: {listed}") };
+    assert_eq!((&ops["name"], &ops["role"], &ops["expiresAt"]), (&json!("ops"), &json!("admin"), &json!(null)));
+    assert_eq!((&dash["role"], &dash["rateLimit"]), (&json!("viewer"), &json!(5)));
+    assert!(dash["expiresAt"].is_string() && !listed.to_string().contains(&admin), "{listed}");
+    let table = call(&["keys", "list", "--data", &data]);
+    assert!(table.exits(0).stdout.contains("dash") && table.stdout.contains("expires 20"), "{}", table.stdout);
+
+    let server = Server::start(&data);
+    let url = format!("http://{}", server.address());
+    let over = |args: &[&str]| -> Told {
+        let mut command = everstep();
+        command.args(args).env("EVERSTEP_SERVER", &url).env("EVERSTEP_API_KEY", &admin);
+        command.output().unwrap().into()
+    };
+    let told = over(&["keys", "create", "--name", "late", "--permissions", "workflow:view", "--expires", "1h"]);
+    let late = Client::new(server.address(), Some(told.exits(0).stdout.trim()));
+    late.get("/v1/runs").is(200);
+    let listed = over(&["keys", "list", "--json"]).json();
+    let found = listed["keys"].as_array().unwrap().iter().find(|key| key["name"] == "late").unwrap();
+    over(&["keys", "revoke", found["id"].as_str().unwrap()]).exits(0).says("\"late\" is revoked");
+    late.get("/v1/runs").refuses(401, "AUTH_ERROR");
+    over(&["keys", "revoke", ops["id"].as_str().unwrap()]).exits(2).says("LAST_ADMIN_KEY").says("POST /v1/keys");
+    over(&["keys", "create", "--name", "x", "--role", "viewer", "--workspace", "shop"]).exits(2).says("--workspace");
+    let told: Told = everstep().args(["keys", "list", "--server", &url]).output().unwrap().into();
+    told.exits(2).says("EVERSTEP_API_KEY");
+    let wrong = ["keys", "list", "--server", &url, "--api-key", "es_wrong"];
+    call(&wrong).exits(3).says("AUTH_ERROR");
+    call(&["keys", "list", "--server", "localhost:1", "--api-key", &admin]).exits(2).says("--server");
+    call(&["keys", "list", "--server", "http://127.0.0.1:1", "--api-key", &admin]).exits(3).says("no connection");
+    server.stop();
+
+    // In the database also the last one may go: whoever may use it makes another.
+    call(&["keys", "revoke", "--data", &data, ops["id"].as_str().unwrap()]).exits(0).says("is revoked");
+    let table = call(&["keys", "list", "--data", &data]);
+    assert!(table.exits(0).stdout.contains("revoked 20"), "{}", table.stdout);
+    let missing = "00000000-0000-7000-8000-000000000000";
+    call(&["keys", "revoke", "--data", &data, missing]).exits(2).says("was not found");
+}
+
+#[test]
+fn a_workspace_is_made_on_the_command_line() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    let told = call(&["workspaces", "create", "shop", "--fetch", "--data", &data]);
+    let admin = told.exits(0).says("\"shop\"").stdout.trim().to_owned();
+    call(&["workspaces", "create", "shop", "--data", &data]).exits(2).says("already");
+    call(&["workspaces", "create", "a b", "--data", &data]).exits(2).says("is no name");
+    let told = call(&["keys", "create", "--data", &data, "--workspace", "shop", "--name", "v", "--role", "viewer"]);
+    let viewer = told.exits(0).stdout.trim().to_owned();
+    call(&["keys", "create", "--data", &data, "--name", "ops", "--role", "admin"]).exits(0);
+    let listed = call(&["workspaces", "list", "--data", &data, "--json"]).json();
+    let names: Vec<_> = listed["workspaces"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names, ["default", "shop"]);
+
+    let server = Server::start(&data);
+    for key in [&admin, &viewer] {
+        let me = Client::new(server.address(), Some(key)).get("/v1/me").is(200);
+        assert_eq!(me["workspace"]["name"], "shop");
+    }
+    let audit = Client::new(server.address(), Some(&admin)).get("/v1/audit").is(200);
+    let [entry] = &audit["entries"].as_array().unwrap()[..] else { panic!("one entry: {audit}") };
+    assert_eq!((&entry["actor"], &entry["action"]), (&json!("command line"), &json!("everstep keys create")));
+}
+
+#[test]
+fn the_last_rows_of_the_audit_are_written_before_the_server_ends() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    let server = Server::start(&data);
+    let client = server.client();
+    client.publish("flow", &chain(&[]));
+    for _ in 0..20 {
+        client.start("flow", &json!({}));
+    }
+    // At once, before they would have been written anyway.
+    server.stop();
+    let server = Server::start(&data);
+    let audit = server.client().get("/v1/audit?action=POST%20/v1/workflows/%7Bname%7D/runs").is(200);
+    assert_eq!(audit["entries"].as_array().unwrap().len(), 20, "{audit}");
 }
 
 #[test]

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod client;
 mod crash;
 mod database;
 mod documents;
 mod http;
 mod keys;
+mod outside;
 mod run;
+mod secrets;
 mod serve;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]

@@ -1,7 +1,9 @@
 //! The first key of a shared database, and the keys that operators make.
 
+use serde_json::json;
+
 use crate::support::cluster::Site;
-use crate::support::{Client, Folder, Server, call};
+use crate::support::{Client, Folder, Server, call, call_with_stdin};
 
 #[test]
 fn the_first_node_makes_a_key_and_the_next_does_not() {
@@ -48,4 +50,36 @@ fn the_password_of_the_database_is_never_said() {
     server.client().get("/v1/runs").is(200);
     let said = server.stop();
     assert!(said.contains("(PostgreSQL)") && !said.contains("hushhush"), "{said}");
+}
+
+#[test]
+fn a_key_that_is_revoked_on_one_node_stops_working_on_the_others() {
+    let site = Site::new();
+    let ((_one, admin), (two, _)) = site.start_two();
+    let made = admin.post("/v1/keys", &json!({"name": "dash", "role": "viewer"})).is(201);
+    let there = Client::new(two.address(), made["secret"].as_str());
+    there.get("/v1/runs").is(200);
+    let id = made["key"]["id"].as_str().unwrap();
+    call(&["keys", "revoke", id, "--database-url", &site.database.url()]).exits(0);
+    crate::support::wait_for("the key to be refused", || (there.get("/v1/runs").status == 401).then_some(()));
+}
+
+#[test]
+fn secrets_of_a_shared_database_need_a_key_that_all_nodes_have() {
+    let site = Site::new();
+    let url = site.database.url();
+    let set = |more: &[&str]| {
+        call_with_stdin(&[&["secrets", "set", "sesame", "--database-url", &url][..], more].concat(), b"open")
+    };
+    set(&[]).exits(2).says("EVERSTEP_SECRETS_KEY=$(everstep secrets key)");
+    let without = site.start();
+    let refused = without.client().put("/v1/secrets/sesame", &json!({"value": "open"}));
+    let problem = refused.refuses(409, "SECRETS_KEY_MISSING");
+    assert!(problem["hint"].as_str().unwrap().contains("everstep secrets key"), "{problem}");
+    let key = call(&["secrets", "key"]).exits(0).stdout.trim().to_owned();
+    let with = site.start_with(&["--secrets-key", &key]);
+    with.client().put("/v1/secrets/sesame", &json!({"value": "open"})).is(201);
+    set(&["--secrets-key", &key]).exits(0);
+    // Names are no secret.
+    assert_eq!(without.client().get("/v1/secrets").is(200)["secrets"][0]["name"], "sesame");
 }

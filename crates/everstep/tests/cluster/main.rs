@@ -5,6 +5,8 @@
 mod inputs;
 mod keys;
 mod nodes;
+mod starts;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
+mod workflows;

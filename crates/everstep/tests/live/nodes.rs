@@ -18,6 +18,8 @@ fn long(steps: u32, delay: u32) -> Value {
 fn a_run_is_followed_at_the_node_that_does_not_own_it() {
     let site = Site::new();
     let ((one, a), (_two, b)) = site.start_two();
+    let refused = b.get("/socket.io/?EIO=4&transport=polling").refuses(400, "TRANSPORT_REFUSED");
+    assert!(refused["hint"].as_str().unwrap().contains("websocket"), "{refused}");
     a.publish("long", &long(20, 25));
     let run = a.start("long", &json!({}));
     let shown = a.wait_for(&run, "waiting");

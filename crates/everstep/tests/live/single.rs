@@ -50,6 +50,24 @@ fn the_stock_client_joins_before_during_and_after_a_run() {
 }
 
 #[test]
+fn the_stock_client_works_as_it_comes() {
+    let folder = Folder::new();
+    let server = Server::start(&folder.at("data"));
+    let client = server.client();
+    client.publish("steps", &waits_then(&[json!({"id": "a", "type": "noop"})]));
+    let run = client.start("steps", &json!({}));
+    let mut socket = Socket::open(&client, &json!({"auth": {"key": client.key()}}));
+    assert_eq!(socket.next(), json!({"on": "connect", "transport": "polling"}));
+    assert_eq!(socket.join(&run)["ok"], true);
+    let mut heard = socket.until_status("WAITING");
+    client.post(&format!("{run}/signals/go"), &json!({})).is(200);
+    heard.extend(socket.until_status("COMPLETED"));
+    compare_steps(&heard, &client.journal(&run));
+    let heard = Socket::open(&client, &json!({})).next();
+    assert_eq!((&heard["on"], &heard["data"]["code"]), (&json!("connect_error"), &json!("AUTH_ERROR")));
+}
+
+#[test]
 fn the_stock_client_learns_why_it_is_refused() {
     let folder = Folder::new();
     let server = Server::start(&folder.at("data"));

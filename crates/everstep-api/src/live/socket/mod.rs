@@ -1,22 +1,24 @@
 //! `/socket.io/`: a run as Socket.IO events, for the stock `socket.io-client`.
 //!
-//! Socket.IO 5 over Engine.IO 4 over a WebSocket, written here because two things are asked for that the servers at
+//! Socket.IO 5 over Engine.IO 4, written here because two things are asked for that the servers at
 //! hand do not give: a refusal that carries a code, and senders that wait while their client does not read.
 //!
-//! * `packet` reads and writes the protocol; `session` is one connection.
+//! * `packet` reads and writes the protocol; `session` is one connection, by a WebSocket or by `poll`.
 //! * `room` is one run that a connection has joined; `words` are the events it is told in.
 
 mod packet;
+mod poll;
 mod room;
 mod session;
 mod words;
 
-use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
+pub(crate) use self::poll::Polls;
 use crate::auth;
 use crate::problem::Problem;
 use crate::server::Served;
@@ -24,17 +26,17 @@ use crate::server::Served;
 /// What a client may send at once. It asks; it has nothing to tell.
 const MOST_BYTES: usize = 64 * 1024;
 
+/// Opens a connection, or answers a poll.
 pub(crate) async fn open(
     State(served): State<Served>,
     uri: Uri,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let query = uri.query().unwrap_or_default();
-    auth::refuse_keys(query)?;
-    check_query(query)?;
-    let upgrade =
-        upgrade.map_err(|error| Problem::invalid(format!("this is no WebSocket: {error}")).hint(TRANSPORT))?;
+    let asked = Asked::read(&served, &uri)?;
+    if let Asked::Poll { sid: Some(sid) } = &asked {
+        return poll::get(&served, sid).await;
+    }
     let slot = served.live.slots.take(None)?;
     // A key that is wrong is told of in the protocol's own words, which a client can read.
     let shown = match auth::given(&headers) {
@@ -42,36 +44,78 @@ pub(crate) async fn open(
         Ok(None) => Ok(None),
         Err(problem) => Err(problem),
     };
+    if let Asked::Poll { .. } = asked {
+        return poll::open(served, shown, slot).await;
+    }
+    let upgrade =
+        upgrade.map_err(|error| Problem::invalid(format!("this is no WebSocket: {error}")).hint(TRANSPORT))?;
     let upgrade = upgrade.max_message_size(MOST_BYTES).max_frame_size(MOST_BYTES);
     Ok(upgrade.on_upgrade(|socket| session::run(served, socket, shown, slot)).into_response())
 }
 
+/// Hears what a client that polls sends.
+pub(crate) async fn hear(State(served): State<Served>, uri: Uri, request: Request) -> Result<Response, Problem> {
+    let Asked::Poll { sid: Some(sid) } = Asked::read(&served, &uri)? else {
+        return Err(Problem::invalid("packets are sent to a connection that is polled").hint(TRANSPORT));
+    };
+    let body = axum::body::to_bytes(request.into_body(), MOST_BYTES).await;
+    let body = body.map_err(|_| Problem::too_large(format!("a client sends at most {MOST_BYTES} bytes at once")))?;
+    poll::post(&served, &sid, &body).await
+}
+
 const TRANSPORT: &str = "connect with io(url, { transports: [\"websocket\"] })";
 
-fn check_query(query: &str) -> Result<(), Problem> {
-    let (mut version, mut transport) = (None, None);
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "EIO" => version = Some(value.into_owned()),
-            "transport" => transport = Some(value.into_owned()),
-            // What clients add against caches.
-            "t" | "b64" => {}
-            "sid" => return Err(Problem::invalid("a connection cannot be taken over").hint(TRANSPORT)),
-            _ => {
-                let hint = "a Socket.IO client sends EIO and transport";
-                return Err(Problem::invalid(format!("unknown query parameter {name:?}")).hint(hint));
+/// By which transport a client comes.
+#[derive(Debug)]
+enum Asked {
+    WebSocket,
+    /// The connection that it has already, if it has one.
+    Poll {
+        sid: Option<String>,
+    },
+}
+
+impl Asked {
+    fn read(served: &Served, uri: &Uri) -> Result<Self, Problem> {
+        let query = uri.query().unwrap_or_default();
+        auth::refuse_keys(query)?;
+        let asked = Self::parse(query)?;
+        if matches!(asked, Self::Poll { .. }) && served.engine.world().store.is_shared() {
+            let detail = "with several nodes polling is not served: a poll may reach another node than the one before";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT));
+        }
+        Ok(asked)
+    }
+
+    fn parse(query: &str) -> Result<Self, Problem> {
+        let (mut version, mut transport, mut sid) = (None, None, None);
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "EIO" => version = Some(value.into_owned()),
+                "transport" => transport = Some(value.into_owned()),
+                "sid" => sid = Some(value.into_owned()),
+                // What clients add against caches.
+                "t" | "b64" => {}
+                _ => {
+                    let hint = "a Socket.IO client sends EIO and transport";
+                    return Err(Problem::invalid(format!("unknown query parameter {name:?}")).hint(hint));
+                }
+            }
+        }
+        if version.as_deref() != Some("4") {
+            let hint = "use socket.io-client 3 or 4, which sends EIO=4";
+            return Err(Problem::invalid("this server speaks Engine.IO 4").hint(hint));
+        }
+        match (transport.as_deref(), sid) {
+            (Some("polling"), sid) => Ok(Self::Poll { sid }),
+            (Some("websocket"), None) => Ok(Self::WebSocket),
+            (Some("websocket"), Some(_)) => Err(Problem::invalid("a connection keeps its transport").hint(TRANSPORT)),
+            (_, _) => {
+                let detail = "the transports are websocket and polling";
+                Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT))
             }
         }
     }
-    if version.as_deref() != Some("4") {
-        let hint = "use socket.io-client 3 or 4, which sends EIO=4";
-        return Err(Problem::invalid("this server speaks Engine.IO 4").hint(hint));
-    }
-    if transport.as_deref() != Some("websocket") {
-        let detail = "only the transport websocket is served: a poll may reach another node than the one before it";
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -79,13 +123,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_web_sockets_of_the_version_are_served() {
-        assert!(check_query("EIO=4&transport=websocket").is_ok());
-        assert!(check_query("EIO=4&transport=websocket&t=abc").is_ok());
-        for wrong in
-            ["", "EIO=3&transport=websocket", "EIO=4", "EIO=4&transport=polling", "EIO=4&transport=websocket&x="]
-        {
-            assert!(check_query(wrong).is_err(), "{wrong}");
+    fn a_client_says_how_it_comes() {
+        assert!(matches!(Asked::parse("EIO=4&transport=websocket&t=abc"), Ok(Asked::WebSocket)));
+        assert!(matches!(Asked::parse("EIO=4&transport=polling"), Ok(Asked::Poll { sid: None })));
+        assert!(matches!(Asked::parse("EIO=4&transport=polling&sid=1"), Ok(Asked::Poll { sid: Some(_) })));
+        let wrong = ["", "EIO=3&transport=websocket", "EIO=4", "EIO=4&transport=x", "EIO=4&transport=websocket&x="];
+        for wrong in wrong.into_iter().chain(["EIO=4&transport=websocket&sid=1"]) {
+            assert!(Asked::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -78,6 +78,7 @@ pub(super) fn open(sid: &str, ping: u128, patience: u128, most_bytes: usize) -> 
     format!("0{body}")
 }
 
+pub(super) const CLOSE: &str = "1";
 pub(super) const PING: &str = "2";
 pub(super) const DISCONNECT: &str = "41";
 

@@ -1,12 +1,14 @@
 //! One connection: who it is, and the runs that it has joined.
 
 use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
 use everstep_core::ids::RunId;
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, Stream, StreamExt, future};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -31,23 +33,48 @@ const PONG: Duration = Duration::from_secs(20);
 /// How long a client may take to say who it is.
 const INTRODUCTION: Duration = Duration::from_secs(10);
 /// Whoever takes nothing for this long is not waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the last words may take.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Messages that wait for the connection, whichever run they are about.
-const WAITING: usize = 4;
+pub(super) const WAITING: usize = 4;
 
-/// Serves one connection until one of both ends it.
+/// Serves a WebSocket until one of both ends it.
 pub(super) async fn run(served: Served, socket: WebSocket, shown: Result<Option<Caller>, Problem>, slot: Slot) {
     let (sink, stream) = socket.split();
     let (out, outgoing) = mpsc::channel(WAITING);
-    let writer = tokio::spawn(write(sink, outgoing));
-    let live = served.live.clone();
-    let session = Session { served, sid: new_sid(), out, shown, member: None, rooms: HashMap::new(), slot };
+    let mut writer = tokio::spawn(write(sink, outgoing));
+    let is_ours = |message: &Result<Message, _>| {
+        future::ready(matches!(message, Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_))))
+    };
+    let packets = stream.take_while(is_ours).filter_map(|message| {
+        future::ready(match message {
+            Ok(Message::Text(text)) => Some(text.as_str().to_owned()),
+            _ => None,
+        })
+    });
+    serve(served, new_sid(), packets, out, shown, slot).await;
+    // What was said last is written, unless nobody reads it.
+    if timeout(FAREWELL, &mut writer).await.is_err() {
+        writer.abort();
+    }
+}
+
+/// Serves one connection, by whichever transport, until its packets end or this node stops.
+pub(super) async fn serve(
+    served: Served,
+    sid: String,
+    packets: impl Stream<Item = String>,
+    out: mpsc::Sender<String>,
+    shown: Result<Option<Caller>, Problem>,
+    slot: Slot,
+) {
+    let live = Arc::clone(&served.live);
+    let session = Session { served, sid, out, shown, member: None, rooms: HashMap::new(), slot };
     tokio::select! {
-        () = session.run(stream) => {}
+        () = session.run(packets) => {}
         () = live.stopped() => {}
     }
-    // What was said last is written, unless nobody reads it.
-    let _ = timeout(Duration::from_secs(1), writer).await;
 }
 
 /// Writes what is to be said, as fast as the client takes it.
@@ -99,7 +126,8 @@ struct Credentials {
 struct Over;
 
 impl Session {
-    async fn run(mut self, mut stream: SplitStream<WebSocket>) {
+    async fn run(mut self, packets: impl Stream<Item = String>) {
+        let mut packets = pin!(packets);
         let now = Instant::now();
         let mut ping = interval_at(now + PING, PING);
         let mut look = interval_at(now + LOOKED_AT, LOOKED_AT);
@@ -111,12 +139,11 @@ impl Session {
         let out = self.out.clone();
         loop {
             let going = tokio::select! {
-                message = stream.next() => {
+                packet = packets.next() => {
                     heard_at = Instant::now();
-                    match message {
-                        Some(Ok(Message::Text(text))) => self.hear(&text).await,
-                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
-                        Some(Ok(Message::Binary(_) | Message::Close(_)) | Err(_)) | None => Err(Over),
+                    match packet {
+                        Some(packet) => self.hear(&packet).await,
+                        None => Err(Over),
                     }
                 }
                 _ = ping.tick() => {
@@ -300,7 +327,7 @@ fn read_object<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String
 }
 
 /// A name for the connection that says nothing and that nobody can guess.
-fn new_sid() -> String {
+pub(super) fn new_sid() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     Uuid::from_bytes(bytes).simple().to_string()

@@ -1,13 +1,20 @@
 -- At most :limit runs of one parent between two places, newest first, with what stands in their inputs
--- at some paths; inputs that the database may stumble over are returned whole. Test runs are left out.
+-- at some paths; inputs with letters that the database stumbles over are returned whole. Test runs are left out.
 -- Served by runs_by_parent (parent, created_at, id) where parent is not null; "is true" keeps other indexes out.
 select
     id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at, parent, origin,
-    case when cardinality(:paths::text[]) > 0 and (:whole or strpos(input::text, '\u') > 0) then input::text end,
-    case when cardinality(:paths::text[]) > 0 and not :whole and strpos(input::text, '\u') = 0 then (
-        select array_agg((input #> path::text[])::text order by place)
-        from unnest(:paths::text[]) with ordinality as looked_for (path, place)
-    ) end
+    case
+        when cardinality(:paths::text[]) = 0 then null
+        when :whole or getdatabaseencoding() <> 'UTF8' or input::text ~ '\\u(0000|[dD])' then input::text
+    end,
+    case
+        when cardinality(:paths::text[]) = 0 then null
+        when :whole or getdatabaseencoding() <> 'UTF8' or input::text ~ '\\u(0000|[dD])' then null
+        else (
+            select array_agg((input #> path::text[])::text order by place)
+            from unnest(:paths::text[]) with ordinality as looked_for (path, place)
+        )
+    end
 from runs
 where (workspace = :workspace) is true
     and not is_test

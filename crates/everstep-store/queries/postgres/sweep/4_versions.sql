@@ -2,7 +2,7 @@
 -- the others are looked at again at :later.
 -- Served by runs_listed_by_workflow (workspace, workflow, created_at, id) where not is_test, of which it reads
 -- a workflow's runs up to the first that refers to one, runs_of_tests (workspace, workflow, version) and
--- the primary key of workflows; reads deleted_workflows whole, which has a row per workflow that was deleted.
+-- the primary keys of workflows and workflow_heads; reads deleted_workflows whole, which has a row per workflow that was deleted.
 with
 due as materialized (
     select workspace, name, version
@@ -30,6 +30,14 @@ free as materialized (
                 and runs.workflow = due.name
                 and runs.is_test
                 and runs.version <= due.version
+        )
+        -- A node of the release before may have made one active again.
+        and not exists (
+            select
+            from workflow_heads
+            where workflow_heads.workspace = due.workspace
+                and workflow_heads.name = due.name
+                and workflow_heads.version <= due.version
         )
 ),
 freed as (

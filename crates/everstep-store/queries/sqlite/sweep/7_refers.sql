@@ -1,6 +1,7 @@
--- Whether a run refers to a version that was deleted.
+-- Whether a run refers to a version that was deleted; or a node of the release before has made one active again.
 -- Served by runs_listed_by_workflow (workspace, workflow, created_at, id) where is_test = 0, of which it reads
--- the workflow's runs up to the first that does, and by runs_of_tests (workspace, workflow, version).
+-- the workflow's runs up to the first that does, by runs_of_tests (workspace, workflow, version), and by the
+-- primary key of workflow_heads (workspace, name).
 select exists (
     select 1
     from runs indexed by runs_listed_by_workflow
@@ -14,5 +15,11 @@ select exists (
     where workspace = :workspace
         and workflow = :name
         and is_test = 1
+        and version <= :version
+) or exists (
+    select 1
+    from workflow_heads
+    where workspace = :workspace
+        and name = :name
         and version <= :version
 )

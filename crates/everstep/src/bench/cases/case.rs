@@ -1,6 +1,6 @@
 //! The cases by name.
 
-use super::{growth, idle, latency, shape, sleeping, starts, throughput, two_nodes};
+use super::{growth, http, idle, latency, shape, sleeping, starts, throughput, two_nodes};
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
 use crate::bench::process;
@@ -17,6 +17,7 @@ pub(in crate::bench) enum Case {
     Growth,
     Sleeping,
     Idle,
+    Http,
     /// On a database that nodes can share.
     TwoNodes,
     /// One of the nodes of [`Self::TwoNodes`], in its own process: alone, or one of two.
@@ -26,8 +27,16 @@ pub(in crate::bench) enum Case {
 }
 
 impl Case {
-    const NAMED: [Self; 7] =
-        [Self::Throughput, Self::Latency, Self::Starts, Self::Growth, Self::Sleeping, Self::Idle, Self::TwoNodes];
+    const NAMED: [Self; 8] = [
+        Self::Throughput,
+        Self::Latency,
+        Self::Starts,
+        Self::Growth,
+        Self::Sleeping,
+        Self::Idle,
+        Self::Http,
+        Self::TwoNodes,
+    ];
 
     fn all() -> impl Iterator<Item = Self> {
         Self::NAMED.into_iter().chain(Self::shapes())
@@ -45,6 +54,7 @@ impl Case {
             Self::Growth => "growth",
             Self::Sleeping => "sleeping",
             Self::Idle => "idle",
+            Self::Http => "http",
             Self::TwoNodes => "two-nodes",
             Self::OneNode => two_nodes::ONE,
             Self::HalfNode => two_nodes::HALF,
@@ -91,6 +101,7 @@ impl Case {
             Self::Growth => growth::measure(plan).await,
             Self::Sleeping => sleeping::measure(plan).await,
             Self::Idle => idle::measure(plan).await,
+            Self::Http => http::measure(plan).await,
             Self::TwoNodes => two_nodes::measure(plan).await,
             Self::OneNode | Self::HalfNode => two_nodes::measure_node(self.name(), plan).await,
             Self::Shape(shape) => shape::measure(shape, plan).await,

@@ -2,6 +2,7 @@
 
 mod case;
 mod growth;
+mod http;
 mod idle;
 mod latency;
 mod limit;

@@ -1,0 +1,305 @@
+//! Walks every route of the table: with no key, with wrong ones, with too little, and with another workspace's.
+//!
+//! A route that is added is walked too. If it writes, [`written`] must say with what it is asked; if its path has a
+//! new kind of place, [`Ours::path`] must have something to put there.
+
+use axum::http::Method;
+use everstep_api::auth::{Needs, Permission, Secret};
+use everstep_api::{Route, routes};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
+use everstep_store::KeyRow;
+use serde_json::{Value, json};
+
+use crate::support::{Server, chain, wait_for_go};
+
+/// Stands in whatever the first workspace keeps. Nobody else may ever see it.
+const HIDDEN: &str = "seen-by-its-own-alone";
+/// What things of the first workspace are called. Others may know the names, and find nothing.
+const NAME: &str = "ours";
+
+/// One of each resource, in the default workspace.
+struct Ours {
+    run: String,
+    test_run: String,
+    key: String,
+}
+
+impl Ours {
+    async fn make(server: &Server) -> Self {
+        let wait = json!({"id": "wait", "type": "wait", "config": {"event": "go", "match": {"note": HIDDEN}}});
+        let definition = chain(&[wait]);
+        server.put(&format!("/v1/workflows/{NAME}"), &definition).await.is(201);
+        let start = json!({"input": {"note": HIDDEN}});
+        let started = server.post(&format!("/v1/workflows/{NAME}/runs"), &start).await.is(201);
+        let run = started["run"]["id"].as_str().unwrap().to_owned();
+        server.wait_for(&format!("/v1/runs/{run}"), "waiting").await;
+        let test = json!({"definition": definition, "input": {"note": HIDDEN}});
+        let started = server.post("/v1/test-runs", &test).await.is(201);
+        let test_run = started["run"]["id"].as_str().unwrap().to_owned();
+        server.wait_for(&format!("/v1/runs/{test_run}"), "waiting").await;
+        let made = server.post("/v1/keys", &json!({"name": HIDDEN, "role": "viewer"})).await.is(201);
+        let key = made["key"]["id"].as_str().unwrap().to_owned();
+        server.put(&format!("/v1/secrets/{NAME}"), &json!({"value": HIDDEN})).await.is(201);
+        Self { run, test_run, key }
+    }
+
+    /// A route's path with something of ours in each of its places.
+    fn path(&self, route: &Route) -> String {
+        let mut words: Vec<&str> = route.path.split('/').collect();
+        for place in 1..words.len() {
+            words[place] = match (words[place - 1], words[place]) {
+                ("workflows" | "secrets", "{name}") => NAME,
+                ("workspaces", "{name}") => "default",
+                ("runs", "{id}") => &self.run,
+                ("test-runs", "{id}") => &self.test_run,
+                ("keys", "{id}") => &self.key,
+                ("signals", "{event}") => "go",
+                (before, word) if word.starts_with('{') => {
+                    panic!("{} {}: make something for {before}/{word} in Ours", route.method, route.path)
+                }
+                (_, word) => word,
+            };
+        }
+        words.join("/")
+    }
+
+    /// Nothing of ours was touched.
+    async fn are_untouched(&self, server: &Server) {
+        for run in [&self.run, &self.test_run] {
+            let run = server.get(&format!("/v1/runs/{run}")).await.is(200);
+            assert_eq!((&run["status"], &run["version"]), (&json!("waiting"), &json!(4)));
+        }
+        assert_eq!(server.get(&format!("/v1/workflows/{NAME}")).await.is(200)["version"], 1);
+        assert_eq!(*server.vault.open(WorkspaceId::DEFAULT, NAME).await.unwrap(), HIDDEN);
+        let keys = server.get("/v1/keys?limit=500").await.is(200);
+        let key = keys["keys"].as_array().unwrap().iter().find(|key| key["id"] == self.key.as_str());
+        assert_eq!(key.unwrap()["revokedAt"], Value::Null);
+    }
+}
+
+/// What somebody from another workspace finds who asks for ours.
+#[derive(Debug, PartialEq)]
+enum Found {
+    /// Nothing of that name.
+    Nothing,
+    /// Their own: what they make or change is in their workspace.
+    Theirs,
+    /// It is not for other workspaces at all.
+    Denied,
+}
+
+/// A body that a route would take, and what others find there. Reading needs no body.
+fn written(route: &Route) -> (Value, Found) {
+    use Found::{Denied, Nothing, Theirs};
+    let nothing = Value::Null;
+    match (route.method.as_str(), route.path) {
+        ("GET", "/v1/nodes" | "/v1/workspaces" | "/metrics") => (nothing, Denied),
+        ("GET", path) if path.contains('{') => (nothing, Nothing),
+        ("GET", _) => (nothing, Theirs),
+        ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),
+        ("POST", "/v1/workflows") => (json!({"name": "theirs", "definition": chain(&[])}), Theirs),
+        ("POST", "/v1/workflows/validate") => (chain(&[]), Theirs),
+        ("POST", "/v1/workflows/import") => {
+            (json!({"everstep": 1, "kind": "workflow", "name": "brought", "definition": chain(&[])}), Theirs)
+        }
+        ("DELETE", "/v1/workflows/{name}") => (nothing, Nothing),
+        ("POST", "/v1/workflows/{name}/activate") => (json!({"version": 1}), Nothing),
+        ("POST", "/v1/workflows/{name}/clone") => (json!({"name": "copy"}), Nothing),
+        ("POST", "/v1/workflows/{name}/runs") => (json!({}), Nothing),
+        ("DELETE", "/v1/workflows/{name}/runs/{id}") => (nothing, Nothing),
+        ("POST", "/v1/workflows/{name}/runs/{id}/signals/{event}") => (json!({"note": HIDDEN}), Nothing),
+        ("POST", "/v1/workflow-runs" | "/api/v1/workflow-runs") => (json!({"definitionId": NAME}), Nothing),
+        ("POST", "/v1/runs/{id}/signals/{event}") => (json!({"note": HIDDEN}), Nothing),
+        ("POST", "/v1/runs/{id}/cancel" | "/v1/runs/{id}/pause" | "/v1/runs/{id}/resume" | "/v1/runs/{id}/retry") => {
+            (json!({}), Nothing)
+        }
+        ("POST", "/v1/runs/{id}/fork" | "/v1/runs/{id}/view") => (json!({}), Nothing),
+        // All of theirs, which is none.
+        ("POST", "/v1/runs/bulk") => (json!({"action": "cancel", "filter": {"workflow": NAME}}), Theirs),
+        ("POST", "/v1/test-runs") => (json!({"definition": chain(&[])}), Theirs),
+        ("DELETE", "/v1/test-runs/{id}") => (nothing, Nothing),
+        ("POST", "/v1/keys") => (json!({"name": "theirs", "role": "viewer"}), Theirs),
+        ("DELETE", "/v1/keys/{id}") => (nothing, Nothing),
+        ("POST", "/v1/tickets") => (nothing, Theirs),
+        ("POST", "/v1/workspaces") => (json!({"name": "third"}), Denied),
+        ("PATCH", "/v1/workspaces/{name}") => (json!({"options": {"fetch": true}}), Nothing),
+        ("PUT", "/v1/secrets/{name}") => (json!({"value": "theirs"}), Theirs),
+        ("DELETE", "/v1/secrets/{name}") => (nothing, Nothing),
+        (method, path) => panic!("{method} {path} is not considered in the walk: with what is it asked, and by whom?"),
+    }
+}
+
+fn guarded() -> impl Iterator<Item = Route> {
+    routes().into_iter().filter(|route| route.needs != Needs::Nothing)
+}
+
+fn text(body: &Value) -> String {
+    if body.is_null() { String::new() } else { body.to_string() }
+}
+
+#[tokio::test]
+async fn nobody_comes_in_without_a_good_key() {
+    let server = Server::start().await;
+    let ours = Ours::make(&server).await;
+    let now = Timestamp::from_millis(1_000);
+    let add = async |change: fn(KeyRow) -> KeyRow| {
+        let secret = Secret::generate();
+        let row = change(secret.row(WorkspaceId::DEFAULT, "bad", &[Permission::Admin], now));
+        server.store.add_key(&row).await.unwrap();
+        (secret.reveal().to_owned(), row)
+    };
+    let (expired, _) = add(|row| KeyRow { expires_at: Some(Timestamp::from_millis(2_000)), ..row }).await;
+    let (revoked, row) = add(|row| row).await;
+    server.ask_as(&revoked, Method::GET, "/v1/me", &Value::Null).await.is(200);
+    server.delete(&format!("/v1/keys/{}", row.id)).await.is(200);
+    let stranger = Secret::generate();
+    let (good, _) = add(|row| row).await;
+    let forged = format!("est_{}", "a1".repeat(72));
+    let bearer = format!("Bearer {}", stranger.reveal());
+    let wrong: &[&[(&str, &str)]] = &[
+        &[],
+        &[("x-api-key", "")],
+        &[("x-api-key", "es_short")],
+        &[("x-api-key", &format!("{good}x"))],
+        &[("x-api-key", stranger.reveal())],
+        &[("authorization", &bearer)],
+        &[("authorization", &good)],
+        &[("authorization", "Basic ZXNfOng=")],
+        &[("x-api-key", &revoked)],
+        &[("x-api-key", &expired)],
+        &[("x-api-key", &forged)],
+        &[("x-api-key", &good), ("x-api-key", &good)],
+    ];
+    let mut open = Vec::new();
+    for route in routes() {
+        let path = ours.path(&route);
+        if route.needs == Needs::Nothing {
+            open.push(route.path);
+            assert_eq!(server.knock(route.method.clone(), &path, &[], "").await, 200, "{path}");
+            continue;
+        }
+        let body = text(&written(&route).0);
+        for headers in wrong {
+            let answer = server.ask(route.method.clone(), &path, headers, &body).await;
+            assert_eq!(answer.headers["www-authenticate"], "Bearer");
+            let problem = answer.refuses(401, "AUTH_ERROR");
+            assert!(problem["hint"].as_str().is_some(), "{problem}");
+            assert!(!problem.to_string().contains(HIDDEN), "{path}: {problem}");
+        }
+    }
+    assert_eq!(open, ["/livez", "/readyz", "/v1/openapi.json", "/docs", "/"]);
+    ours.are_untouched(&server).await;
+    // What is not there is not told to strangers.
+    server.ask(Method::GET, "/v1/nothing", &[], "").await.refuses(401, "AUTH_ERROR");
+    server.get("/v1/nothing").await.refuses(404, "NOT_FOUND");
+    server.ask(Method::DELETE, "/v1/runs", &[], "").await.refuses(401, "AUTH_ERROR");
+    let answer = server.put("/v1/runs", &Value::Null).await;
+    assert_eq!(answer.headers["allow"], "GET,HEAD");
+    answer.refuses(405, "METHOD_NOT_ALLOWED");
+}
+
+#[tokio::test]
+async fn every_route_asks_for_its_permission() {
+    let server = Server::start().await;
+    let ours = Ours::make(&server).await;
+    // Not ours: what is permitted happens to nobody.
+    let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3) };
+    for route in guarded() {
+        let Some(needed) = route.needs.permission() else { continue };
+        let body = text(&written(&route).0);
+        for permission in Permission::ALL {
+            let key = server.key_with(&[*permission]).await;
+            let headers = [("x-api-key", &*key)];
+            if *permission == needed || *permission == Permission::Admin {
+                let [path, body] = [&other.path(&route), &body].map(|text| text.replace(NAME, "nobodys"));
+                let status = server.knock(route.method.clone(), &path, &headers, &body).await;
+                assert!(![401, 403].contains(&status), "{} {path} with {permission}: {status}", route.method);
+            } else {
+                let answer = server.ask(route.method.clone(), &ours.path(&route), &headers, &body).await;
+                let problem = answer.refuses(403, "PERMISSION_DENIED");
+                assert!(problem["detail"].as_str().unwrap().contains(needed.as_str()), "{problem}");
+                assert!(problem["hint"].as_str().unwrap().contains("everstep keys create"), "{problem}");
+                assert!(!problem.to_string().contains(HIDDEN), "{problem}");
+            }
+        }
+    }
+    ours.are_untouched(&server).await;
+}
+
+#[tokio::test]
+async fn nothing_of_another_workspace_is_there() {
+    let server = Server::start().await;
+    let ours = Ours::make(&server).await;
+    let made = server.post("/v1/workspaces", &json!({"name": "theirs"})).await.is(201);
+    let stranger = made["secret"].as_str().unwrap();
+    // What they make themselves comes last: until then there is nothing of those names for them.
+    let (theirs, not): (Vec<_>, Vec<_>) = guarded().partition(|route| written(route).1 == Found::Theirs);
+    for route in not.into_iter().chain(theirs) {
+        let (body, found) = written(&route);
+        let (path, place) = (ours.path(&route), format!("{} {}", route.method, route.path));
+        if route.is_live() {
+            let status = server.knock(route.method.clone(), &path, &[("x-api-key", stranger)], "").await;
+            assert_eq!(status, 404, "{place}");
+            continue;
+        }
+        let answer = server.ask_as(stranger, route.method.clone(), &path, &body).await;
+        let is_as_found = match found {
+            Found::Nothing => answer.status == 404,
+            Found::Theirs => (200..300).contains(&answer.status),
+            Found::Denied => answer.status == 403,
+        };
+        assert!(is_as_found, "{place} finds {found:?}: {} {}", answer.status, answer.body);
+        assert!(!answer.body.to_string().contains(HIDDEN), "{place}: {}", answer.body);
+        let tells_run = [&ours.run, &ours.test_run].iter().any(|run| answer.body.to_string().contains(*run));
+        assert!(!tells_run || answer.status == 404, "{place}: {}", answer.body);
+    }
+    ours.are_untouched(&server).await;
+}
+
+#[tokio::test]
+async fn no_route_takes_a_key_from_its_address() {
+    let server = Server::start().await;
+    let ours = Ours::make(&server).await;
+    let key = server.key_with(&[Permission::Admin]).await;
+    for route in guarded() {
+        let body = text(&written(&route).0);
+        for query in [format!("x={key}"), "api_key=1".to_owned(), format!("x-api-key={key}"), format!("ticket={key}")] {
+            // A good key in the header does not mend it.
+            for headers in [&[][..], &[("x-api-key", &*key)]] {
+                let path = format!("{}?{query}", ours.path(&route));
+                let problem = server.ask(route.method.clone(), &path, headers, &body).await.refuses(401, "AUTH_ERROR");
+                assert!(problem["detail"].as_str().unwrap().contains("query string"), "{path}: {problem}");
+            }
+        }
+    }
+    ours.are_untouched(&server).await;
+}
+
+#[tokio::test]
+async fn a_ticket_opens_live_routes_alone() {
+    let server = Server::start().await;
+    let ours = Ours::make(&server).await;
+    let made = server.post("/v1/tickets", &Value::Null).await.is(201);
+    let ticket = made["ticket"].as_str().unwrap();
+    for route in guarded() {
+        let (path, body) = (ours.path(&route), text(&written(&route).0));
+        let bearer = format!("Bearer {ticket}");
+        let shown = format!("{path}?ticket={ticket}");
+        if route.is_live() {
+            assert_eq!(server.knock(route.method.clone(), &path, &[("authorization", &bearer)], "").await, 200);
+            assert_eq!(server.knock(route.method.clone(), &shown, &[], "").await, 200);
+            continue;
+        }
+        let of_header = server.ask(route.method.clone(), &path, &[("authorization", &bearer)], &body).await;
+        for answer in [of_header, server.ask(route.method.clone(), &shown, &[], &body).await] {
+            let problem = answer.refuses(401, "AUTH_ERROR");
+            assert!(problem["detail"].as_str().unwrap().contains("live routes alone"), "{path}: {problem}");
+        }
+    }
+    ours.are_untouched(&server).await;
+}
+
+fn uuid_of(number: u64) -> String {
+    everstep_core::ids::RunId::new(Timestamp::from_millis(1), number.into()).to_string()
+}

@@ -1,0 +1,287 @@
+//! Runs that go on from others, test runs, and how many runs there are.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everstep_core::event::{Event, Kind};
+use everstep_core::ids::RunId;
+use everstep_core::input::Input;
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::{codec, ids::StepKey};
+use everstep_engine::{Activity, Engine, Observe, Options, Seen, Unforkable, World};
+use everstep_handlers::{Ports, Registry};
+use serde_json::json;
+use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
+
+/// A run that waits and was given up by its node.
+async fn parked(engine: &Engine, run: RunId) {
+    let wait = async {
+        loop {
+            let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+            if row.owner.is_none() && row.status == Status::Waiting {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the run waits");
+}
+
+fn go(by: &str) -> Input {
+    Input::Signal { event: "go".to_owned(), payload: Payload::from(json!({"by": by})) }
+}
+
+async fn events(engine: &Engine, run: RunId) -> Vec<(Kind, Option<StepKey>, u32)> {
+    let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    entries.into_iter().map(|entry| (entry.row.kind, entry.row.step, entry.row.attempt)).collect()
+}
+
+#[tokio::test]
+async fn a_fork_waits_for_a_signal_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
+    let run = start(&engine, "waits", json!({})).await;
+    parked(&engine, run).await;
+    let forked = engine.fork(WORKSPACE, run, None, None).await.unwrap().unwrap();
+    parked(&engine, forked.run).await;
+    let waits = engine.world().store.waits_for(WORKSPACE, "go", 10).await.unwrap();
+    let waiting: Vec<_> = waits.iter().map(|(run, _)| *run).collect();
+    assert_eq!(waiting, [run, forked.run], "a published event finds both");
+    assert!(engine.send(forked.run, go("two")).await.unwrap().is_accepted());
+    assert_eq!(finish(&engine, forked.run).await.status, Status::Completed);
+    let original = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    assert_eq!((original.status, original.seq), (Status::Waiting, forked.at));
+    assert!(engine.send(run, go("one")).await.unwrap().is_accepted());
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    // A fork of an ended run, as it was while it waited.
+    let late = engine.fork(WORKSPACE, run, None, None).await.unwrap().unwrap();
+    assert_eq!(late.at, forked.at);
+    assert!(engine.send(late.run, go("three")).await.unwrap().is_accepted());
+    assert_eq!(finish(&engine, late.run).await.status, Status::Completed);
+    let refused = engine.fork(WORKSPACE, run, Some(original.seq + 1), None).await.unwrap();
+    assert_eq!(refused, Err(Unforkable::Ended { usable: Some(original.seq) }));
+}
+
+#[tokio::test]
+async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "child", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
+    publish(&engine, "parent", &chain(&[("call", "workflow", json!({"config": {"workflow": "child"}}))])).await;
+    let parent = start(&engine, "parent", json!({})).await;
+    parked(&engine, parent).await;
+    let child = async |of: RunId| {
+        let find = async {
+            loop {
+                let journal = engine.world().store.journal(of, 0, 100).await.unwrap();
+                let entries = journal.into_iter().map(|entry| codec::decode(entry.seq, entry.at, entry.row).unwrap());
+                let child = entries.filter_map(|entry| match entry.event {
+                    Event::StepDispatched { dispatch: everstep_core::event::Dispatch::Child(child), .. } => {
+                        Some(child.run)
+                    }
+                    _ => None,
+                });
+                let child = child.last().unwrap();
+                let row = engine.world().store.get_run(WORKSPACE, child).await.unwrap();
+                if row.is_some_and(|row| row.parent == Some(of)) {
+                    return child;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), find).await.expect("the child is started")
+    };
+    let first = child(parent).await;
+    parked(&engine, first).await;
+    let forked = engine.fork(WORKSPACE, parent, None, None).await.unwrap().unwrap();
+    assert_eq!(forked.children, [("call".into(), first)]);
+    let second = child(forked.run).await;
+    assert_ne!(first, second);
+    parked(&engine, second).await;
+    // The fork is cancelled: its own child goes with it, the original's stays.
+    assert!(engine.send(forked.run, Input::Cancel { reason: None }).await.unwrap().is_accepted());
+    assert_eq!(finish(&engine, second).await.status, Status::Cancelled);
+    // A fork of the child ends for itself.
+    let twin = engine.fork(WORKSPACE, first, None, None).await.unwrap().unwrap();
+    parked(&engine, twin.run).await;
+    assert!(engine.send(twin.run, go("twin")).await.unwrap().is_accepted());
+    assert_eq!(finish(&engine, twin.run).await.status, Status::Completed);
+    let waiting = engine.world().store.get_run(WORKSPACE, parent).await.unwrap().unwrap();
+    assert_eq!(waiting.status, Status::Waiting);
+    assert!(engine.send(first, go("first")).await.unwrap().is_accepted());
+    assert_eq!(finish(&engine, parent).await.status, Status::Completed);
+}
+
+#[tokio::test]
+async fn what_was_under_way_is_performed_again_by_a_fork() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "works", &chain(&[("a", "noop", json!({})), ("b", "noop", json!({}))])).await;
+    let run = start(&engine, "works", json!({})).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    let forked = engine.fork(WORKSPACE, run, Some(4), Some("k")).await.unwrap().unwrap();
+    assert_eq!(forked.repeated, ["a".into(), "b".into()]);
+    let again = engine.fork(WORKSPACE, run, Some(4), Some("k")).await.unwrap().unwrap();
+    assert_eq!((again.run, again.created), (forked.run, false));
+    assert_eq!(finish(&engine, forked.run).await.status, Status::Completed);
+    let events = events(&engine, forked.run).await;
+    let dispatches = |step: &str| {
+        let of = |(kind, key, _): &&(Kind, Option<StepKey>, u32)| {
+            *kind == Kind::StepDispatched && key.as_ref().is_some_and(|key| key.as_str() == step)
+        };
+        events.iter().filter(of).map(|(_, _, attempt)| *attempt).collect::<Vec<_>>()
+    };
+    assert_eq!((dispatches("a"), dispatches("b")), (vec![1, 2], vec![1]));
+}
+
+#[tokio::test]
+async fn a_test_run_is_taken_up_by_the_next_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = engine(folder.path()).await;
+    let graph = chain(&[("wait", "wait", json!({"config": {"event": "go"}})), ("a", "noop", json!({}))]);
+    let started = first.start_test(WORKSPACE, &graph, Payload::from(json!({}))).await.unwrap().unwrap();
+    parked(&first, started.run).await;
+    first.stop(Duration::from_secs(5)).await.unwrap();
+    drop(first);
+    // Its workflow is in no library: it is read from the journal.
+    let second = engine(folder.path()).await;
+    assert!(second.send(started.run, go("me")).await.unwrap().is_accepted());
+    let row = finish(&second, started.run).await;
+    assert_eq!((row.status, row.is_test), (Status::Completed, true));
+    second.stop(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(second.world().store.counts(WORKSPACE).await.unwrap(), [], "it is not counted");
+    let wrong = second.start_test(WORKSPACE, &json!({"nodes": [], "edges": []}), Payload::from(json!({}))).await;
+    assert!(matches!(wrong, Ok(Err(problems)) if !problems.is_empty()));
+}
+
+#[tokio::test]
+async fn what_a_test_run_starts_is_part_of_the_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "child", &chain(&[("a", "noop", json!({}))])).await;
+    let graph = chain(&[("call", "workflow", json!({"config": {"workflow": "child"}}))]);
+    let started = engine.start_test(WORKSPACE, &graph, Payload::from(json!({}))).await.unwrap().unwrap();
+    assert_eq!(finish(&engine, started.run).await.status, Status::Completed);
+    let listed = engine.world().store.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
+    assert_eq!(listed.runs, []);
+}
+
+/// How many runs of a workflow have a status, as lists show it.
+async fn count(engine: &Engine, status: Status) -> i64 {
+    let counts = engine.world().store.counts(WORKSPACE).await.unwrap();
+    counts.iter().filter(|count| count.status == status).map(|count| count.n).sum()
+}
+
+async fn counted(engine: &Engine, expected: &[(Status, i64)]) {
+    let wait = async {
+        for (status, n) in expected {
+            while count(engine, *status).await != *n {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), wait).await.expect("the counts become true");
+}
+
+#[tokio::test]
+async fn runs_are_counted_by_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(start(&engine, "waits", json!({})).await);
+    }
+    counted(&engine, &[(Status::Waiting, 3), (Status::Running, 0)]).await;
+    engine.send(runs[0], go("me")).await.unwrap();
+    engine.send(runs[1], Input::Cancel { reason: None }).await.unwrap();
+    counted(&engine, &[(Status::Waiting, 1), (Status::Completed, 1), (Status::Cancelled, 1)]).await;
+    let forked = engine.fork(WORKSPACE, runs[2], None, None).await.unwrap().unwrap();
+    parked(&engine, forked.run).await;
+    // An orderly stop leaves nothing out.
+    engine.stop(Duration::from_secs(5)).await.unwrap();
+    counted(&engine, &[(Status::Waiting, 2), (Status::Running, 0), (Status::Completed, 1)]).await;
+}
+
+#[tokio::test]
+async fn after_a_crash_runs_are_counted_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let first = engine_with(Arc::clone(&store), options()).await;
+    publish(&first, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
+    start(&first, "waits", json!({})).await;
+    counted(&first, &[(Status::Waiting, 1)]).await;
+    let wrong = everstep_store::Counts { workflow: "waits".to_owned(), status: Status::Waiting, n: 7 };
+    store.add_counts(WORKSPACE, vec![wrong]).await.unwrap();
+    if store.is_shared() {
+        // Another node finds that the first is silent: it never joined with a loop of its own.
+        let silent = everstep_core::ids::NodeId::new(everstep_core::time::Timestamp::EPOCH, 99);
+        store.join(silent, Duration::from_millis(1), None).await.unwrap();
+        counted(&first, &[(Status::Waiting, 1)]).await;
+        return;
+    }
+    // The process is killed: its node has not left.
+    drop(store);
+    let killed = folder.path().join("copy");
+    std::fs::create_dir(&killed).unwrap();
+    for file in std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()) {
+        if file.is_file() && !file.ends_with("lock") {
+            std::fs::copy(&file, killed.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let second = engine(&killed).await;
+    counted(&second, &[(Status::Waiting, 1)]).await;
+    second.stop(Duration::from_secs(5)).await.unwrap();
+}
+
+/// Notes what it sees.
+#[derive(Default)]
+struct Notes(Mutex<Vec<(RunId, Option<Status>, Status, usize, bool)>>);
+
+impl Observe for Notes {
+    fn committed(&self, seen: &Seen<'_>) {
+        let note = (seen.run, seen.before, seen.after, seen.entries.len(), seen.is_test);
+        self.0.lock().unwrap().push(note);
+    }
+}
+
+#[tokio::test]
+async fn observers_see_each_item_once_with_its_statuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = Arc::new(Notes::default());
+    let world = support::world(open(folder.path()).await, Registry::standard(Ports::none()));
+    let world = World { observe: Arc::clone(&notes) as _, ..world };
+    let engine = Engine::start(world, Options { shards: 1, ..options() }).await.unwrap();
+    publish(&engine, "works", &chain(&[("a", "noop", json!({}))])).await;
+    let run = start(&engine, "works", json!({})).await;
+    finish(&engine, run).await;
+    let seq = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
+    let notes = notes.0.lock().unwrap();
+    let entries: usize = notes.iter().map(|(_, _, _, entries, _)| entries).sum();
+    assert_eq!(entries as u64, seq, "{notes:?}");
+    assert_eq!((notes[0].0, notes[0].1, notes[0].2), (run, None, Status::Running));
+    let last = notes.last().unwrap();
+    assert_eq!((last.1, last.2, last.4), (Some(Status::Running), Status::Completed, false));
+}
+
+#[tokio::test]
+async fn a_run_in_memory_is_looked_at_without_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "busy", &chain(&[("a", "noop", json!({"config": {"delayMs": 60_000}}))])).await;
+    let run = start(&engine, "busy", json!({})).await;
+    let calls = engine.world().store.calls();
+    let look = engine.look(run).await.unwrap();
+    if !engine.world().store.is_shared() {
+        assert_eq!(engine.world().store.calls(), calls);
+    }
+    assert_eq!((look.status, look.seq, look.more), (Status::Running, 4, 0));
+    assert_eq!((look.open[0].step.as_str(), &look.open[0].activity), ("a", &Activity::Task));
+    assert_eq!(engine.look(RunId::new(everstep_core::time::Timestamp::EPOCH, 1)).await, None);
+}

@@ -1,0 +1,43 @@
+//! Texts that a database can store: those without a NUL character, which not every database takes.
+//!
+//! Nothing that has one is stored, so that nothing that has one is found.
+
+use everstep_core::ids::StepKey;
+
+use crate::error::{Error, Result};
+use crate::item::{Change, Gate, Item};
+
+pub(crate) fn has_nul(text: &str) -> bool {
+    text.as_bytes().contains(&0)
+}
+
+/// Refuses texts that cannot be stored.
+pub(crate) fn check<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    if texts.into_iter().any(has_nul) {
+        return Err(Error::Refused("a text holds a NUL character".to_owned()));
+    }
+    Ok(())
+}
+
+/// Refuses an item with a text that cannot be stored.
+pub(crate) fn check_item(item: &Item) -> Result<()> {
+    if let Gate::Start(run) = &item.gate {
+        let key = run.key.iter().flat_map(|(scope, key)| [scope.as_str(), key]);
+        check([run.workflow.as_str(), &run.lane].into_iter().chain(key))?;
+    }
+    check(item.entries.iter().filter_map(|entry| entry.row.step.as_ref()).map(StepKey::as_str))?;
+    for change in &item.waits {
+        match change {
+            Change::Open(wait) => check([wait.step.as_str(), &wait.event])?,
+            Change::Close(step) => check([step.as_str()])?,
+        }
+    }
+    Ok(())
+}
+
+/// The text before which the same stored texts stand as before `after`.
+pub(crate) fn place(after: Option<&str>) -> &str {
+    let after = after.unwrap_or_default();
+    // What follows a NUL is compared with no stored text: none of them has one in that place.
+    after.split('\0').next().unwrap_or_default()
+}

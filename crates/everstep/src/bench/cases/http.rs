@@ -1,0 +1,131 @@
+//! What a program gets over HTTP, of what the engine gives in its own process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use everstep_api::auth::{Keys, Permission, Secret};
+use everstep_api::{Audit, Live, Served, Streams};
+use everstep_core::ids::WorkspaceId;
+use everstep_vault::Vault;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::case::SAMPLES;
+use crate::bench::args::{Plan, Site};
+use crate::bench::drive::{self, Load, Pace};
+use crate::bench::figure::{Figure, Figures, median};
+use crate::bench::shapes::{self, CHAIN};
+use crate::bench::{ground, report};
+
+/// Programs that start a run, wait for its end, and start the next.
+const CLIENTS: usize = 64;
+
+/// Both take turns: clients of the engine in this process, and clients with a connection each.
+pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
+    let (mut direct, mut remote) = (Vec::new(), Vec::new());
+    for sample in 1..=SAMPLES {
+        report::tell(&format!("http: sample {sample} of {SAMPLES}"));
+        direct.push(measure_direct(&plan.site, plan.length).await?);
+        remote.push(measure_remote(&plan.site, plan.length).await?);
+    }
+    let rate = |paces: &[Pace]| median(paces.iter().map(|pace| pace.per_second).collect());
+    let work = |paces: &[Pace]| median(paces.iter().map(|pace| pace.work).collect());
+    let figures = Figures::of("http", plan.site.name(), CLIENTS)
+        .with("runsPerSecond", rate(&remote), "1/s")
+        .with("directRunsPerSecond", rate(&direct), "1/s")
+        .with("httpOfDirect", rate(&remote) / rate(&direct), "ratio")
+        .with("cpuPerRun", work(&remote), "us")
+        .with("directCpuPerRun", work(&direct), "us");
+    Ok(figures.list())
+}
+
+async fn measure_direct(site: &Site, length: Duration) -> anyhow::Result<Pace> {
+    let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: CLIENTS, length };
+    ground::sample(site, move |store| async move {
+        let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
+        drive::run_to_end(&engine, &load).await
+    })
+    .await
+}
+
+async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
+    ground::sample(site, move |store| async move {
+        let secret = Secret::generate();
+        let engine = ground::start_engine(Arc::clone(&store), CHAIN.name, &(CHAIN.graph)()).await?;
+        let now = engine.world().clock.now();
+        store.add_key(&secret.row(WorkspaceId::DEFAULT, "bench", &[Permission::Admin], now)).await?;
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("listening")?;
+        let address = listener.local_addr().context("reading the address")?.to_string();
+        let served = Served {
+            engine: engine.clone(),
+            keys: Arc::new(Keys::new(Arc::clone(&store), 0)),
+            audit: Audit::start(Arc::clone(&store)),
+            vault: Arc::new(Vault::new(store, None)),
+            meters: Arc::default(),
+            live: Arc::new(Live::new(engine.clone(), Streams::default())),
+            store: "bench",
+        };
+        let server = tokio::spawn(everstep_api::serve(listener, served, std::future::pending()));
+        let ended = Arc::new(AtomicU64::new(0));
+        let mut clients = JoinSet::new();
+        for _ in 0..CLIENTS {
+            let request = request(&address, secret.reveal());
+            clients.spawn(keep_asking(address.clone(), request, Arc::clone(&ended)));
+        }
+        let pace = drive::sample(&ended, length).await?;
+        if let Some(failed) = clients.try_join_next() {
+            failed??;
+        }
+        clients.shutdown().await;
+        engine.stop(drive::GRACE).await?;
+        server.abort();
+        Ok(pace)
+    })
+    .await
+}
+
+/// Starts a run and asks for the answer at its end, as one request.
+fn request(address: &str, key: &str) -> Vec<u8> {
+    let body = json!({"input": shapes::input()}).to_string();
+    let head = format!(
+        "POST /v1/workflows/{}/runs?waitSeconds=30 HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        CHAIN.name,
+        body.len()
+    );
+    (head + &body).into_bytes()
+}
+
+/// Sends a request again and again on one connection until it is aborted.
+async fn keep_asking(address: String, request: Vec<u8>, ended: Arc<AtomicU64>) -> anyhow::Result<()> {
+    let mut stream = TcpStream::connect(&address).await.context("connecting")?;
+    stream.set_nodelay(true)?;
+    let mut answer = Vec::with_capacity(4096);
+    loop {
+        stream.write_all(&request).await?;
+        let answer = read_answer(&mut stream, &mut answer).await?;
+        ensure!(answer.starts_with("HTTP/1.1 201") && answer.contains("\"completed\""), "no run: {answer}");
+        ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads one answer, whose length its head tells.
+async fn read_answer<'a>(stream: &mut TcpStream, answer: &'a mut Vec<u8>) -> anyhow::Result<&'a str> {
+    answer.clear();
+    let mut whole = usize::MAX;
+    while answer.len() < whole {
+        ensure!(stream.read_buf(answer).await? > 0, "the server closed the connection");
+        if whole == usize::MAX
+            && let Some(end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")
+        {
+            let head = std::str::from_utf8(&answer[..end])?.to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            whole = end + 4 + length.context("an answer without a length")?.parse::<usize>()?;
+        }
+    }
+    Ok(std::str::from_utf8(answer)?)
+}

@@ -1,0 +1,69 @@
+//! `everstep runs`.
+
+use std::process::ExitCode;
+
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use everstep_net::Method;
+use serde_json::{Value, json};
+
+use crate::client_args::RunsArgs;
+use crate::remote::Remote;
+use crate::{output, text};
+
+const PAGE: usize = 500;
+
+pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
+    let remote = Remote::usual(&args.remote)?;
+    let most = args.limit as usize;
+    let (mut runs, mut cursor) = (Vec::new(), None);
+    while runs.len() < most {
+        let path = Remote::path(&["v1", "runs"], &parameters(args, most - runs.len(), cursor.as_deref()));
+        let mut page = remote.ask(Method::GET, &path, None).await?;
+        if let Value::Array(found) = page["runs"].take() {
+            runs.extend(found);
+        }
+        cursor = page["nextCursor"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    if args.json {
+        output::print(json!({"runs": runs, "nextCursor": cursor}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["RUN", "WORKFLOW", "STATUS", "CREATED", "ENDED", "ERROR"]);
+    for run in &runs {
+        let said = |value: &Value| text::safe(value.as_str().unwrap_or("-"));
+        let workflow = format!("{} v{}", said(&run["workflow"]), run["workflowVersion"]);
+        table.add_row([
+            said(&run["id"]),
+            workflow,
+            said(&run["status"]),
+            said(&run["createdAt"]),
+            said(&run["endedAt"]),
+            said(&run["error"]["code"]),
+        ]);
+    }
+    output::print(table)?;
+    if cursor.is_some() {
+        eprintln!("there are more; see them with a larger --limit");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parameters(args: &RunsArgs, room: usize, cursor: Option<&str>) -> Vec<(String, String)> {
+    let mut parameters = vec![("limit".to_owned(), room.min(PAGE).to_string())];
+    let mut add = |name: &str, value: &Option<String>| {
+        parameters.extend(value.iter().map(|value| (name.to_owned(), value.clone())));
+    };
+    add("workflow", &args.workflow);
+    add("since", &args.since);
+    add("until", &args.until);
+    add("status", &(!args.status.is_empty()).then(|| args.status.join(",")));
+    add("cursor", &cursor.map(str::to_owned));
+    parameters.extend(args.input.iter().map(|(path, value)| (format!("input.{path}"), value.clone())));
+    parameters.extend(args.tags.iter().map(|(name, value)| (format!("tag.{name}"), value.clone())));
+    parameters
+}

@@ -1,0 +1,64 @@
+//! `everstep start`.
+
+use std::process::ExitCode;
+
+use everstep_net::Method;
+use serde_json::{Map, Value, json};
+
+use crate::client_args::StartArgs;
+use crate::remote::{NO_QUERY, Remote};
+use crate::{exit, input, output, text};
+
+/// How long one request may wait for the run's end.
+const WAIT: &str = "30";
+
+pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
+    let remote = Remote::usual(&args.remote)?;
+    let mut body = json!({"input": input::read(&args.input)?.value()});
+    if let Some(key) = &args.key {
+        body["idempotencyKey"] = json!(key);
+    }
+    if let Some(version) = args.version {
+        body["version"] = json!(version);
+    }
+    if !args.tags.is_empty() {
+        let tags: Map<String, Value> = args.tags.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        body["tags"] = Value::Object(tags);
+    }
+    let path = Remote::path(&["v1", "workflows", &args.workflow, "runs"], NO_QUERY);
+    let mut started = remote.ask(Method::POST, &path, Some(&body)).await?;
+    let id = started["run"]["id"].as_str().unwrap_or_default().to_owned();
+    if started["created"] == json!(false) {
+        eprintln!("run {} was there before, with the same key", text::safe(&id));
+    }
+    if args.wait {
+        let path = Remote::path(&["v1", "runs", &id], &[("waitSeconds", WAIT)]);
+        while started["run"]["endedAt"].is_null() {
+            started["run"] = remote.ask(Method::GET, &path, None).await?;
+        }
+        return tell_end(&started["run"], args.json);
+    }
+    if args.json {
+        output::print(started)?;
+    } else {
+        output::print(id)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell_end(run: &Value, is_json: bool) -> anyhow::Result<ExitCode> {
+    let is_completed = run["status"] == "completed";
+    if is_json {
+        output::print(run)?;
+    } else if is_completed {
+        output::print(&run["output"])?;
+    } else {
+        let why = run["error"]["message"].as_str().unwrap_or("it was cancelled");
+        eprintln!("run {}: {}: {}", said(run, "id"), said(run, "status"), text::safe(why));
+    }
+    Ok(ExitCode::from(if is_completed { 0 } else { exit::FAILED }))
+}
+
+fn said(run: &Value, name: &str) -> String {
+    text::safe(run[name].as_str().unwrap_or_default())
+}

@@ -1,0 +1,142 @@
+//! Commands that ask a server.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Server, Told, chain, everstep};
+
+struct Session {
+    folder: Folder,
+    server: Server,
+}
+
+impl Session {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let server = Server::start(&folder.at("data"));
+        Self { folder, server }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = everstep();
+        command.args(args).env("EVERSTEP_SERVER", format!("http://{}", self.server.address()));
+        command.env("EVERSTEP_API_KEY", self.server.client().key());
+        command
+    }
+
+    #[track_caller]
+    fn call(&self, args: &[&str]) -> Told {
+        Told::from(self.command(args).output().unwrap())
+    }
+
+    /// Saves a workflow from a file.
+    #[track_caller]
+    fn import(&self, name: &str, definition: &Value) {
+        let file = self.folder.write(&format!("{name}.json"), definition.to_string());
+        self.call(&["import", &file]).exits(0).says(&format!("saved {name} version 1"));
+    }
+
+    #[track_caller]
+    fn start(&self, args: &[&str]) -> String {
+        self.call(&[&["start"], args].concat()).exits(0).stdout.clone().trim().to_owned()
+    }
+}
+
+fn approval() -> Value {
+    let ask = json!({"id": "ask", "type": "wait", "config": {"event": "approve"}});
+    let work = json!({"id": "work", "type": "javascript", "config": {
+        "code": "console.log('amount', ctx.input.amount); if (ctx.input.amount > 100) throw new Error('too much'); return 1",
+    }, "retry": {"maxAttempts": 1}});
+    chain(&[ask, work])
+}
+
+#[test]
+fn a_run_is_started_signalled_shown_and_read() {
+    let session = Session::new();
+    session.import("order", &approval());
+    let run = session.start(&["order", "--input", r#"{"amount": 20}"#, "--key", "k1", "--tag", "team=blue"]);
+    assert_eq!(session.start(&["order", "--key", "k1"]), run);
+    session.server.client().wait_for(&format!("/v1/runs/{run}"), "waiting");
+    let shown = session.call(&["show", &run]).exits(0).stdout.clone();
+    assert!(shown.contains("waits for the signal") && shown.contains("ask"), "{shown}");
+    session.call(&["signal", &run, "other"]).exits(1).says("ignored");
+    session
+        .call(&["signal", &run, "approve", "--payload", r#"{"by": "ada"}"#, "--key", "s1"])
+        .exits(0)
+        .says("accepted");
+    session
+        .call(&["signal", &run, "approve", "--payload", r#"{"by": "ada"}"#, "--key", "s1"])
+        .exits(0)
+        .says("repeated");
+    session.server.client().wait(&format!("/v1/runs/{run}"));
+    let shown = session.call(&["show", &run]).exits(0).stdout.clone();
+    for text in ["completed", "order version 1", "work", "█"] {
+        assert!(shown.contains(text), "no {text} in\n{shown}");
+    }
+    let logs = session.call(&["logs", &run]).exits(0).stdout.clone();
+    assert!(logs.contains("work: amount 20"), "{logs}");
+    assert_eq!(session.call(&["logs", &run, "--step", "ask"]).exits(0).stdout.clone(), "");
+    let listed = session.call(&["runs", "--tag", "team=blue", "--input", "amount=20", "--status", "completed,failed"]);
+    assert!(listed.exits(0).stdout.clone().contains(&run));
+    let none = session.call(&["runs", "--workflow", "order", "--input", "amount=21", "--json"]).exits(0).json();
+    assert_eq!(none["runs"], json!([]));
+}
+
+#[test]
+fn a_run_is_waited_for_and_its_end_is_the_exit_code() {
+    let session = Session::new();
+    session.import("sum", &chain(&[]));
+    session.call(&["start", "sum", "--wait"]).exits(0);
+    let fails = json!({"id": "bad", "type": "javascript", "config": {"code": "throw new Error('no')"},
+        "retry": {"maxAttempts": 1}});
+    session.import("bad", &chain(&[fails]));
+    session.call(&["start", "bad", "--wait"]).exits(1).says("no");
+}
+
+#[test]
+fn a_run_is_paused_resumed_retried_forked_and_cancelled() {
+    let session = Session::new();
+    session.import("order", &approval());
+    let client = session.server.client();
+    let run = session.start(&["order", "--input", r#"{"amount": 200}"#]);
+    let path = format!("/v1/runs/{run}");
+    client.wait_for(&path, "waiting");
+    session.call(&["pause", &run]).exits(0).says("accepted");
+    client.wait_for(&path, "paused");
+    session.call(&["resume", &run]).exits(0).says("accepted");
+    let forked = session.call(&["fork", &run]).exits(0).says("goes on after entry").stdout.clone().trim().to_owned();
+    session.call(&["signal", &run, "approve"]).exits(0);
+    client.wait_for(&path, "failed");
+    session.call(&["retry", &run]).exits(0).says("accepted");
+    client.wait_for(&path, "failed");
+    client.wait_for(&format!("/v1/runs/{forked}"), "waiting");
+    session.call(&["cancel", &forked, "--reason", "enough"]).exits(0);
+    client.wait_for(&format!("/v1/runs/{forked}"), "cancelled");
+    session.call(&["cancel", &forked]).exits(2);
+}
+
+#[test]
+fn a_workflow_is_exported_and_imported_under_another_name() {
+    let session = Session::new();
+    session.import("order", &approval());
+    let document = session.call(&["export", "order"]).exits(0).stdout.clone();
+    let file = session.folder.write("exported.json", document);
+    session.call(&["import", &file, "--name", "copy"]).exits(0).says("saved copy version 1");
+    let definition =
+        |name: &str| session.server.client().get(&format!("/v1/workflows/{name}")).is(200)["digest"].take();
+    assert_eq!(definition("order"), definition("copy"));
+    let broken = session.folder.write("broken.json", r#"{"nodes": [], "edges": []}"#);
+    session.call(&["import", &broken]).exits(2).says("VALIDATION_ERROR").says("start");
+}
+
+#[test]
+fn without_a_key_it_says_what_to_do() {
+    let folder = Folder::new();
+    let mut command = everstep();
+    command.args(["runs"]).current_dir(folder.path());
+    Told::from(command.output().unwrap()).exits(2).says("EVERSTEP_API_KEY");
+    let mut command = everstep();
+    command.args(["runs"]).env("EVERSTEP_SERVER", "http://127.0.0.1:1").env("EVERSTEP_API_KEY", "x");
+    Told::from(command.output().unwrap()).exits(3).says("http://127.0.0.1:1");
+}
