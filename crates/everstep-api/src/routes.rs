@@ -27,7 +27,12 @@ pub(crate) fn router(served: Served) -> Router {
 }
 
 fn table() -> Table {
-    basic(Table::default()).with(workflows::add).with(catalogue::add).with(run_routes::add).with(access::add).with(data::add)
+    basic(Table::default())
+        .with(workflows::add)
+        .with(catalogue::add)
+        .with(run_routes::add)
+        .with(access::add)
+        .with(data::add)
 }
 
 fn basic(table: Table) -> Table {

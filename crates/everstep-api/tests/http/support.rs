@@ -92,7 +92,8 @@ impl Server {
         let audit = Audit::start(Arc::clone(&store));
         let live = Arc::new(Live::new(engine.clone(), streams));
         let meters = Default::default();
-        let served = Served { engine, keys, audit, vault: Arc::clone(&vault), sources, drivers, meters, store: "sqlite", live };
+        let served =
+            Served { engine, keys, audit, vault: Arc::clone(&vault), sources, drivers, meters, store: "sqlite", live };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.
