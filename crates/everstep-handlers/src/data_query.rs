@@ -32,7 +32,7 @@ pub struct DataQuery {
 struct Config {
     /// The name of the saved query.
     #[serde(rename = "dataQueryID")]
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), regex(pattern = r"\S"))]
     data_query_id: String,
     /// The query's arguments, by name.
     #[serde(default)]
