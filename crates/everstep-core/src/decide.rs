@@ -418,7 +418,7 @@ impl Draft<'_> {
         }
         let seed = retry::seed(self.state.run.uuid().as_u128(), step.as_str(), attempt);
         let policy = self.state.policy(self.workflow, &place);
-        let asked = open.retry_after_ms.unwrap_or(0).min(policy.max_ms);
+        let asked = u64::from(open.retry_after_ms.unwrap_or(0)).min(policy.max_ms);
         let delay = policy.delay(open.failures, seed).max(Duration::from_millis(asked));
         vec![Event::TimerSet { step, attempt, due: self.now.plus(delay) }]
     }

@@ -40,7 +40,7 @@ pub struct Failure {
     pub retryable: bool,
     /// How long whoever was asked wants to be left alone. The retry policy bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<u64>,
+    pub retry_after_ms: Option<u32>,
 }
 
 impl Failure {

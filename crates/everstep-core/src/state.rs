@@ -77,7 +77,7 @@ pub(crate) struct Open {
     pub(crate) timer: Option<Timestamp>,
     /// How long the last failure asks to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) retry_after_ms: Option<u64>,
+    pub(crate) retry_after_ms: Option<u32>,
     /// When that began. Snapshots of older builds do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,

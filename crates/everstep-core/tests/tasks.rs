@@ -102,7 +102,7 @@ fn logs_stand_with_the_attempt() {
 
 #[test]
 fn a_failure_may_ask_for_a_longer_wait_within_the_policy() {
-    let due = |retry_after_ms: u64| {
+    let due = |retry_after_ms: u32| {
         let mut game = play(
             r#"start -> a -> end
             a: noop {"retry": {"maxMs": 60000}}"#,

@@ -240,9 +240,12 @@ async fn after_a_crash_runs_are_counted_anew() {
     second.stop(Duration::from_secs(5)).await.unwrap();
 }
 
+/// A run, its statuses before and after, how many entries, and whether it is a test.
+type Note = (RunId, Option<Status>, Status, usize, bool);
+
 /// Notes what it sees.
 #[derive(Default)]
-struct Notes(Mutex<Vec<(RunId, Option<Status>, Status, usize, bool)>>);
+struct Notes(Mutex<Vec<Note>>);
 
 impl Observe for Notes {
     fn committed(&self, seen: &Seen<'_>) {

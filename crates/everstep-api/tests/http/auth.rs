@@ -2,7 +2,6 @@
 
 use axum::http::Method;
 use everstep_api::auth::Permission;
-use everstep_api::{Route, routes};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 

@@ -41,6 +41,10 @@ impl Ours {
         let made = server.post("/v1/keys", &json!({"name": HIDDEN, "role": "viewer"})).await.is(201);
         let key = made["key"]["id"].as_str().unwrap().to_owned();
         server.put(&format!("/v1/secrets/{NAME}"), &json!({"value": HIDDEN})).await.is(201);
+        let source = json!({"type": "sqlite", "file": format!("{HIDDEN}.db")});
+        server.put(&format!("/v1/data-sources/{NAME}"), &source).await.is(201);
+        let query = json!({"source": NAME, "sql": format!("select '{HIDDEN}'")});
+        server.put(&format!("/v1/queries/{NAME}"), &query).await.is(201);
         Self { run, test_run, key }
     }
 
@@ -49,7 +53,8 @@ impl Ours {
         let mut words: Vec<&str> = route.path.split('/').collect();
         for place in 1..words.len() {
             words[place] = match (words[place - 1], words[place]) {
-                ("workflows" | "secrets", "{name}") => NAME,
+                ("workflows" | "secrets" | "data-sources", "{name}") | ("queries", "{id}") => NAME,
+                ("catalog", "{kind}") => "noop",
                 ("workspaces", "{name}") => "default",
                 ("runs", "{id}") => &self.run,
                 ("test-runs", "{id}") => &self.test_run,
@@ -71,6 +76,10 @@ impl Ours {
             assert_eq!((&run["status"], &run["version"]), (&json!("waiting"), &json!(4)));
         }
         assert_eq!(server.get(&format!("/v1/workflows/{NAME}")).await.is(200)["version"], 1);
+        for path in ["data-sources", "queries"] {
+            let shown = server.get(&format!("/v1/{path}/{NAME}")).await.is(200);
+            assert!(shown.to_string().contains(HIDDEN), "{shown}");
+        }
         assert_eq!(*server.vault.open(WorkspaceId::DEFAULT, NAME).await.unwrap(), HIDDEN);
         let keys = server.get("/v1/keys?limit=500").await.is(200);
         let key = keys["keys"].as_array().unwrap().iter().find(|key| key["id"] == self.key.as_str());
@@ -95,6 +104,8 @@ fn written(route: &Route) -> (Value, Found) {
     let nothing = Value::Null;
     match (route.method.as_str(), route.path) {
         ("GET", "/v1/nodes" | "/v1/workspaces" | "/metrics") => (nothing, Denied),
+        // What kinds of nodes there are is the same for all.
+        ("GET", "/v1/catalog/{kind}") => (nothing, Theirs),
         ("GET", path) if path.contains('{') => (nothing, Nothing),
         ("GET", _) => (nothing, Theirs),
         ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),
@@ -126,6 +137,13 @@ fn written(route: &Route) -> (Value, Found) {
         ("PATCH", "/v1/workspaces/{name}") => (json!({"options": {"fetch": true}}), Nothing),
         ("PUT", "/v1/secrets/{name}") => (json!({"value": "theirs"}), Theirs),
         ("DELETE", "/v1/secrets/{name}") => (nothing, Nothing),
+        ("POST", "/v1/data-sources/{name}/test") => (nothing, Nothing),
+        ("PUT", "/v1/data-sources/{name}") | ("POST", "/v1/data-sources/test") => {
+            (json!({"type": "sqlite", "file": "theirs.db"}), Theirs)
+        }
+        ("DELETE", "/v1/data-sources/{name}" | "/v1/queries/{id}") => (nothing, Nothing),
+        ("PUT", "/v1/queries/{id}") => (json!({"source": NAME, "sql": "select 1"}), Theirs),
+        ("POST", "/v1/queries/{id}/run") => (json!({}), Nothing),
         (method, path) => panic!("{method} {path} is not considered in the walk: with what is it asked, and by whom?"),
     }
 }

@@ -39,7 +39,7 @@ impl Reading {
             }
             let message = revealed.mask(&message);
             let may_pass = self.retry_on.contains(&status);
-            let retry_after_ms = seconds.map(|seconds| u64::from(seconds) * 1_000);
+            let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1_000));
             return Err(Failure { code: "HTTP_STATUS".to_owned(), message, retryable: may_pass, retry_after_ms });
         }
         let body = body(bytes, &response.headers, self.response_type)?;

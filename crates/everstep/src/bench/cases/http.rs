@@ -8,7 +8,8 @@ use anyhow::{Context, ensure};
 use everstep_api::auth::{Keys, Permission, Secret};
 use everstep_api::{Audit, Live, Served, Streams};
 use everstep_core::ids::WorkspaceId;
-use everstep_vault::Vault;
+use everstep_handlers::Ports;
+use everstep_vault::{DataSources, Vault};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -64,7 +65,9 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
             engine: engine.clone(),
             keys: Arc::new(Keys::new(Arc::clone(&store), 0)),
             audit: Audit::start(Arc::clone(&store)),
-            vault: Arc::new(Vault::new(store, None)),
+            vault: Arc::new(Vault::new(Arc::clone(&store), None)),
+            sources: Arc::new(DataSources::new(store)),
+            drivers: Ports::none().drivers,
             meters: Arc::default(),
             live: Arc::new(Live::new(engine.clone(), Streams::default())),
             store: "bench",
