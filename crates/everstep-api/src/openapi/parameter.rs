@@ -141,7 +141,7 @@ pub(crate) const KEY: Parameter = Parameter::sized(
 /// `If-Match`.
 pub(crate) const MATCH: Parameter = Parameter::pattern(
     "If-Match",
-    "^\"?[0-9]{1,20}\"?$",
+    "^([0-9]{1,19}|\"[0-9]{1,19}\")$",
     "The version that must still be there, as the header `ETag` of `GET` shows it: `\"12\"`. \
      Else nothing is done and `CONCURRENCY_ERROR` is answered.",
 );
