@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use axum::http::Method;
-use everstep_api::auth::Permission;
 use everstep_api::{Route, openapi, routes};
 use serde_json::{Value, json};
 
