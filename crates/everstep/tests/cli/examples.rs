@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Folder, Server, Told, everstep, example, root};
 
-/// Each definition, and what is done with it.
-const STORIES: &[(&str, fn(&Play, &str))] = &[
+/// What is done with a definition that was saved under a name.
+type Story = fn(&Play, &str);
+
+/// Each definition, and its story.
+const STORIES: &[(&str, Story)] = &[
     ("booking.yaml", gives_what_stands_beside_it),
     ("hello.yaml", gives_what_stands_beside_it),
     // Before those that start it.
@@ -184,7 +187,7 @@ fn starts_a_run_per_customer(play: &Play, name: &str) {
     assert_eq!(run["output"]["invoices"], invoices);
     let children = play.client().get(&format!("/v1/runs?parent={}", run["id"].as_str().unwrap())).is(200);
     let mut statuses: Vec<_> = children["runs"].as_array().unwrap().iter().map(|run| &run["status"]).collect();
-    statuses.sort_by_key(|status| status.to_string());
+    statuses.sort_by_key(ToString::to_string);
     assert_eq!(statuses, ["completed", "completed", "failed"]);
 }
 
