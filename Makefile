@@ -38,7 +38,7 @@ trace: ## Check that every requirement claimed in docs/trace.toml is held by a t
 	$(CARGO) test $(WORKSPACE) --quiet --test trace -- --nocapture
 
 schemathesis: ## Ask a server for SECONDS=30 what its OpenAPI document allows, and what it does not.
-	$(CARGO) build --locked -p everstep
+	$(CARGO) build $(WORKSPACE) --bin everstep
 	scripts/schemathesis.sh $(SECONDS)
 
 deny: ## Check the licences and sources of all dependencies.

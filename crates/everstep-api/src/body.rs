@@ -17,8 +17,17 @@ impl<const LIMIT: usize> Body<LIMIT> {
         self.0.is_empty()
     }
 
-    /// Reads JSON. What is wrong with it is told with its place.
+    /// Reads a JSON object. What is wrong with it is told with its place.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        // An array would be read as the fields of an object, one after the other.
+        if self.0.trim_ascii_start().starts_with(b"[") {
+            return Err(Problem::invalid("the body is an array, not an object"));
+        }
+        self.any()
+    }
+
+    /// Reads JSON of any form.
+    pub(crate) fn any<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         if self.is_empty() {
             return Err(Problem::invalid("the request has no body").hint("send JSON"));
         }
@@ -38,7 +47,7 @@ impl<const LIMIT: usize> Body<LIMIT> {
 
     /// Reads any JSON document and keeps its text. No body is `null`.
     pub(crate) fn payload(&self) -> Result<Payload, Problem> {
-        if self.is_empty() { Ok(Payload::null()) } else { self.json() }
+        if self.is_empty() { Ok(Payload::null()) } else { self.any() }
     }
 }
 

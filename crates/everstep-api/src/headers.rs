@@ -86,7 +86,9 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let Some(text) = once(&parts.headers, header::IF_MATCH.as_str())? else { return Ok(Self(None)) };
         let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-        let version = number.parse().map_err(|_| {
+        // A sign is no digit.
+        let digits = number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number).filter(|it| it.len() < 20);
+        let version = digits.unwrap_or_default().parse().map_err(|_| {
             let hint = "send a version as the header ETag of GET shows it, such as \"12\"";
             Problem::invalid(format!("the header If-Match is {text:?}")).hint(hint)
         })?;

@@ -89,7 +89,9 @@ impl Query {
 
     pub(crate) fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Problem> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        match text.parse() {
+        // A sign is no digit.
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text);
+        match digits.unwrap_or_default().parse() {
             Ok(number) if range.contains(&number) => Ok(Some(number)),
             _ => {
                 let (least, most) = (range.start(), range.end());

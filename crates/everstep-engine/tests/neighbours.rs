@@ -1,7 +1,5 @@
 //! Heavy scripts do not stall the engine: what a neighbour's run takes while others attack.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
 mod support;
 
 use std::time::{Duration, Instant};

@@ -131,16 +131,17 @@ impl Parameter {
 }
 
 /// `Idempotency-Key`.
-pub(crate) const KEY: Parameter = Parameter::pattern(
+pub(crate) const KEY: Parameter = Parameter::sized(
     "Idempotency-Key",
-    "^[!-~]{1,255}$",
-    "The same request sent again with the same key is answered without being done again. 1 to 255 characters.",
+    1,
+    255,
+    "The same request sent again with the same key is answered without being done again.",
 );
 
 /// `If-Match`.
 pub(crate) const MATCH: Parameter = Parameter::pattern(
     "If-Match",
-    "^\"[0-9]{1,9}\"$",
+    "^([0-9]{1,19}|\"[0-9]{1,19}\")$",
     "The version that must still be there, as the header `ETag` of `GET` shows it: `\"12\"`. \
      Else nothing is done and `CONCURRENCY_ERROR` is answered.",
 );

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use everstep_core::strict::Strict;
+use everstep_core::workflow::is_name;
 use everstep_engine::Saving;
 use everstep_store::Expects;
 use serde_json::Value;
@@ -46,6 +47,9 @@ pub(crate) async fn export(
 pub(crate) async fn import(State(served): State<Served>, caller: Caller, query: Query, body: Body<DOCUMENT>) -> Answer {
     let Strict(document): Strict = body.json()?;
     let Portable { name, definition, .. } = read(document)?;
+    if !is_name(&name) {
+        return Err(Problem::invalid(format!("the document's name {name:?} cannot be a workflow's name")).hint(HOW));
+    }
     let name = query.text("name").map_or(name, str::to_owned);
     let saving = Saving { activate: query.flag("activate")?.unwrap_or(true), expects: Expects::Anything };
     save(&served, caller.workspace, &name, &definition, saving).await

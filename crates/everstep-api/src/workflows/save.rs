@@ -60,7 +60,7 @@ pub(crate) async fn validate(
     _: Caller,
     body: Body<DEFINITION>,
 ) -> Result<Json<Validation>, Problem> {
-    let Strict(definition): Strict = body.json()?;
+    let Strict(definition): Strict = body.any()?;
     Ok(Json(Validation::of(served.engine.library().validate(&definition))))
 }
 

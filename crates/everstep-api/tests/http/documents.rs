@@ -98,7 +98,10 @@ async fn the_document_is_open_to_everybody_and_has_every_route() {
         let operation = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
         assert_eq!(operation["summary"], route.summary());
         assert!(names.insert(operation["operationId"].as_str().unwrap().to_owned()), "{operation}");
-        assert_eq!(operation["x-permission"].as_str(), route.needs.permission().map(|needs| needs.as_str()));
+        assert_eq!(
+            operation["x-permission"].as_str(),
+            route.needs.permission().map(everstep_api::auth::Permission::as_str)
+        );
         let places: Vec<_> =
             operation["parameters"].as_array().unwrap().iter().filter(|one| one["in"] == "path").collect();
         assert_eq!(places.len(), route.path.matches('{').count(), "{}", route.path);

@@ -68,6 +68,8 @@ async fn what_is_not_json_is_told_where() {
     let problem = put(r#"{"nodes": [], "nodes": []}"#).await.refuses(400, "VALIDATION_ERROR");
     assert!(problem["detail"].as_str().unwrap().contains("twice"), "{problem}");
     put("").await.refuses(400, "VALIDATION_ERROR");
+    let problem = put(" [[], []]").await.refuses(400, "VALIDATION_ERROR");
+    assert!(problem["detail"].as_str().unwrap().contains("not an object"), "{problem}");
     let long = format!("[{}1]", "1,".repeat(9 * 1024 * 1024));
     put(&long).await.refuses(413, "PAYLOAD_TOO_LARGE");
 }
@@ -323,6 +325,9 @@ async fn a_document_of_a_later_format_is_told_from_a_wrong_one() {
     import("everstep", json!("one")).await.refuses(422, "VALIDATION_ERROR");
     import("kind", json!("machine")).await.refuses(422, "VALIDATION_ERROR");
     import("name", json!("Not a name")).await.refuses(400, "VALIDATION_ERROR");
+    let mut renamed = document.clone();
+    renamed["name"] = json!("Not a name");
+    server.post("/v1/workflows/import?name=good", &renamed).await.refuses(400, "VALIDATION_ERROR");
     import("size", json!(1)).await.refuses(400, "VALIDATION_ERROR");
     import("definition", json!({})).await.refuses(422, "VALIDATION_ERROR");
     server.post("/v1/workflows/import", &chain(&[])).await.refuses(422, "VALIDATION_ERROR");

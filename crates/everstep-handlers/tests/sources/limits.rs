@@ -65,8 +65,7 @@ async fn a_row_that_is_far_too_wide_is_not_even_read() {
 async fn a_thousand_columns_fit_their_envelope() {
     let database = Cluster::shared().database();
     let asker = Asker::of(&database, &json!({}));
-    let columns: Vec<String> =
-        (0..1_500).map(|n| format!("{n} as a_column_with_a_rather_long_name_to_take_some_room_{n}")).collect();
+    let columns: Vec<String> = (0..1_600).map(|n| format!("{n} as a_column_with_a_rather_long_name_{n}")).collect();
     let sql = format!("select {} from generate_series(1, 1000)", columns.join(", "));
     let cut = query(&json!({"source": "it", "sql": sql, "limits": {"onLimit": "cut"}}));
     let answer = asker.ask(&cut, &json!({})).await.unwrap();

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ConfigArgs, file: Option<&Path>) -> anyhow::Result<Exit
     let file = file.map(config::read_values).transpose()?.unwrap_or_default();
     let settings = settings(matches, &file, &place);
     if args.json {
-        output::print(&serde_json::to_string_pretty(&settings)?)?;
+        output::print(serde_json::to_string_pretty(&settings)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new();
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ConfigArgs, file: Option<&Path>) -> anyhow::Result<Exit
     for Setting { name, value, from } in settings {
         table.add_row([name, value.map_or_else(|| "-".to_owned(), |value| text::safe(&value)), from]);
     }
-    output::print(&table.to_string())?;
+    output::print(table)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,6 +5,6 @@ use std::process::ExitCode;
 use crate::output;
 
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    output::print(&format!("{:#}", everstep_api::openapi()))?;
+    output::print(format!("{:#}", everstep_api::openapi()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -74,7 +74,7 @@ fn spans_of_runs_steps_and_signals_are_sent() {
     }
     for run in runs {
         assert!(has(&run), "no run_id {run}");
-        let trace: Vec<u8> = run.replace('-', "").as_bytes().chunks(2).map(|pair| hex(pair)).collect();
+        let trace: Vec<u8> = run.replace('-', "").as_bytes().chunks(2).map(hex).collect();
         assert!(all.windows(16).any(|window| window == trace), "no trace of {run}");
     }
 }
