@@ -98,13 +98,7 @@ impl Remote {
         if answer.status.is_success() {
             return Ok(body);
         }
-        let told = |name: &str| body[name].as_str().map(str::to_owned);
-        let (Some(code), Some(detail)) = (told("code"), told("detail")) else {
-            bail!("{} answered {}", self.url, answer.status);
-        };
-        let hint = told("hint").map(|hint| format!("; {hint}")).unwrap_or_default();
-        let problems = body["problems"].as_array().into_iter().flatten().map(tell_problem);
-        let message = problems.fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}"));
+        let Some(message) = tell_refusal(&body) else { bail!("{} answered {}", self.url, answer.status) };
         // What was given is wrong, or the server is.
         if answer.status.is_client_error() && ![401, 403, 429].contains(&answer.status.as_u16()) {
             return Err(invalid(message));
@@ -136,10 +130,35 @@ fn first_key() -> Option<String> {
     std::fs::read_to_string(Path::new(&data).join("admin.key")).ok()
 }
 
+/// A refusal as the server tells it, safe to show.
+fn tell_refusal(body: &Value) -> Option<String> {
+    let told = |name: &str| body[name].as_str().map(text::safe);
+    let (code, detail) = (told("code")?, told("detail")?);
+    let hint = told("hint").map(|hint| format!("; {hint}")).unwrap_or_default();
+    let problems = body["problems"].as_array().into_iter().flatten().map(tell_problem);
+    Some(problems.fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}")))
+}
+
 /// What is wrong with a definition, and where.
 fn tell_problem(problem: &Value) -> String {
     let said = |name: &str| problem[name].as_str().map(text::safe);
     let place = said("path").filter(|path| !path.is_empty()).unwrap_or_else(|| "/".to_owned());
     let hint = said("hint").map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("{place}: {}{hint}", said("message").unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_safe_to_show() {
+        let problems = json!([{"path": "/nodes/0", "message": "it\u{1b}[2J"}]);
+        let body = json!({"code": "X", "detail": "no\u{1b}[2J", "hint": "try\u{9b}", "problems": problems});
+        let told = tell_refusal(&body).unwrap_or_default();
+        assert_eq!(told, "X: no\\u{1b}[2J; try\\u{9b}\n  /nodes/0: it\\u{1b}[2J");
+        assert_eq!(tell_refusal(&json!("<html>")), None);
+    }
 }

@@ -100,6 +100,10 @@ pub(super) fn check(config: &Value) -> Vec<Fault> {
             report(format!("/{field}"), format!("`{field}` has no meaning without a body"));
         }
     }
+    let names = config["headers"].as_object().into_iter().flat_map(|headers| headers.keys());
+    if config.get("contentType").is_some() && names.into_iter().any(|name| name.eq_ignore_ascii_case("content-type")) {
+        report("/contentType".to_owned(), "the content type stands in both `headers` and `contentType`".to_owned());
+    }
     if config["sendIdempotencyKey"] == false && config.get("idempotencyHeader").is_some() {
         let message = "`idempotencyHeader` has no meaning where no key is sent";
         report("/idempotencyHeader".to_owned(), message.to_owned());

@@ -333,6 +333,10 @@ fn configs_are_checked_when_saved() {
         (json!({"url": "https://a", "maxResponseBytes": 1_048_577}), "/maxResponseBytes: 1048577 is out of range"),
         (json!({"url": "https://a", "bodyType": "form"}), "/bodyType: `bodyType` has no meaning without a body"),
         (
+            json!({"url": "https://a", "body": "x", "contentType": "a/b", "headers": {"content-type": "c/d"}}),
+            "/contentType: the content type stands in both",
+        ),
+        (
             json!({"url": "https://a", "sendIdempotencyKey": false, "idempotencyHeader": "X"}),
             "/idempotencyHeader: `idempotencyHeader` has no meaning",
         ),
