@@ -36,9 +36,11 @@ impl Remote {
         if !["http", "https"].contains(&url.scheme()) || !["", "/"].contains(&url.path()) || url.query().is_some() {
             return Err(wrong());
         }
-        let Some(key) = settings.api_key.as_deref() else {
+        // The key of this machine's server is for nobody else's eyes.
+        let is_here = url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
+        let Some(key) = settings.api_key.clone().or_else(|| first_key().filter(|_| is_here)) else {
             return Err(invalid(
-                "a server is asked with a key: put one into EVERSTEP_API_KEY, or go where its data folder is",
+                "a server is asked with a key: put one into EVERSTEP_API_KEY, or on its machine go where its data folder is",
             ));
         };
         let mut key = HeaderValue::from_str(key.trim()).map_err(|_| invalid("EVERSTEP_API_KEY is no key"))?;
@@ -51,10 +53,6 @@ impl Remote {
     pub(crate) fn usual(settings: &RemoteSettings) -> anyhow::Result<Self> {
         let mut settings = settings.clone();
         settings.server = settings.server.filter(|server| !server.is_empty()).or_else(|| Some(USUAL.to_owned()));
-        if settings.api_key.is_none() {
-            let data = std::env::var_os("EVERSTEP_DATA").unwrap_or_else(|| "./data".into());
-            settings.api_key = std::fs::read_to_string(Path::new(&data).join("admin.key")).ok();
-        }
         Ok(Self::of(&settings)?.expect("a server is named"))
     }
 
@@ -124,6 +122,12 @@ impl Remote {
             }
         }
     }
+}
+
+/// The key that the first start of a server has left in its data folder.
+fn first_key() -> Option<String> {
+    let data = std::env::var_os("EVERSTEP_DATA").unwrap_or_else(|| "./data".into());
+    std::fs::read_to_string(Path::new(&data).join("admin.key")).ok()
 }
 
 /// A refusal as the server tells it, safe to show.

@@ -163,6 +163,23 @@ fn is_shown(shown: &Value, answer: &Value) -> bool {
 }
 
 #[test]
+fn every_link_of_the_documents_leads_somewhere() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        // What is on this page or on the web is not looked for.
+        for link in links.filter(|link| !link.starts_with('#') && !link.contains("://") && !link.contains(' ')) {
+            let path = link.split('#').next().unwrap_or_default();
+            if !document.parent().unwrap().join(path).exists() {
+                broken.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
 fn the_readme_shows_the_example_that_it_runs() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let example = std::fs::read_to_string(root().join("examples/hello.yaml")).unwrap();
