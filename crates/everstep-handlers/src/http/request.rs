@@ -62,6 +62,8 @@ pub(super) fn make(
     request.has_secret_body = has_secret_body;
     request.redirects = if config.follow_redirects { MOST_REDIRECTS } else { 0 };
     request.max_bytes = config.max_response_bytes as usize;
+    // What is wrong with an answer is told by its status first, however long it is.
+    request.read = config.accept_statuses.iter().map(|statuses| statuses.range()).collect();
     if !task.timeout.is_zero() {
         request.timeout = task.timeout;
     }
