@@ -1,7 +1,7 @@
 //! Laws that hold for every graph, however its run goes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use everstep_core::child::Parent;
 use everstep_core::decide::decide;
@@ -15,7 +15,7 @@ use everstep_core::state::OpenWhat;
 use everstep_core::status::Status;
 use serde_json::json;
 
-use super::support::{Game, Plan, Random, compile, definition, load, often, timed};
+use super::support::{Game, Plan, Random, compile, definition, load, now, often, timed};
 
 #[test]
 fn random_runs_keep_the_laws_and_reach_an_end() {
@@ -437,7 +437,7 @@ fn a_decision_costs_the_same_early_and_late() {
     let mut iteration = 0;
     let mut run = |count: usize| {
         // Too short for the time of a thread, which is counted in ticks; the best of ten tells.
-        let began = Instant::now();
+        let began = now();
         for _ in 0..count {
             for node in ["a", "b"] {
                 let step = format!("loop[{iteration}].{node}").into();
