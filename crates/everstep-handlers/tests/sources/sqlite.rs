@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use everstep_core::failure::code;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
 use everstep_handlers::sources::Query;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -89,6 +91,20 @@ async fn nothing_but_reading_is_possible() {
         assert_eq!((failure.code.as_str(), failure.retryable), ("QUERY_ERROR", false), "{sql}: {failure}");
     }
     assert_eq!(asker.value("select count(*) from orders", json!({})).await, 2);
+}
+
+#[tokio::test]
+async fn a_workspace_reads_no_files_of_another() {
+    let folder = folder();
+    let asker = shop(folder.path());
+    let other = WorkspaceId::new(Timestamp::EPOCH, 7);
+    let of_other = folder.path().join(other.uuid().to_string());
+    assert!(!asker.drivers.test(other, &asker.source).await.ok, "there is no folder of its own");
+    std::fs::create_dir(&of_other).unwrap();
+    assert!(!asker.drivers.test(other, &asker.source).await.ok, "the file is not in it");
+    shop(&of_other);
+    let tested = asker.drivers.test(other, &asker.source).await;
+    assert!(tested.ok, "{tested:?}");
 }
 
 #[cfg(unix)]
