@@ -27,8 +27,9 @@ use super::statement::Statement;
 pub(super) const SETTING: &str = "EVERSTEP_SQLITE_SOURCES_DIR";
 /// Files that are read at once on one node: each takes a thread.
 const THREADS: usize = 4;
-/// Bytes of one value: what a statement computes must not fill our memory.
-const VALUE_BYTES: i32 = 16 * 1024 * 1024;
+/// Bytes of one value: what a statement computes must not fill our memory. Nor must it hold a thread for long: `instr`
+/// takes time with the square of it, and looks at no clock.
+const VALUE_BYTES: i32 = 2 * 1024 * 1024;
 /// How many instructions lie between two looks at the clock.
 const INSTRUCTIONS: i32 = 1_000;
 /// How long a file may be locked by somebody who writes.

@@ -159,6 +159,9 @@ async fn endless_statements_and_huge_values_end() {
     assert!(begin.elapsed() < Duration::from_secs(2));
     let failure = asker.failure("select length(zeroblob(1000000000)), randomblob(900000000) as b", json!({})).await;
     assert!(failure.message.contains("too big"), "{failure}");
+    // It would take minutes, in one function that cannot be interrupted.
+    let square = "select instr(printf('%.*c', 16000000, 'a'), printf('%.*c', 8000000, 'a') || 'b') as place";
+    assert!(asker.failure(square, json!({})).await.message.contains("too big"));
     let million = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000000) select i from n";
     let failure = asker.failure(million, json!({})).await;
     assert_eq!(failure.code, code::PAYLOAD_TOO_LARGE);
