@@ -38,7 +38,7 @@ trace: ## Check that every requirement claimed in docs/trace.toml is held by a t
 	$(CARGO) test $(WORKSPACE) --quiet --test trace -- --nocapture
 
 schemathesis: ## Ask a server for SECONDS=30 what its OpenAPI document allows, and what it does not.
-	$(CARGO) build --locked -p everstep
+	$(CARGO) build $(WORKSPACE) --bin everstep
 	scripts/schemathesis.sh $(SECONDS)
 
 deny: ## Check the licences and sources of all dependencies.
@@ -67,7 +67,8 @@ tools:
 databases:
 	@scripts/databases.sh
 
-# The stock Socket.IO client, which the tests of live streams start under Node.js.
+# curl, with which the tests do what the documents say, and the stock Socket.IO client, which they start under Node.js.
 clients:
+	@command -v curl >/dev/null || { echo "curl is missing: install it" >&2; exit 1; }
 	@command -v npm >/dev/null || { echo "Node.js is missing: install version 20 or later, with npm" >&2; exit 1; }
 	@cd crates/everstep/tests/live/client && npm ci --silent

@@ -8,10 +8,12 @@ use std::sync::atomic::Ordering;
 
 use everstep_core::codec;
 use everstep_core::event::{Dispatch, Event};
-use everstep_core::ids::{RunId, StepKey, WorkspaceId};
+use everstep_core::ids::{CommitId, RunId, StepKey, WorkspaceId};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_store::RunRow;
 use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -63,40 +65,57 @@ impl Engine {
             Ok(past) => past,
             Err(reason) => return Ok(Err(reason)),
         };
-        let at = match past.find(at) {
-            Ok(at) => at,
-            Err(reason) => return Ok(Err(reason)),
-        };
         let now = self.world().clock.now();
         let run = match key {
             Some(key) => keyed_id(source, key),
             None => RunId::new(now, self.world().random.next()),
         };
-        let mut forked = Forked {
-            run,
-            created: true,
-            at,
-            children: past.children.iter().take(MOST).cloned().collect(),
-            repeated: past.repeated(at),
-        };
         if key.is_some() && store.get_run(workspace, run).await?.is_some() {
-            forked.created = false;
-            return Ok(Ok(forked));
+            return self.found(run, &past).await;
         }
-        match store.fork_run(workspace, source, at, run, now).await {
-            Ok(Some(copied)) => forked.at = copied,
-            Ok(None) => return Err(Error::RunNotFound(source)),
+        let at = match past.find(at) {
+            Ok(at) => at,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        match self.write_fork(row, at, run, now).await? {
+            Ok(Some(at)) => Ok(Ok(past.forked(run, true, at))),
+            Ok(None) => Err(Error::RunNotFound(source)),
             // Two forks with one key at once: one is refused, for the run is there.
             Err(error) if key.is_some() => match store.get_run(workspace, run).await? {
-                Some(_) => forked.created = false,
-                None => return Err(error.into()),
+                Some(_) => self.found(run, &past).await,
+                None => Err(error.into()),
             },
-            Err(error) => return Err(error.into()),
+            Err(error) => Err(error.into()),
         }
-        if forked.created {
-            self.forked(workspace, &row.workflow, row.is_test);
-        }
-        Ok(Ok(forked))
+    }
+
+    /// Writes the new run. Whoever asks for it may not wait so long: what is written is counted and claimed all the same.
+    async fn write_fork(
+        &self,
+        source: RunRow,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<everstep_store::Result<Option<u64>>, Error> {
+        let (reply, answer) = oneshot::channel();
+        let engine = self.clone();
+        self.world().spawn.spawn(Box::pin(async move {
+            let copied = engine.world().store.fork_run(source.workspace, source.id, at, run, now).await;
+            if matches!(copied, Ok(Some(_))) && !source.is_test {
+                engine.tally().change(source.workspace, &source.workflow, None, Status::Running);
+            }
+            // Nobody owns it, and it is due. What was not answered may have been written, too.
+            let member = engine.member();
+            member.shared.has_backlog.store(true, Ordering::SeqCst);
+            let _ = member.claimer.send(ToClaimer::Room);
+            let _ = reply.send(copied);
+        }));
+        answer.await.map_err(|_| Error::Stopping)
+    }
+
+    /// A fork that was there before. It shares what it was given then, wherever its original is by now.
+    async fn found(&self, run: RunId, past: &Past) -> Result<Result<Forked, Unforkable>, Error> {
+        Ok(self.read_past(run).await?.map(|fork| past.forked(run, false, past.shared_with(&fork))))
     }
 
     async fn read_past(&self, run: RunId) -> Result<Result<Past, Unforkable>, Error> {
@@ -105,10 +124,9 @@ impl Engine {
             let page = self.world().store.journal(run, past.last, PAGE).await?;
             let is_last = page.len() < PAGE;
             for stored in page {
-                let is_head = stored.commit.is_some();
-                let seq = stored.seq;
+                let (seq, commit) = (stored.seq, stored.commit);
                 match codec::decode(seq, stored.at, stored.row) {
-                    Ok(entry) => past.take(seq, is_head, &entry.event),
+                    Ok(entry) => past.take(seq, commit, &entry.event),
                     Err(_) => return Ok(Err(Unforkable::Unreadable { seq })),
                 }
             }
@@ -117,16 +135,6 @@ impl Engine {
                 return Ok(Ok(past));
             }
         }
-    }
-
-    /// A run was written that nobody owns and that is due.
-    fn forked(&self, workspace: WorkspaceId, workflow: &str, is_test: bool) {
-        if !is_test {
-            self.tally().change(workspace, workflow, None, Status::Running);
-        }
-        let member = self.member();
-        member.shared.has_backlog.store(true, Ordering::SeqCst);
-        let _ = member.claimer.send(ToClaimer::Room);
     }
 }
 
@@ -147,6 +155,8 @@ struct Past {
     has_ended: bool,
     /// The seqs at which items end, and whether the run was over then.
     items: Vec<(u64, bool)>,
+    /// The seqs at which items begin, and what their proposals are called.
+    heads: Vec<(u64, CommitId)>,
     children: Vec<(StepKey, RunId)>,
     /// What handlers were given, with the seq of the dispatch and that of its end.
     tasks: Vec<(StepKey, u64, u64)>,
@@ -154,10 +164,11 @@ struct Past {
 }
 
 impl Past {
-    fn take(&mut self, seq: u64, is_head: bool, event: &Event) {
-        if is_head && self.last > 0 {
+    fn take(&mut self, seq: u64, commit: Option<CommitId>, event: &Event) {
+        if commit.is_some() && self.last > 0 {
             self.items.push((self.last, self.has_ended));
         }
+        self.heads.extend(commit.map(|commit| (seq, commit)));
         self.last = seq;
         match event {
             Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. } => self.has_ended = true,
@@ -193,11 +204,22 @@ impl Past {
     fn find(&self, at: Option<u64>) -> Result<u64, Unforkable> {
         let usable = || self.items.iter().rev().find(|(_, has_ended)| !has_ended).map(|(seq, _)| *seq);
         let Some(at) = at else { return usable().ok_or(Unforkable::Ended { usable: None }) };
-        match self.items.iter().find(|(seq, _)| *seq >= at) {
+        match self.items.iter().find(|(seq, _)| at > 0 && *seq >= at) {
             Some((seq, false)) => Ok(*seq),
             Some((_, true)) => Err(Unforkable::Ended { usable: usable() }),
             None => Err(Unforkable::NoEntry { last: self.last }),
         }
+    }
+
+    /// The last entry that a fork has in common with this run: items of its own have other names.
+    fn shared_with(&self, fork: &Self) -> u64 {
+        let own = fork.heads.iter().enumerate().find(|(index, head)| self.heads.get(*index) != Some(*head));
+        own.map_or(fork.last, |(_, (seq, _))| seq - 1)
+    }
+
+    fn forked(&self, run: RunId, created: bool, at: u64) -> Forked {
+        let children = self.children.iter().take(MOST).cloned().collect();
+        Forked { run, created, at, children, repeated: self.repeated(at) }
     }
 
     /// The steps that were under way at an entry, or that handlers were given after it.
@@ -214,13 +236,17 @@ mod tests {
 
     use super::*;
 
+    fn named(commit: u128) -> CommitId {
+        CommitId::new(Timestamp::EPOCH, commit)
+    }
+
     fn past() -> Past {
         let mut past = Past::default();
         let step = || StepKey::from("a");
-        past.take(1, true, &Event::RunStarted { input: Payload::null(), parent: None, definition: None });
-        past.take(2, false, &Event::StepDispatched { step: step(), attempt: 1, dispatch: Dispatch::Task });
-        past.take(3, true, &Event::StepCompleted { step: step(), attempt: 1, outcome: Default::default() });
-        past.take(4, false, &Event::RunCompleted { output: Payload::null() });
+        past.take(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), parent: None, definition: None });
+        past.take(2, None, &Event::StepDispatched { step: step(), attempt: 1, dispatch: Dispatch::Task });
+        past.take(3, Some(named(2)), &Event::StepCompleted { step: step(), attempt: 1, outcome: Default::default() });
+        past.take(4, None, &Event::RunCompleted { output: Payload::null() });
         past.close();
         past
     }
@@ -232,8 +258,18 @@ mod tests {
         assert_eq!(past().find(None), Ok(2));
         assert_eq!(past().find(Some(3)), Err(Unforkable::Ended { usable: Some(2) }));
         assert_eq!(past().find(Some(9)), Err(Unforkable::NoEntry { last: 4 }));
+        assert_eq!(past().find(Some(0)), Err(Unforkable::NoEntry { last: 4 }));
         assert_eq!(past().repeated(2), ["a".into()]);
         assert!(past().repeated(4).is_empty());
+    }
+
+    #[test]
+    fn a_fork_shares_the_items_that_it_was_given() {
+        let mut fork = Past { last: 2, heads: vec![(1, named(1))], ..Past::default() };
+        assert_eq!(past().shared_with(&fork), 2);
+        fork.take(3, Some(named(9)), &Event::RunPaused { reason: None });
+        assert_eq!(past().shared_with(&fork), 2);
+        assert_eq!(past().shared_with(&past()), 4);
     }
 
     #[test]

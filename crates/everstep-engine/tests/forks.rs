@@ -5,6 +5,7 @@
 mod support;
 
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use everstep_core::event::{Event, Kind};
@@ -138,6 +139,53 @@ async fn what_was_under_way_is_performed_again_by_a_fork() {
         events.iter().filter(of).map(|(_, _, attempt)| *attempt).collect::<Vec<_>>()
     };
     assert_eq!((dispatches("a"), dispatches("b")), (vec![1, 2], vec![1]));
+}
+
+#[tokio::test]
+async fn a_fork_that_nobody_waited_for_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
+    let run = start(&engine, "waits", json!({})).await;
+    parked(&engine, run).await;
+    let mut left = 0;
+    // Whoever asks goes away at one point after the other.
+    for polls in 1..12 {
+        let key = format!("k{polls}");
+        let mut asked = Box::pin(engine.fork(WORKSPACE, run, None, Some(&key)));
+        for _ in 0..polls {
+            if asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(asked);
+        let forked = engine.fork(WORKSPACE, run, None, Some(&key)).await.unwrap().unwrap();
+        left += usize::from(!forked.created);
+        parked(&engine, forked.run).await;
+    }
+    assert!(left > 0, "some were written before they were left");
+}
+
+#[tokio::test]
+async fn the_same_fork_is_told_as_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let go_on = json!({"config": {"event": "go"}});
+    let steps = [("wait", "wait", go_on.clone()), ("a", "noop", json!({})), ("then", "wait", go_on)];
+    publish(&engine, "waits", &chain(&steps)).await;
+    let run = start(&engine, "waits", json!({})).await;
+    parked(&engine, run).await;
+    let forked = engine.fork(WORKSPACE, run, None, Some("k")).await.unwrap().unwrap();
+    parked(&engine, forked.run).await;
+    // Both go on by themselves.
+    for run in [run, forked.run] {
+        assert!(engine.send(run, go("me")).await.unwrap().is_accepted());
+        parked(&engine, run).await;
+    }
+    let again = engine.fork(WORKSPACE, run, None, Some("k")).await.unwrap().unwrap();
+    assert_eq!((again.run, again.created, again.at), (forked.run, false, forked.at));
+    assert_eq!(again.repeated, ["a".into()]);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -54,6 +55,8 @@ pub struct Request {
     pub redirects: u32,
     /// More bytes are an error.
     pub max_bytes: usize,
+    /// The statuses whose answers are read; empty for all. A longer answer with another status is one without a body.
+    pub read: Vec<RangeInclusive<u16>>,
 }
 
 impl Request {
@@ -68,6 +71,7 @@ impl Request {
             timeout: Duration::from_secs(30),
             redirects: redirect::MOST,
             max_bytes: 1024 * 1024,
+            read: Vec::new(),
         }
     }
 }
@@ -105,7 +109,7 @@ impl Client {
         loop {
             let response = self.ask(&request).await?;
             let Some(target) = redirect::target(&response).filter(|_| request.redirects > 0) else {
-                return read(response, request.max_bytes).await;
+                return read(response, &request).await;
             };
             if followed == request.redirects {
                 return Err(Error::Redirect(format!("more than {followed} redirects")));
@@ -181,20 +185,25 @@ fn connect(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
 }
 
 /// Reads an answer to its end, if that is near enough.
-async fn read(mut response: reqwest::Response, max_bytes: usize) -> Result<Response, Error> {
-    let url = response.url().clone();
+async fn read(mut response: reqwest::Response, request: &Request) -> Result<Response, Error> {
+    let (status, url, headers) = (response.status(), response.url().clone(), response.headers().clone());
     let host = url.host_str().unwrap_or_default().to_owned();
-    if response.content_length().is_some_and(|length| length > max_bytes as u64) {
-        return Err(Error::TooLarge(max_bytes));
-    }
+    let max_bytes = request.max_bytes;
+    let mut is_long = response.content_length().is_some_and(|length| length > max_bytes as u64);
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| blame(error, &host))? {
-        if body.len() + chunk.len() > max_bytes {
-            return Err(Error::TooLarge(max_bytes));
-        }
+    while !is_long && let Some(chunk) = response.chunk().await.map_err(|error| blame(error, &host))? {
+        is_long = body.len() + chunk.len() > max_bytes;
         body.extend_from_slice(&chunk);
     }
-    Ok(Response { status: response.status(), url, headers: response.headers().clone(), body })
+    if is_long {
+        let is_read = request.read.is_empty() || request.read.iter().any(|range| range.contains(&status.as_u16()));
+        if is_read {
+            return Err(Error::TooLarge(max_bytes));
+        }
+        // No part of it is kept: what is cut might end in half a secret.
+        body.clear();
+    }
+    Ok(Response { status, url, headers, body })
 }
 
 /// What a failed exchange means.

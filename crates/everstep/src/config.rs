@@ -341,8 +341,16 @@ fn check_environment(names: impl Iterator<Item = String>) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// Whether the settings file may have this key in this table.
+#[cfg(test)]
+pub(crate) fn is_key(table: &str, key: &str) -> bool {
+    // No setting is a table, so that a known key is refused for its value.
+    let error = toml::from_str::<File>(&format!("[{table}]\n{key} = {{}}")).expect_err("no setting is a table");
+    !error.to_string().contains("unknown field")
+}
+
 /// Every variable that some command reads.
-fn known_variables() -> Vec<String> {
+pub(crate) fn known_variables() -> Vec<String> {
     fn collect(command: &clap::Command, variables: &mut Vec<String>) {
         let read = command.get_arguments().filter_map(clap::Arg::get_env);
         variables.extend(read.map(|name| name.to_string_lossy().into_owned()));

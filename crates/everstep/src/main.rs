@@ -16,6 +16,8 @@ mod live;
 mod logging;
 mod output;
 mod place;
+#[cfg(test)]
+mod reference;
 mod remote;
 mod secrets_key;
 mod settings;

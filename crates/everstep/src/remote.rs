@@ -36,9 +36,11 @@ impl Remote {
         if !["http", "https"].contains(&url.scheme()) || !["", "/"].contains(&url.path()) || url.query().is_some() {
             return Err(wrong());
         }
-        let Some(key) = settings.api_key.as_deref() else {
+        // The key of this machine's server is for nobody else's eyes.
+        let is_here = url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
+        let Some(key) = settings.api_key.clone().or_else(|| first_key().filter(|_| is_here)) else {
             return Err(invalid(
-                "a server is asked with a key: put one into EVERSTEP_API_KEY, or go where its data folder is",
+                "a server is asked with a key: put one into EVERSTEP_API_KEY, or on its machine go where its data folder is",
             ));
         };
         let mut key = HeaderValue::from_str(key.trim()).map_err(|_| invalid("EVERSTEP_API_KEY is no key"))?;
@@ -51,10 +53,6 @@ impl Remote {
     pub(crate) fn usual(settings: &RemoteSettings) -> anyhow::Result<Self> {
         let mut settings = settings.clone();
         settings.server = settings.server.filter(|server| !server.is_empty()).or_else(|| Some(USUAL.to_owned()));
-        if settings.api_key.is_none() {
-            let data = std::env::var_os("EVERSTEP_DATA").unwrap_or_else(|| "./data".into());
-            settings.api_key = std::fs::read_to_string(Path::new(&data).join("admin.key")).ok();
-        }
         Ok(Self::of(&settings)?.expect("a server is named"))
     }
 
@@ -100,13 +98,7 @@ impl Remote {
         if answer.status.is_success() {
             return Ok(body);
         }
-        let told = |name: &str| body[name].as_str().map(str::to_owned);
-        let (Some(code), Some(detail)) = (told("code"), told("detail")) else {
-            bail!("{} answered {}", self.url, answer.status);
-        };
-        let hint = told("hint").map(|hint| format!("; {hint}")).unwrap_or_default();
-        let problems = body["problems"].as_array().into_iter().flatten().map(tell_problem);
-        let message = problems.fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}"));
+        let Some(message) = tell_refusal(&body) else { bail!("{} answered {}", self.url, answer.status) };
         // What was given is wrong, or the server is.
         if answer.status.is_client_error() && ![401, 403, 429].contains(&answer.status.as_u16()) {
             return Err(invalid(message));
@@ -132,10 +124,41 @@ impl Remote {
     }
 }
 
+/// The key that the first start of a server has left in its data folder.
+fn first_key() -> Option<String> {
+    let data = std::env::var_os("EVERSTEP_DATA").unwrap_or_else(|| "./data".into());
+    std::fs::read_to_string(Path::new(&data).join("admin.key")).ok()
+}
+
+/// A refusal as the server tells it, safe to show.
+fn tell_refusal(body: &Value) -> Option<String> {
+    let told = |name: &str| body[name].as_str().map(text::safe);
+    let (code, detail) = (told("code")?, told("detail")?);
+    let hint = told("hint").map(|hint| format!("; {hint}")).unwrap_or_default();
+    let problems = body["problems"].as_array().into_iter().flatten().map(tell_problem);
+    Some(problems.fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}")))
+}
+
 /// What is wrong with a definition, and where.
 fn tell_problem(problem: &Value) -> String {
     let said = |name: &str| problem[name].as_str().map(text::safe);
     let place = said("path").filter(|path| !path.is_empty()).unwrap_or_else(|| "/".to_owned());
     let hint = said("hint").map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("{place}: {}{hint}", said("message").unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_safe_to_show() {
+        let problems = json!([{"path": "/nodes/0", "message": "it\u{1b}[2J"}]);
+        let body = json!({"code": "X", "detail": "no\u{1b}[2J", "hint": "try\u{9b}", "problems": problems});
+        let told = tell_refusal(&body).unwrap_or_default();
+        assert_eq!(told, "X: no\\u{1b}[2J; try\\u{9b}\n  /nodes/0: it\\u{1b}[2J");
+        assert_eq!(tell_refusal(&json!("<html>")), None);
+    }
 }

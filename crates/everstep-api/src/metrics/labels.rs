@@ -26,6 +26,11 @@ impl<T> Labels<T> {
         let label = if values.len() < self.most || values.contains_key(label) { label } else { OTHER };
         Arc::clone(values.entry(label.to_owned()).or_insert_with_key(|label| Arc::new(make(label))))
     }
+
+    /// All values that there are.
+    pub(super) fn all(&self) -> Vec<Arc<T>> {
+        self.values.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
 }
 
 #[cfg(test)]

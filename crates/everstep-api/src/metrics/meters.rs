@@ -1,5 +1,6 @@
 //! Counts and measures what the engine commits.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ pub struct Meters {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     workflows: Labels<OfWorkflow>,
-    in_flight: Labels<Gauge>,
+    in_flight: Labels<InFlight>,
     swept: Counter,
     /// When runs in flight were counted.
     counted_at: Mutex<Option<Instant>>,
@@ -44,6 +45,11 @@ struct OfWorkflow {
     duration: Histogram,
     steps: Labels<OfStep>,
     signals: Labels<Counter>,
+}
+
+struct InFlight {
+    label: String,
+    gauge: Gauge,
 }
 
 struct OfStep {
@@ -79,11 +85,20 @@ impl Meters {
         self.recorder.register_gauge(&Key::from_static_name(name), &METADATA)
     }
 
-    pub(crate) fn in_flight(&self, workflow: &str) -> Arc<Gauge> {
-        self.in_flight.get(workflow, |name| {
-            let labels = vec![Label::new("workflow", name.to_owned())];
-            self.recorder.register_gauge(&Key::from_parts("workflow_runs_in_flight", labels), &METADATA)
-        })
+    /// Shows how many runs of each workflow have not ended. Of those that are not named none goes on any more.
+    pub(crate) fn show_in_flight(&self, counts: &BTreeMap<String, i64>) {
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+        for (workflow, n) in counts {
+            let shown = self.in_flight.get(workflow, |label| {
+                let labels = vec![Label::new("workflow", label.to_owned())];
+                let key = Key::from_parts("workflow_runs_in_flight", labels);
+                InFlight { label: label.to_owned(), gauge: self.recorder.register_gauge(&key, &METADATA) }
+            });
+            *sums.entry(shown.label.clone()).or_default() += n;
+        }
+        for shown in self.in_flight.all() {
+            shown.gauge.set(sums.get(&shown.label).copied().unwrap_or(0) as f64);
+        }
     }
 
     /// Whether runs in flight were not counted for so long. Whoever is told so counts them.
@@ -232,5 +247,24 @@ fn describe(recorder: &PrometheusRecorder) {
     ];
     for (name, about) in histograms {
         recorder.describe_histogram(KeyName::from_const_str(name), None, about.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_in_flight_are_summed_and_forgotten() {
+        let meters = Meters::default();
+        let shows = |line: &str| meters.render().lines().any(|shown| shown == line);
+        let many: BTreeMap<_, _> = (0..WORKFLOWS + 2).map(|i| (format!("w{i:04}"), 3)).collect();
+        meters.show_in_flight(&many);
+        assert!(shows("workflow_runs_in_flight{workflow=\"w0000\"} 3"), "{}", meters.render());
+        assert!(shows("workflow_runs_in_flight{workflow=\"other\"} 6"));
+        meters.show_in_flight(&BTreeMap::from([("w0001".to_owned(), 1)]));
+        assert!(shows("workflow_runs_in_flight{workflow=\"w0000\"} 0"));
+        assert!(shows("workflow_runs_in_flight{workflow=\"w0001\"} 1"));
+        assert!(shows("workflow_runs_in_flight{workflow=\"other\"} 0"));
     }
 }

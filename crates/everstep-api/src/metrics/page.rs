@@ -61,8 +61,6 @@ async fn count_runs(served: &Served) -> everstep_store::Result<()> {
             *in_flight.entry(counts.workflow).or_default() += if counts.status.has_ended() { 0 } else { counts.n };
         }
     }
-    for (workflow, n) in in_flight {
-        served.meters.in_flight(&workflow).set(n as f64);
-    }
+    served.meters.show_in_flight(&in_flight);
     Ok(())
 }

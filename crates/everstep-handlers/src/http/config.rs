@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use everstep_core::limits::PAYLOAD_BYTES;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -255,9 +256,17 @@ pub(super) enum Statuses {
 
 impl Statuses {
     pub(super) fn hold(self, status: u16) -> bool {
+        self.range().contains(&status)
+    }
+
+    /// From the first to the last.
+    pub(super) fn range(self) -> RangeInclusive<u16> {
         match self {
-            Self::One(one) => one == status,
-            Self::Class(class) => class == status / 100,
+            Self::One(one) => one..=one,
+            Self::Class(class) => {
+                let first = class.saturating_mul(100);
+                first..=first.saturating_add(99)
+            }
         }
     }
 

@@ -62,6 +62,8 @@ pub(super) fn make(
     request.has_secret_body = has_secret_body;
     request.redirects = if config.follow_redirects { MOST_REDIRECTS } else { 0 };
     request.max_bytes = config.max_response_bytes as usize;
+    // What is wrong with an answer is told by its status first, however long it is.
+    request.read = config.accept_statuses.iter().map(|statuses| statuses.range()).collect();
     if !task.timeout.is_zero() {
         request.timeout = task.timeout;
     }
@@ -99,6 +101,10 @@ pub(super) fn check(config: &Value) -> Vec<Fault> {
         for field in ["bodyType", "contentType"].into_iter().filter(|field| config.get(field).is_some()) {
             report(format!("/{field}"), format!("`{field}` has no meaning without a body"));
         }
+    }
+    let names = config["headers"].as_object().into_iter().flat_map(|headers| headers.keys());
+    if config.get("contentType").is_some() && names.into_iter().any(|name| name.eq_ignore_ascii_case("content-type")) {
+        report("/contentType".to_owned(), "the content type stands in both `headers` and `contentType`".to_owned());
     }
     if config["sendIdempotencyKey"] == false && config.get("idempotencyHeader").is_some() {
         let message = "`idempotencyHeader` has no meaning where no key is sent";

@@ -56,6 +56,7 @@ pub(super) async fn ask(
     request.headers = headers(source, asked.workspace, secrets, &mut revealed).await?;
     request.timeout = asked.timeout;
     request.max_bytes = MOST_BYTES;
+    request.read = vec![200..=299];
     if let Some(body) = &asked.request.body {
         request.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.body = fill(body, asked.values)?.to_string().into_bytes();

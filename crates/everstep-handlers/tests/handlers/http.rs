@@ -211,6 +211,12 @@ async fn statuses_succeed_fail_or_are_tried_again() {
     assert!(status(200, json!({"acceptStatuses": [201]})).await.is_err());
     assert!(!status(503, json!({"retryOn": [404]})).await.unwrap_err().retryable);
     assert!(status(404, json!({"retryOn": [404]})).await.unwrap_err().retryable);
+    // A long page about it changes nothing.
+    let long = status(503, json!({"maxResponseBytes": 1})).await.unwrap_err();
+    assert_eq!((long.code.as_str(), long.retryable, long.retry_after_ms), ("HTTP_STATUS", true, Some(7_000)));
+    assert!(long.message.ends_with("(to be asked again after 7 s)"), "{long}");
+    let wanted = status(404, json!({"maxResponseBytes": 1, "acceptStatuses": [404]})).await.unwrap_err();
+    assert_eq!(wanted.code, code::PAYLOAD_TOO_LARGE);
 }
 
 #[tokio::test]
@@ -332,6 +338,10 @@ fn configs_are_checked_when_saved() {
         (json!({"url": "https://a", "retryOn": [99]}), "/retryOn/0: 99 is out of range"),
         (json!({"url": "https://a", "maxResponseBytes": 1_048_577}), "/maxResponseBytes: 1048577 is out of range"),
         (json!({"url": "https://a", "bodyType": "form"}), "/bodyType: `bodyType` has no meaning without a body"),
+        (
+            json!({"url": "https://a", "body": "x", "contentType": "a/b", "headers": {"content-type": "c/d"}}),
+            "/contentType: the content type stands in both",
+        ),
         (
             json!({"url": "https://a", "sendIdempotencyKey": false, "idempotencyHeader": "X"}),
             "/idempotencyHeader: `idempotencyHeader` has no meaning",

@@ -35,6 +35,9 @@ async fn an_answer_over_its_limit_is_an_error() {
     let at_most = |max_bytes| Request { max_bytes, ..get(&url) };
     assert_eq!(client("all").send(at_most(1_000)).await.unwrap().body.len(), 1_000);
     assert_eq!(client("all").send(at_most(999)).await.unwrap_err(), Error::TooLarge(999));
+    // Whoever wants no such answer learns its status.
+    let unread = client("all").send(Request { read: vec![201..=299], ..at_most(999) }).await.unwrap();
+    assert_eq!((unread.status.as_u16(), unread.body.len()), (200, 0));
     // Without a length it is counted as it comes, and it need not come to an end.
     let chunk = [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n7d0\r\n".as_slice(), &[b'y'; 2_000]].concat();
     let endless = Request { max_bytes: 999, ..get(raw(chunk).await) };

@@ -73,7 +73,7 @@ fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, place: &str) 
 }
 
 /// The default as the help of a setting ends with it: `[default: 10s]`.
-fn default_of(argument: &clap::Arg) -> Option<String> {
+pub(crate) fn default_of(argument: &clap::Arg) -> Option<String> {
     let help = argument.get_long_help().or(argument.get_help())?.to_string();
     let (_, rest) = help.rsplit_once("[default: ")?;
     Some(rest.split_once(']')?.0.split_whitespace().collect::<Vec<_>>().join(" "))

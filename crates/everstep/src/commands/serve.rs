@@ -93,6 +93,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
 fn greet(url: &str, node: &Node, config: &Config, key: &FirstKey) {
     eprintln!("everstep {} listens on {url}", env!("CARGO_PKG_VERSION"));
     eprintln!("  health  {url}/readyz");
+    eprintln!("  docs    {url}/docs");
     match &config.database {
         Database::Sqlite => eprintln!("  data    {} (SQLite)", absolute(&config.server.data).display()),
         Database::Postgres { url, .. } => eprintln!("  data    {} (PostgreSQL)", url.place()),
@@ -102,7 +103,7 @@ fn greet(url: &str, node: &Node, config: &Config, key: &FirstKey) {
         eprintln!("  others  reach it at {address}");
     }
     let try_it = |path: &Path| {
-        format!("  try     curl -H \"x-api-key: $(cat {})\" {url}/v1/runs", text::quoted(&absolute(path)))
+        format!("  try     curl -H \"x-api-key: $(cat {})\" {url}/v1/workflows", text::quoted(&absolute(path)))
     };
     match key {
         FirstKey::Made(secret, path) => {

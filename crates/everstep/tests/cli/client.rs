@@ -140,3 +140,19 @@ fn without_a_key_it_says_what_to_do() {
     command.args(["runs"]).env("EVERSTEP_SERVER", "http://127.0.0.1:1").env("EVERSTEP_API_KEY", "x");
     Told::from(command.output().unwrap()).exits(3).says("http://127.0.0.1:1");
 }
+
+#[test]
+fn the_key_of_a_folder_goes_to_the_server_of_this_machine_alone() {
+    let session = Session::new();
+    let ask = |server: &str, args: &[&str]| -> Told {
+        let mut command = everstep();
+        command.args(args).current_dir(session.folder.path()).env("EVERSTEP_SERVER", server);
+        command.output().unwrap().into()
+    };
+    let port = session.server.address().rsplit_once(':').unwrap().1;
+    assert_eq!(ask(&format!("http://127.0.0.1:{port}"), &["runs", "--json"]).exits(0).json()["runs"], json!([]));
+    ask(&format!("http://127.0.0.1:{port}"), &["keys", "list"]).exits(0);
+    // The same server by another address is as good as any other.
+    ask(&format!("http://127.0.0.2:{port}"), &["runs"]).exits(2).says("EVERSTEP_API_KEY");
+    ask("http://everstep.example", &["runs"]).exits(2).says("EVERSTEP_API_KEY");
+}

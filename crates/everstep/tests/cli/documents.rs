@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{Folder, Told, everstep, root};
+use crate::support::{Folder, Server, Told, everstep, root};
+
+/// Where `everstep serve` listens unless it is told otherwise.
+const SERVER: &str = "127.0.0.1:7373";
 
 /// All files below a folder with one of these extensions, in order.
 fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
@@ -26,12 +29,14 @@ fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
 }
 
 /// Beside `x.yaml` stand `x.input` (JSON, optional) and `x.expected`: the exit code, then what is printed.
+/// What has no such file needs a server, and is played in `examples.rs`.
 #[test]
 fn every_example_gives_what_stands_beside_it() {
     let examples = root().join("examples");
     let all: Vec<_> = std::fs::read_dir(&examples).unwrap().map(|entry| entry.unwrap().path()).collect();
-    let workflows: Vec<_> =
-        all.iter().filter(|path| matches!(path.extension().and_then(|e| e.to_str()), Some("json" | "yaml"))).collect();
+    let workflows =
+        all.iter().filter(|path| matches!(path.extension().and_then(|e| e.to_str()), Some("json" | "yaml")));
+    let workflows: Vec<_> = workflows.filter(|path| path.with_extension("expected").exists()).collect();
     assert!(workflows.len() >= 5, "{workflows:?}");
     for workflow in workflows {
         let mut command = everstep();
@@ -49,7 +54,7 @@ fn every_example_gives_what_stands_beside_it() {
     }
 }
 
-/// A `sh` block that begins with `everstep run`, and the `json` block after it, if there is one.
+/// A `sh` block that runs a workflow or asks a server, and the `json` block after it, if there is one.
 struct Block {
     document: PathBuf,
     command: String,
@@ -67,7 +72,7 @@ fn blocks(document: &Path) -> Vec<Block> {
         let outside = parts.next().unwrap_or_default();
         let (kind, code) = inside.split_once('\n').unwrap_or((inside, ""));
         match kind {
-            "sh" if code.trim_start().starts_with("everstep run") => {
+            "sh" if code.trim_start().starts_with("everstep run") || code.contains(SERVER) => {
                 blocks.push(Block { document: document.to_owned(), command: code.trim().to_owned(), output: None });
                 is_fresh = true;
             }
@@ -84,28 +89,94 @@ fn blocks(document: &Path) -> Vec<Block> {
     blocks
 }
 
-#[test]
-fn every_command_of_the_documents_works() {
+fn documents() -> Vec<PathBuf> {
     let root = root();
     let mut documents = files(&root.join("docs"), &["md"]);
-    documents.extend([root.join("README.md"), root.join("ARCHITECTURE.md"), root.join("CONTRIBUTING.md")]);
-    let blocks: Vec<_> = documents.iter().flat_map(|document| blocks(document)).collect();
-    assert!(blocks.len() >= 3, "the documents show how to run a workflow");
-    let folder = Folder::new();
-    std::os::unix::fs::symlink(root.join("examples"), folder.path().join("examples")).unwrap();
+    let more = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md"];
+    documents.extend(more.map(|name| root.join(name)));
+    documents
+}
+
+/// Runs a block as a person would who has cloned the repository and installed the binary.
+fn perform(block: &Block, command: &str, folder: &Path) -> Told {
     let binary = Path::new(env!("CARGO_BIN_EXE_everstep")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg(format!("set -e\n{command}")).current_dir(folder).env("PATH", &path);
+    let told: Told = shell.output().unwrap().into();
+    assert_eq!(told.code, 0, "{}: {command}\n{}", block.document.display(), told.stderr);
+    told
+}
+
+fn clone_of_the_repository() -> Folder {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
+    folder
+}
+
+#[test]
+fn every_command_of_the_documents_works() {
+    let blocks: Vec<_> = documents().iter().flat_map(|document| blocks(document)).collect();
+    let blocks: Vec<_> = blocks.into_iter().filter(|block| !block.command.contains(SERVER)).collect();
+    assert!(blocks.len() >= 3, "the documents show how to run a workflow");
+    let folder = clone_of_the_repository();
     for block in blocks {
-        let mut shell = std::process::Command::new("sh");
-        let script = format!("set -e\n{}", block.command);
-        shell.arg("-c").arg(script).current_dir(folder.path()).env("PATH", &path);
-        let told: Told = shell.output().unwrap().into();
-        let place = format!("{}: {}\n{}", block.document.display(), block.command, told.stderr);
-        assert_eq!(told.code, 0, "{place}");
+        let told = perform(&block, &block.command, folder.path());
         if let Some(output) = &block.output {
-            assert_eq!(&told.json(), output, "{place}");
+            assert_eq!(&told.json(), output, "{}: {}", block.document.display(), block.command);
         }
     }
+}
+
+/// What is shown is the last answer; `…` in it is anything, and fields may be left out.
+#[test]
+fn every_request_of_the_documents_is_answered_as_shown() {
+    let blocks: Vec<_> = documents().iter().flat_map(|document| blocks(document)).collect();
+    let blocks: Vec<_> = blocks.into_iter().filter(|block| block.command.contains(SERVER)).collect();
+    let is_first = |block: &&Block| block.document.ends_with("README.md") && block.command.contains("waitSeconds");
+    assert!(blocks.iter().any(|block| is_first(&block)), "README.md shows how to start a run");
+    let folder = clone_of_the_repository();
+    let server = Server::start(&folder.at("data"));
+    for block in blocks {
+        let told = perform(&block, &block.command.replace(SERVER, server.address()), folder.path());
+        let answers = serde_json::Deserializer::from_str(&told.stdout).into_iter::<Value>();
+        let answers: Vec<_> = answers.map(|answer| answer.unwrap()).collect();
+        let place = format!("{}: {}\n{}", block.document.display(), block.command, told.stdout);
+        assert!(answers.iter().all(|answer| answer.get("code").is_none()), "{place}");
+        if let Some(shown) = &block.output {
+            assert!(is_shown(shown, answers.last().unwrap()), "{place}");
+        }
+    }
+}
+
+fn is_shown(shown: &Value, answer: &Value) -> bool {
+    match (shown, answer) {
+        (Value::String(text), _) if text == "…" => true,
+        (Value::Object(shown), Value::Object(answer)) => {
+            shown.iter().all(|(name, shown)| answer.get(name).is_some_and(|answer| is_shown(shown, answer)))
+        }
+        (Value::Array(shown), Value::Array(answer)) => {
+            shown.len() == answer.len() && shown.iter().zip(answer).all(|(shown, answer)| is_shown(shown, answer))
+        }
+        (shown, answer) => shown == answer,
+    }
+}
+
+#[test]
+fn every_link_of_the_documents_leads_somewhere() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        // What is on this page or on the web is not looked for.
+        for link in links.filter(|link| !link.starts_with('#') && !link.contains("://") && !link.contains(' ')) {
+            let path = link.split('#').next().unwrap_or_default();
+            if !document.parent().unwrap().join(path).exists() {
+                broken.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]
@@ -127,29 +198,16 @@ fn the_command_line_reference_is_what_the_binary_says() {
     };
     let mut page = "# Command line\n\nWhat `everstep --help` says, command by command.\n\n".to_owned();
     page += &format!("```text\n{}\n```\n", help(&[]));
-    for command in [
-        "run",
-        "validate",
-        "serve",
-        "load",
-        "keys create",
-        "keys list",
-        "keys revoke",
-        "workspaces create",
-        "workspaces list",
-        "secrets set",
-        "secrets list",
-        "secrets delete",
-        "secrets key",
-        "nodes",
-        "bench",
-        "sim",
-        "openapi",
-    ] {
+    let commands = commands(&help(&[])).into_iter().flat_map(|command| {
+        let inner = commands(&help(&[&command]));
+        let inner: Vec<_> = inner.into_iter().map(|inner| format!("{command} {inner}")).collect();
+        if inner.is_empty() { vec![command] } else { inner }
+    });
+    for command in commands {
         let words: Vec<_> = command.split(' ').collect();
         page += &format!("\n## everstep {command}\n\n```text\n{}\n```\n", help(&words));
     }
-    page += SETTINGS;
+    page += "\nEvery setting with its flag, variable, key and default is in [configuration](configuration.md).\n";
     let path = root().join("docs/reference/cli.md");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &page).unwrap();
@@ -158,36 +216,10 @@ fn the_command_line_reference_is_what_the_binary_says() {
     assert_eq!(written, page, "docs/reference/cli.md is old: write it anew with BLESS=1");
 }
 
-const SETTINGS: &str = r#"
-## Settings file
-
-Named by `--config` or `EVERSTEP_CONFIG`.
-Every key has the name of its flag; an unknown key is an error.
-
-```toml
-[log]
-log = "info"
-log_format = "json"
-
-[server]
-listen = "127.0.0.1:7373"
-data = "/var/lib/everstep"
-shutdown_grace = "10s"
-rate_limit = 1000
-
-[database]
-database_url = "postgres://everstep:secret@db.example/everstep"
-
-[cluster]
-node_lease = "10s"
-cluster_listen = "10.0.0.7:7374"
-
-[engine]
-max_active_runs = 4096
-max_state_mib = 256
-park_after = "30s"
-
-[secrets]
-secrets_key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-```
-"#;
+/// The commands that a help text lists.
+fn commands(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // A line that is indented further goes on with what the one before says.
+    let heads = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    heads.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}

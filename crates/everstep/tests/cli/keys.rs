@@ -48,10 +48,10 @@ fn the_command_to_try_works_as_it_is_printed() {
     let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
     let given = String::from_utf8(output.stdout).unwrap();
     let [flag, header, url] = given.lines().collect::<Vec<_>>()[..] else { panic!("{given}") };
-    assert_eq!((flag, url), ("-H", &*format!("http://{}/v1/runs", server.address())));
+    assert_eq!((flag, url), ("-H", &*format!("http://{}/v1/workflows", server.address())));
     let key = header.strip_prefix("x-api-key: ").unwrap();
-    let body = Client::new(server.address(), Some(key)).get("/v1/runs").is(200);
-    assert_eq!(body, json!({"runs": [], "nextCursor": null}));
+    let body = Client::new(server.address(), Some(key)).get("/v1/workflows").is(200);
+    assert_eq!(body, json!([]));
 }
 
 #[test]

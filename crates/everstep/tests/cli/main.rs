@@ -6,6 +6,7 @@ mod client;
 mod crash;
 mod database;
 mod documents;
+mod examples;
 mod http;
 mod keys;
 mod outside;

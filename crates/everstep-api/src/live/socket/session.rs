@@ -12,6 +12,7 @@ use futures_util::{SinkExt, Stream, StreamExt, future};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval_at, timeout};
 use uuid::Uuid;
@@ -147,8 +148,7 @@ impl Session {
                     }
                 }
                 _ = ping.tick() => {
-                    // A connection that is busy needs no ping to know that it lives.
-                    let _ = self.out.try_send(packet::PING.to_owned());
+                    ask_whether_there(&self.out);
                     Ok(())
                 }
                 _ = look.tick() => self.look(now, heard_at).await,
@@ -312,6 +312,16 @@ impl Drop for Session {
     }
 }
 
+/// Sends a ping, after what waits already. A stock client counts pings alone, however much else it is told: one that is
+/// left out because the connection is busy ends it.
+fn ask_whether_there(out: &mpsc::Sender<String>) {
+    if let Err(TrySendError::Full(ping)) = out.try_send(packet::PING.to_owned()) {
+        let out = out.clone();
+        // Nobody else is to wait for it. Whoever writes loses patience with a client that takes nothing.
+        tokio::spawn(async move { out.send(ping).await });
+    }
+}
+
 /// Reads the one argument of a request.
 fn read<T: serde::de::DeserializeOwned>(arguments: Vec<Value>) -> Result<T, Problem> {
     let [argument] = <[Value; 1]>::try_from(arguments)
@@ -333,4 +343,20 @@ pub(super) fn new_sid() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     Uuid::from_bytes(bytes).simple().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_busy_connection_is_pinged_too() {
+        let (out, mut outgoing) = mpsc::channel(1);
+        out.send("busy".to_owned()).await.unwrap_or_default();
+        ask_whether_there(&out);
+        drop(out);
+        assert_eq!(outgoing.recv().await.as_deref(), Some("busy"));
+        assert_eq!(outgoing.recv().await.as_deref(), Some(packet::PING));
+        assert_eq!(outgoing.recv().await, None);
+    }
 }

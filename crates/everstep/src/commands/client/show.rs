@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use everstep_engine::{Clock as _, SystemClock};
 use everstep_net::Method;
 use serde_json::{Value, json};
 
@@ -20,7 +21,8 @@ pub(crate) async fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     }
     output::print(head(&run))?;
     let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
-    for line in timeline::draw(&steps, width) {
+    let now = run["endedAt"].is_null().then(|| SystemClock::default().wall());
+    for line in timeline::draw(&steps, now, width) {
         output::print(line)?;
     }
     Ok(ExitCode::SUCCESS)

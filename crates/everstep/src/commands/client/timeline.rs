@@ -21,11 +21,13 @@ struct Bar {
     note: String,
 }
 
-/// A line per step, within so many columns. A step without an end goes on to the last time that is known.
-pub(super) fn draw(steps: &[Value], width: usize) -> Vec<String> {
+/// A line per step, within so many columns. A step without an end goes on until now, where the run does, else to the
+/// last time that is known.
+pub(super) fn draw(steps: &[Value], now: Option<Timestamp>, width: usize) -> Vec<String> {
     let bars: Vec<Bar> = steps.iter().map(Bar::of).collect();
     let begin = bars.iter().filter_map(|bar| bar.begin).min();
-    let last = bars.iter().flat_map(|bar| [bar.begin, bar.end]).flatten().max();
+    let now = now.filter(|_| bars.iter().any(|bar| bar.begin.is_some() && bar.end.is_none()));
+    let last = bars.iter().flat_map(|bar| [bar.begin, bar.end]).flatten().chain(now).max();
     let (Some(begin), Some(last)) = (begin, last) else { return Vec::new() };
     let names = bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0).clamp(4, 32);
     let room = width.saturating_sub(names + BEFORE).clamp(LINE.1, LINE.0);
@@ -107,7 +109,7 @@ mod tests {
             json!({"key": "other", "status": "skipped", "attempts": [], "startedAt": null, "endedAt": null}),
             step("end", "failed", 10, Some(10)),
         ];
-        let lines = draw(&steps, 47);
+        let lines = draw(&steps, None, 47);
         assert_eq!(
             lines,
             [
@@ -119,5 +121,7 @@ mod tests {
                 "end    failed      1         0 ms           █",
             ]
         );
+        let now = "2026-01-01T00:00:25Z".parse().ok();
+        assert_eq!(draw(&steps, now, 47)[3], "ask    waiting     1       20.0 s    ▒▒▒▒▒▒▒▒");
     }
 }

@@ -1,0 +1,143 @@
+//! Tasks go to whatever handlers the engine is given: so many of a kind at once, and every workspace in its turn.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
+
+#[expect(dead_code, reason = "each suite uses a part of it")]
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::evaluate::Fault;
+use everstep_core::event::Outcome;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::kinds::KindInfo;
+use everstep_core::status::Status;
+use everstep_engine::{Engine, NewStart, Options};
+use everstep_handlers::{Description, Handler, Registry, Report, Task};
+use serde_json::{Value, json};
+use support::{WORKSPACE, chain, finish, open, options, publish, start, world};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// A kind whose tasks end when the test lets them.
+struct Turnstile {
+    description: Description,
+    begun: UnboundedSender<WorkspaceId>,
+    let_through: Arc<Semaphore>,
+    inside: AtomicUsize,
+    most: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Handler for Turnstile {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn check(&self, _config: &Value) -> Vec<Fault> {
+        Vec::new()
+    }
+
+    async fn perform(&self, task: Task) -> Report {
+        let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(inside, Ordering::SeqCst);
+        self.begun.send(task.workspace).unwrap();
+        self.let_through.acquire().await.unwrap().forget();
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+        Report::from(Ok(Outcome::of(json!("through"))))
+    }
+}
+
+struct Fixture {
+    engine: Engine,
+    begun: UnboundedReceiver<WorkspaceId>,
+    let_through: Arc<Semaphore>,
+    most: Arc<AtomicUsize>,
+    _folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// An engine that knows one kind, of which two tasks may go on at once.
+    async fn new() -> Self {
+        let (sender, begun) = unbounded_channel();
+        let (let_through, most) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+        let turnstile = Turnstile {
+            description: Description {
+                info: KindInfo { name: "turnstile".to_owned(), timeout_seconds: 60, ..KindInfo::default() },
+                title: "Turnstile",
+                group: "Testing",
+                icon: "door",
+                summary: "Lets two through at once.",
+                output: "`through`.",
+                schema: json!({"type": "object"}),
+                examples: Vec::new(),
+                is_internal: true,
+                concurrency: 2,
+            },
+            begun: sender,
+            let_through: Arc::clone(&let_through),
+            inside: AtomicUsize::new(0),
+            most: Arc::clone(&most),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let handlers = Registry::with([Arc::new(turnstile) as Arc<dyn Handler>]);
+        let world = world(open(folder.path()).await, handlers);
+        let engine = Engine::start(world, Options { shards: 1, ..options() }).await.unwrap();
+        publish(&engine, "gate", &chain(&[("pass", "turnstile", json!({"config": {}}))])).await;
+        publish(&engine, "nothing", &chain(&[])).await;
+        Self { engine, begun, let_through, most, _folder: folder }
+    }
+
+    /// All that was started before has been handed on: one shard takes one run after the other.
+    async fn settle(&self) {
+        let run = start(&self.engine, "nothing", json!({})).await;
+        assert_eq!(finish(&self.engine, run).await.status, Status::Completed);
+    }
+
+    async fn next(&mut self) -> WorkspaceId {
+        tokio::time::timeout(Duration::from_secs(30), self.begun.recv()).await.expect("a task begins").unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_tasks_of_a_kind_go_on_at_once_than_it_allows() {
+    let mut fixture = Fixture::new().await;
+    let mut runs = Vec::new();
+    for _ in 0..20 {
+        runs.push(start(&fixture.engine, "gate", json!({})).await);
+    }
+    fixture.settle().await;
+    fixture.next().await;
+    fixture.next().await;
+    assert!(fixture.begun.try_recv().is_err(), "a third task has begun");
+    fixture.let_through.add_permits(20);
+    for run in runs {
+        assert_eq!(finish(&fixture.engine, run).await.status, Status::Completed);
+    }
+    assert_eq!(fixture.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_with_many_tasks_does_not_keep_another_waiting() {
+    let mut fixture = Fixture::new().await;
+    let other = WorkspaceId::from_uuid(uuid::Uuid::from_u128(2));
+    let definition = chain(&[("pass", "turnstile", json!({"config": {}}))]);
+    fixture.engine.library().publish(other, "gate", &definition).await.unwrap().unwrap();
+    for _ in 0..20 {
+        start(&fixture.engine, "gate", json!({})).await;
+    }
+    fixture.engine.start_run(NewStart { workspace: other, ..NewStart::new("gate", json!({})) }).await.unwrap();
+    fixture.settle().await;
+    fixture.let_through.add_permits(4);
+    let mut first = Vec::new();
+    for _ in 0..5 {
+        first.push(fixture.next().await);
+    }
+    // Two were inside before it came; after at most one more it is its turn.
+    assert!(first[2..4].contains(&other), "{first:?}");
+    assert_eq!(first.iter().filter(|workspace| **workspace == WORKSPACE).count(), 4);
+    fixture.let_through.add_permits(100);
+}

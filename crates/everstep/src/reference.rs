@@ -1,0 +1,125 @@
+//! The page of all settings, `docs/reference/configuration.md`.
+//!
+//! `BLESS=1 cargo test -p everstep reference` writes it anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::{Arg, Args, Command};
+
+use crate::commands::config::default_of;
+use crate::config::{is_key, known_variables};
+use crate::settings::{
+    ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, RemoteSettings, SecretsSettings, ServerSettings,
+    TelemetrySettings,
+};
+
+const HEAD: &str = "\
+# Configuration
+
+<!-- Made from the settings; `BLESS=1 cargo test -p everstep reference` writes it anew. -->
+
+Everything can be set in three ways: by a flag, by a variable of the environment, and in the TOML file that `--config` or `EVERSTEP_CONFIG` names.
+A flag wins over the environment, the environment wins over the file.
+What is unknown is refused, not ignored: a flag, a key of the file, and a variable that begins with `EVERSTEP_`.
+`everstep config` shows what is in force and where it comes from; it takes the flags of `everstep serve`, and shows no secret.
+Durations are written as `500ms`, `10s`, `5m`, `2h` or `7d`.
+
+```toml
+[server]
+listen = \"0.0.0.0:7373\"
+data = \"/var/lib/everstep\"
+
+[engine]
+park_after = \"1m\"
+```
+";
+
+const TAIL: &str = "
+## Variables of others
+
+| variable | meaning |
+|---|---|
+| `RUST_LOG` | what to log, where `--log` is not given |
+| `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_SDK_DISABLED` | as OpenTelemetry defines them: see [telemetry](../guides/telemetry.md) |
+| `SSL_CERT_FILE`, `SSL_CERT_DIR` | the certificates that are trusted, in place of the machine's |
+";
+
+/// The settings of one table of the file; without a table they are not in the file.
+struct Group {
+    title: &'static str,
+    table: Option<&'static str>,
+    arguments: Vec<Arg>,
+}
+
+fn groups() -> Vec<Group> {
+    fn group<T: Args>(title: &'static str, table: Option<&'static str>) -> Group {
+        let command = T::augment_args(Command::new("settings"));
+        Group { title, table, arguments: command.get_arguments().cloned().collect() }
+    }
+    vec![
+        group::<ServerSettings>("The server", Some("server")),
+        group::<DatabaseSettings>("The database", Some("database")),
+        group::<ClusterSettings>("Several nodes", Some("cluster")),
+        group::<EngineSettings>("The engine", Some("engine")),
+        group::<SecretsSettings>("Secrets", Some("secrets")),
+        group::<TelemetrySettings>("Metrics and traces", Some("telemetry")),
+        group::<LogSettings>("The log", Some("log")),
+        group::<RemoteSettings>("Commands that ask a server", None),
+    ]
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for Group { title, table, arguments } in groups() {
+        let place = match table {
+            Some(table) => format!("`[{table}]` in the file."),
+            None => "Not in the file: they are about whoever types.".to_owned(),
+        };
+        let _ = write!(page, "\n## {title}\n\n{place}\n\n");
+        page += "| key | flag | variable | default | meaning |\n|---|---|---|---|---|\n";
+        for argument in arguments {
+            let key = if table.is_some() { format!("`{}`", argument.get_id()) } else { "-".to_owned() };
+            let flag = argument.get_long().expect("every setting has a flag");
+            let variable = argument.get_env().expect("every setting has a variable").to_string_lossy().into_owned();
+            let default = default_of(&argument).map_or_else(|| "-".to_owned(), |default| default.replace('|', "\\|"));
+            let _ = writeln!(page, "| {key} | `--{flag}` | `{variable}` | {default} | {} |", meaning(&argument));
+        }
+    }
+    page + TAIL
+}
+
+/// What the help says, without the default.
+fn meaning(argument: &Arg) -> String {
+    let help = argument.get_long_help().or(argument.get_help()).expect("every setting has a help").to_string();
+    let text = help.rsplit_once("[default: ").map_or(&*help, |(text, _)| text);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+    if text.ends_with('.') { text } else { format!("{text}.") }
+}
+
+#[test]
+fn the_page_of_settings_is_what_the_program_says() {
+    let page = page();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).expect("the page can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(written, page, "docs/reference/configuration.md is old: write it anew with BLESS=1");
+    let missing: Vec<_> =
+        known_variables().into_iter().filter(|variable| !page.contains(&format!("`{variable}`"))).collect();
+    assert!(missing.is_empty(), "the page of settings does not name {missing:?}");
+}
+
+#[test]
+fn every_setting_has_its_key_in_the_file() {
+    for Group { table, arguments, .. } in groups() {
+        let Some(table) = table else { continue };
+        for argument in arguments {
+            let (key, flag) = (argument.get_id().as_str(), argument.get_long().expect("every setting has a flag"));
+            assert_eq!(key.replace('_', "-"), flag);
+            assert!(is_key(table, key), "{key} is no key of [{table}]");
+        }
+    }
+    assert!(!is_key("server", "datta"));
+}

@@ -1,0 +1,302 @@
+//! Every file of `examples/` is run on a server, and does what its page says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Folder, Server, Told, everstep, example, root};
+
+/// What is done with a definition that was saved under a name.
+type Story = fn(&Play, &str);
+
+/// Each definition, and its story.
+const STORIES: &[(&str, Story)] = &[
+    ("booking.yaml", gives_what_stands_beside_it),
+    ("hello.yaml", gives_what_stands_beside_it),
+    // Before those that start it.
+    ("invoice.yaml", is_one_invoice),
+    ("invoices.yaml", starts_a_run_per_customer),
+    ("order-approval.yaml", waits_for_an_approval),
+    ("overdue.yaml", reminds_of_every_open_order),
+    ("payment.yaml", gives_what_stands_beside_it),
+    ("quotes.yaml", gives_what_stands_beside_it),
+    ("shipping.yaml", gives_what_stands_beside_it),
+    ("stock.yaml", asks_until_the_warehouse_answers),
+    ("timetable.json", gives_what_stands_beside_it),
+    ("shapes/conditional.json", comes_to_its_end),
+    ("shapes/deep_chain.json", comes_to_its_end),
+    ("shapes/delay_heavy.json", comes_to_its_end),
+    ("shapes/diamond_and.json", comes_to_its_end),
+    ("shapes/diamond_or.json", comes_to_its_end),
+    ("shapes/error_path.json", comes_to_its_end),
+    ("shapes/error_recovery.json", comes_to_its_end),
+    ("shapes/fan_out.json", comes_to_its_end),
+    ("shapes/linear.json", comes_to_its_end),
+    ("shapes/multi_diamond.json", comes_to_its_end),
+    ("shapes/wide_fan_in.json", comes_to_its_end),
+    ("shapes/wide_fan_out.json", comes_to_its_end),
+];
+/// Folders with what a story needs beside its definition.
+const BESIDE: &[&str] = &["shop"];
+
+#[test]
+fn every_example_is_run_on_a_server() {
+    let folder = Folder::new();
+    let play = Play::new(&folder);
+    for (file, story) in STORIES {
+        let name = Path::new(file).file_stem().unwrap().to_str().unwrap();
+        eprintln!("{file}");
+        play.import(file, name);
+        story(&play, name);
+    }
+}
+
+#[test]
+fn no_example_is_without_a_story() {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(root().join("examples").join(&folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let name = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            if path.is_dir() {
+                folders.push(name);
+            } else {
+                found.insert(name);
+            }
+        }
+    }
+    found.retain(|name| !BESIDE.iter().any(|folder| name.starts_with(&format!("{folder}/"))));
+    let told: BTreeSet<_> = STORIES.iter().map(|(file, _)| (*file).to_owned()).collect();
+    let stems: BTreeSet<_> = told.iter().map(|name| Path::new(name).with_extension("")).collect();
+    let is_beside = |name: &String| {
+        let path = Path::new(name);
+        let is_data = path.extension().is_some_and(|extension| extension == "input" || extension == "expected");
+        is_data && stems.contains(&path.with_extension(""))
+    };
+    let untold: Vec<_> = found.iter().filter(|name| *name != "README.md" && !is_beside(name)).collect();
+    assert_eq!(untold, told.iter().collect::<Vec<_>>(), "what is in examples/ is run by a story of this file");
+    let page = std::fs::read_to_string(example("README.md")).unwrap();
+    let unnamed: Vec<_> = told.iter().filter(|name| !name.contains('/') && !page.contains(*name)).collect();
+    assert!(unnamed.is_empty(), "examples/README.md does not name {unnamed:?}");
+}
+
+/// A server with a shop's database and a warehouse that it may reach.
+struct Play {
+    server: Server,
+    warehouse: Warehouse,
+}
+
+impl Play {
+    fn new(folder: &Folder) -> Self {
+        let shop = rusqlite::Connection::open(folder.at("shop.db")).unwrap();
+        shop.execute_batch(&read("shop/schema.sql")).unwrap();
+        let server = Server::with(
+            &["--data", &folder.at("data"), "--sqlite-sources-dir", folder.path().to_str().unwrap()],
+            &[("EVERSTEP_ALLOW_ADDRESSES", "127.0.0.1")],
+        );
+        Self { server, warehouse: Warehouse::start() }
+    }
+
+    fn client(&self) -> Client {
+        self.server.client()
+    }
+
+    /// Saves a definition as a person would.
+    fn import(&self, file: &str, name: &str) {
+        let mut command = everstep();
+        command.args(["import", &example(file)]);
+        command.env("EVERSTEP_SERVER", format!("http://{}", self.server.address()));
+        command.env("EVERSTEP_API_KEY", self.client().key());
+        Told::from(command.output().unwrap()).exits(0).says(&format!("saved {name} version 1"));
+    }
+
+    /// Runs a workflow to its end.
+    fn run(&self, name: &str, input: &Value) -> Value {
+        let path = format!("/v1/workflows/{name}/runs?waitSeconds=30");
+        let started = self.client().post(&path, &json!({"input": input})).is(201);
+        assert!(started["run"]["endedAt"].is_string(), "{name} has not ended: {started}");
+        started["run"].clone()
+    }
+
+    /// The output of a run that completes.
+    #[track_caller]
+    fn output(&self, name: &str, input: &Value) -> Value {
+        let run = self.run(name, input);
+        assert_eq!(run["status"], "completed", "{run}");
+        run["output"].clone()
+    }
+}
+
+fn gives_what_stands_beside_it(play: &Play, name: &str) {
+    let input: Value = serde_json::from_str(&read(&format!("{name}.input"))).unwrap();
+    let expected = read(&format!("{name}.expected"));
+    let (code, output) = expected.split_once('\n').unwrap();
+    assert_eq!(code, "0");
+    assert_eq!(play.output(name, &input), serde_json::from_str::<Value>(output).unwrap());
+}
+
+fn comes_to_its_end(play: &Play, name: &str) {
+    let run = play.run(name, &json!({"n": 4}));
+    let result = match name {
+        "error_path" => {
+            assert_eq!((&run["status"], &run["error"]["code"]), (&json!("failed"), &json!("END_ERROR")), "{run}");
+            return;
+        }
+        // Every branch has an end of its own, which gives what it has.
+        "fan_out" | "wide_fan_out" => {
+            assert_eq!(run["status"], "completed", "{run}");
+            let steps = play.client().get(&format!("/v1/runs/{}/steps", run["id"].as_str().unwrap())).is(200);
+            let ends = steps["steps"].as_array().unwrap().iter();
+            let ends = ends.filter(|step| step["node"].as_str().unwrap().starts_with("end"));
+            assert_eq!(ends.count(), if name == "fan_out" { 3 } else { 10 }, "{steps}");
+            return;
+        }
+        "linear" => json!(7),
+        "diamond_and" => json!(45),
+        "diamond_or" => json!("once"),
+        "deep_chain" => json!(20),
+        "wide_fan_in" => json!(55),
+        "conditional" => json!("small"),
+        "multi_diamond" => json!(12),
+        "error_recovery" => json!("made up for out of order"),
+        "delay_heavy" => json!("rested"),
+        name => panic!("nobody says what {name} gives"),
+    };
+    assert_eq!(run["output"], json!({"result": result}), "{run}");
+}
+
+fn is_one_invoice(play: &Play, name: &str) {
+    let invoice = play.output(name, &json!({"customer": "ann", "hours": 3, "rate": 40}));
+    assert_eq!(invoice, json!({"customer": "ann", "amount": 120}));
+    let failed = play.run(name, &json!({"customer": "bob", "hours": 0, "rate": 40}));
+    assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("JAVASCRIPT_ERROR")));
+    assert!(failed["error"]["message"].as_str().unwrap().contains("bob owes nothing"), "{failed}");
+}
+
+fn starts_a_run_per_customer(play: &Play, name: &str) {
+    let customers = json!([{"name": "ann", "hours": 3}, {"name": "bob", "hours": 0}, {"name": "cy", "hours": 1.5}]);
+    let run = play.run(name, &json!({"rate": 40, "customers": customers}));
+    assert_eq!(run["status"], "completed", "{run}");
+    let invoices = json!([{"customer": "ann", "amount": 120}, null, {"customer": "cy", "amount": 60}]);
+    assert_eq!(run["output"]["invoices"], invoices);
+    let children = play.client().get(&format!("/v1/runs?parent={}", run["id"].as_str().unwrap())).is(200);
+    let mut statuses: Vec<_> = children["runs"].as_array().unwrap().iter().map(|run| &run["status"]).collect();
+    statuses.sort_by_key(ToString::to_string);
+    assert_eq!(statuses, ["completed", "completed", "failed"]);
+}
+
+fn waits_for_an_approval(play: &Play, name: &str) {
+    let client = play.client();
+    let order = |id: &str, pieces: u32| {
+        let lines = json!([{"article": "chair", "pieces": pieces, "price": 400}]);
+        json!({"orderId": id, "lines": lines})
+    };
+    let small = play.output(name, &order("o-1", 2));
+    assert_eq!(small, json!({"order": {"status": "approved", "by": "rule", "total": 800}}));
+
+    let ask = |id: &str, answer: Value| {
+        let run = client.start(name, &json!({"input": order(id, 3)}));
+        let waiting = client.wait_for(&run, "waiting");
+        assert!(waiting["waitingFor"].as_str().unwrap().contains("ask"), "{waiting}");
+        // An answer for another order is not its answer.
+        let other = client.post(&format!("{run}/signals/order.approval"), &json!({"orderId": "x", "approved": true}));
+        assert_eq!(other.is(200)["outcome"], "ignored");
+        assert_eq!(client.post(&format!("{run}/signals/order.approval"), &answer).is(200)["outcome"], "accepted");
+        client.wait(&run)["output"].clone()
+    };
+    let approved = ask("o-2", json!({"orderId": "o-2", "approved": true, "by": "grace"}));
+    assert_eq!(approved, json!({"order": {"status": "approved", "by": "grace", "total": 1200}}));
+    let rejected = ask("o-3", json!({"orderId": "o-3", "approved": false, "reason": "too many chairs"}));
+    assert_eq!(rejected, json!({"order": {"status": "rejected", "because": "too many chairs"}}));
+}
+
+fn reminds_of_every_open_order(play: &Play, name: &str) {
+    let client = play.client();
+    for (path, file) in [("data-sources/shop", "source"), ("queries/open-orders", "open-orders")] {
+        let body: Value = serde_json::from_str(&read(&format!("shop/{file}.json"))).unwrap();
+        client.put(&format!("/v1/{path}"), &body).is(201);
+    }
+    // As a web hook would tell it.
+    let hook = |customer: &str| json!({"headers": {"x-shop": "1"}, "body": {"customer": customer}});
+    let run = play.run(name, &hook("ann"));
+    let letters = json!([
+        {"order": 1, "text": "ann, please pay 12.50"},
+        {"order": 3, "text": "ann, please pay 3.00"},
+    ]);
+    assert_eq!(run["output"], json!({"letters": letters, "due": 15.5}));
+    let logs = client.get(&format!("/v1/runs/{}/logs", run["id"].as_str().unwrap())).is(200);
+    assert!(logs.to_string().contains("reminding of order 3"), "{logs}");
+    assert_eq!(play.output(name, &hook("bob")), json!({"letters": [], "due": 0}));
+    assert_eq!(play.output(name, &hook("ann' or 1=1 --")), json!({"letters": [], "due": 0}));
+}
+
+fn asks_until_the_warehouse_answers(play: &Play, name: &str) {
+    let warehouse = &play.warehouse;
+    let url = format!("http://{}", warehouse.address);
+    let stock = play.output(name, &json!({"warehouse": url, "article": "busy"}));
+    assert_eq!((stock, warehouse.asked("busy")), (json!({"pieces": 12}), 3));
+    // It says no for good.
+    let stock = play.output(name, &json!({"warehouse": url, "article": "unknown"}));
+    assert_eq!((stock, warehouse.asked("unknown")), (json!({"because": "HTTP_STATUS"}), 1));
+    // It stays away.
+    let stock = play.output(name, &json!({"warehouse": url, "article": "closed"}));
+    assert_eq!((stock, warehouse.asked("closed")), (json!({"because": "HTTP_STATUS"}), 4));
+}
+
+/// A warehouse that is busy at first, or closed for good.
+struct Warehouse {
+    address: String,
+    asked: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+impl Warehouse {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let asked = Arc::new(Mutex::new(BTreeMap::new()));
+        let counts = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                answer(stream.unwrap(), &counts);
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// How often it was asked for an article.
+    fn asked(&self, article: &str) -> usize {
+        self.asked.lock().unwrap().get(article).copied().unwrap_or(0)
+    }
+}
+
+fn answer(stream: TcpStream, counts: &Mutex<BTreeMap<String, usize>>) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {}
+    let article = head.split([' ', '/']).nth(3).unwrap_or_default().to_owned();
+    let times = {
+        let mut counts = counts.lock().unwrap();
+        let times = counts.entry(article.clone()).or_default();
+        *times += 1;
+        *times
+    };
+    let (status, body) = match (&*article, times) {
+        ("busy", 3..) => ("200 OK", r#"{"pieces": 12}"#),
+        ("unknown", _) => ("404 Not Found", "{}"),
+        _ => ("503 Service Unavailable", "{}"),
+    };
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: application/json\r\n");
+    write!(reader.get_mut(), "{head}content-length: {length}\r\n\r\n{body}").unwrap();
+}
+
+/// A file of the examples.
+fn read(name: &str) -> String {
+    std::fs::read_to_string(example(name)).unwrap()
+}
