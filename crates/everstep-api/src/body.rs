@@ -1,13 +1,20 @@
 //! What a request carries. It is read whole, up to a limit, and must be exactly what the route expects.
 
+use std::time::Duration;
+
+use axum::BoxError;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
 use everstep_core::payload::Payload;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::problem::Problem;
+
+/// How long a body may take to come.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A body of at most so many bytes.
 pub(crate) struct Body<const LIMIT: usize>(Bytes);
@@ -60,10 +67,34 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for Body<LIMIT> {
         if length.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > LIMIT as u64) {
             return Err(too_large());
         }
-        match Limited::new(request.into_body(), LIMIT).collect().await {
-            Ok(body) => Ok(Self(body.to_bytes())),
+        match read(request.into_body(), LIMIT, PATIENCE).await {
+            Ok(body) => Ok(Self(body)),
             Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
             Err(error) => Err(Problem::invalid(format!("the body could not be read: {error}"))),
         }
+    }
+}
+
+/// Reads a body of at most so many bytes. One that never ends is not waited for.
+pub(crate) async fn read(body: axum::body::Body, limit: usize, patience: Duration) -> Result<Bytes, BoxError> {
+    match timeout(patience, Limited::new(body, limit).collect()).await {
+        Ok(body) => Ok(body?.to_bytes()),
+        Err(_) => Err(format!("it has not come within {} s", patience.as_secs()).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_not_waited_for() {
+        let body = axum::body::Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
+        let error = read(body, 10, Duration::from_millis(20)).await.unwrap_err();
+        assert!(error.to_string().contains("has not come"), "{error}");
+        let error = read("more than ten".into(), 10, PATIENCE).await.unwrap_err();
+        assert!(error.is::<LengthLimitError>(), "{error}");
     }
 }

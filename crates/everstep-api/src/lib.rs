@@ -1,6 +1,7 @@
 //! Speaks HTTP. It asks the engine and shows what the engine says; it decides nothing.
 //!
 //! * `routes` is the table of all routes, with what each needs and its text; `openapi` makes a document of it.
+//! * `listen` accepts connections.
 //! * `auth` knows who asks; `body`, `query` and `headers` read what they ask; `problem` says why not.
 //! * `audit` writes down who did what.
 //! * `access` is about who may do what: keys, workspaces, tickets, the audit, secrets.
@@ -25,6 +26,7 @@ mod headers;
 mod health;
 mod id;
 mod journal;
+mod listen;
 mod live;
 mod metrics;
 mod nodes;

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::audit::Audit;
 use crate::auth::Keys;
+use crate::listen;
 use crate::live::Live;
 use crate::metrics::Meters;
 use crate::routes;
@@ -41,15 +42,11 @@ pub async fn serve(
     served: Served,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
-        // An answer must not wait for the client's acknowledgement of its first part.
-        let _ = stream.set_nodelay(true);
-    });
     let live = Arc::clone(&served.live);
     let stop = async move {
         stop.await;
         // Streams would never be finished by themselves.
         live.stop();
     };
-    axum::serve(listener, router(served)).with_graceful_shutdown(stop).await
+    listen::serve(listener, router(served), stop).await
 }

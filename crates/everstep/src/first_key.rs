@@ -1,9 +1,9 @@
 //! The first key of a database. Without one nobody could use the server; it is made once, shown once, and kept in a
 //! file that its owner alone may read.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -81,7 +81,7 @@ async fn is_known(store: &dyn Store, path: &Path) -> anyhow::Result<bool> {
 }
 
 fn write(data: &Path, path: &Path, secret: &Secret) -> std::io::Result<()> {
-    fs::create_dir_all(data)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(data)?;
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     writeln!(file, "{}", secret.reveal())?;
     file.sync_all()

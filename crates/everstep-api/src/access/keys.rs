@@ -7,6 +7,7 @@ use everstep_core::time::Timestamp;
 use everstep_store::{Error, KeyRow};
 use uuid::Uuid;
 
+use crate::access::only_for_the_default;
 use crate::access::page::Page;
 use crate::auth::{self, Allows, Caller, Permission, Secret};
 use crate::body::Body;
@@ -42,6 +43,10 @@ pub(crate) async fn make(
     let new = read(body.json()?, now)?;
     if let Some(more) = new.allows.permissions().iter().find(|permission| !caller.may(**permission)) {
         return Err(auth::lacks(*more));
+    }
+    // The limit protects this server, and so those of other workspaces.
+    if !served.keys.is_usual(new.rate_limit) {
+        only_for_the_default(&caller, "limits above the server's own are given")?;
     }
     let (store, secret) = (&served.engine.world().store, Secret::generate());
     let mut row = new.row(&secret, caller.workspace, now);

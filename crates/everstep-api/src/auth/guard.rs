@@ -124,7 +124,13 @@ pub(crate) async fn authenticate_ticket(served: &Served, text: &str) -> Result<C
 }
 
 fn admit(served: &Served, caller: Caller) -> Result<Caller, Problem> {
-    let Err(wait) = served.keys.count(&caller) else { return Ok(caller) };
+    count(served, &caller)?;
+    Ok(caller)
+}
+
+/// Counts a request against the limit of its key.
+pub(crate) fn count(served: &Served, caller: &Caller) -> Result<(), Problem> {
+    let Err(wait) = served.keys.count(caller) else { return Ok(()) };
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
     let detail = "this key has sent more requests than it may";
     let hint = "send fewer at once, give the key a limit of its own, or raise EVERSTEP_RATE_LIMIT on the server";

@@ -124,6 +124,11 @@ impl Keys {
         Ok(self.ticket_key().await?.sign(caller.hash, end))
     }
 
+    /// Whether a key with this limit sends no more than the server's usual one lets through.
+    pub(crate) fn is_usual(&self, rate_limit: Option<u32>) -> bool {
+        self.limiter.is_within(rate_limit)
+    }
+
     /// Takes one request into account, or says how long it has to wait.
     pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
         self.limiter.take(caller.key, caller.rate_limit, Instant::now())

@@ -20,8 +20,8 @@ mod ticket;
 
 pub use guard::Needs;
 pub(crate) use guard::{
-    Gate, TICKET, Tickets, authenticate, authenticate_header, authenticate_secret, authenticate_ticket, given, lacks,
-    permit, refuse, refuse_keys,
+    Gate, TICKET, Tickets, authenticate, authenticate_header, authenticate_secret, authenticate_ticket, count, given,
+    lacks, permit, refuse, refuse_keys,
 };
 pub(crate) use keys::Caller;
 pub use keys::{Keys, RATE_LIMIT};

@@ -67,6 +67,14 @@ impl Limiter {
         Self { usual, buckets: Mutex::default() }
     }
 
+    /// Whether a limit of a key's own lets through no more than the usual one.
+    pub(crate) fn is_within(&self, own: Option<u32>) -> bool {
+        match own {
+            None => true,
+            Some(own) => self.usual == 0 || (1..=self.usual).contains(&own),
+        }
+    }
+
     /// Takes one request of a key into account, or says how long it has to wait.
     pub(crate) fn take(&self, key: Uuid, own: Option<u32>, now: Instant) -> Result<(), Duration> {
         let rate = match own.unwrap_or(self.usual) {
@@ -114,6 +122,14 @@ mod tests {
         assert_eq!(let_through(3, Some(5)), 10);
         assert_eq!(let_through(4, Some(0)), 100);
         assert_eq!((0..100).filter(|_| Limiter::new(0).take(Uuid::from_u128(1), None, now).is_ok()).count(), 100);
+    }
+
+    #[test]
+    fn a_limit_of_its_own_may_be_more_than_usual() {
+        let limiter = Limiter::new(10);
+        assert!([None, Some(1), Some(10)].into_iter().all(|own| limiter.is_within(own)));
+        assert!(![Some(0), Some(11)].into_iter().any(|own| limiter.is_within(own)));
+        assert!(Limiter::new(0).is_within(Some(0)));
     }
 
     #[test]

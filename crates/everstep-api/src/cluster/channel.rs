@@ -29,8 +29,8 @@ const CONNECT: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(10);
 /// A hint is not worth more.
 const HINT: Duration = Duration::from_secs(2);
-/// Connections that nobody uses are closed after this.
-const IDLE: Duration = Duration::from_secs(60);
+/// Connections that nobody uses are closed after this: before the other node closes them.
+const IDLE: Duration = Duration::from_secs(30);
 /// Bytes of an answer.
 const BODY: usize = 64 * 1024;
 

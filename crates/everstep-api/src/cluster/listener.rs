@@ -12,12 +12,13 @@ use axum::{Json, Router};
 use everstep_core::input::Reply;
 use everstep_core::limits;
 use everstep_engine::{Delivery, Engine, Error, Hint};
-use http_body_util::{BodyExt, Limited};
 use tokio::net::TcpListener;
 
+use crate::body;
 use crate::cluster::nonces::{Entry, Nonces};
 use crate::cluster::signature::{Content, Envelope};
 use crate::cluster::{ClusterKey, DELIVER, HINTS};
+use crate::listen;
 use crate::problem::Problem;
 
 /// Bytes of what one node says to another: a payload and what stands around it.
@@ -44,10 +45,7 @@ pub async fn serve(
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
         .with_state(ear);
-    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    axum::serve(listener, router).with_graceful_shutdown(stop).await
+    listen::serve(listener, router, stop).await
 }
 
 /// Takes an input for a run that is this node's, or nobody's.
@@ -96,8 +94,8 @@ impl FromRequest<Ear> for Signed {
         if !envelope.is_timely(now) {
             return Err(refuse("its time is not now; are the clocks of the nodes those of one database?"));
         }
-        let body = Limited::new(body, BODY).collect().await;
-        let body = body.map_err(|error| Problem::invalid(format!("the body could not be read: {error}")))?.to_bytes();
+        let body = body::read(body, BODY, body::PATIENCE).await;
+        let body = body.map_err(|error| Problem::invalid(format!("the body could not be read: {error}")))?;
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let content = Content { method: parts.method.as_str(), path, body: &body };
         if !envelope.verify(&ear.key, content, &signature) {

@@ -24,6 +24,9 @@ impl Default for Streams {
     }
 }
 
+/// One place in so many may be held by those who have yet to show a key: they must not keep out those who have.
+const STRANGERS: usize = 4;
+
 pub(crate) struct Slots {
     streams: Streams,
     taken: Mutex<Taken>,
@@ -32,6 +35,8 @@ pub(crate) struct Slots {
 #[derive(Default)]
 struct Taken {
     all: usize,
+    /// Of all, those who have yet to show a key.
+    strangers: usize,
     by_key: HashMap<Uuid, usize>,
 }
 
@@ -54,8 +59,13 @@ impl Slots {
             let hint = "ask another node, or raise EVERSTEP_MAX_STREAMS";
             return Err(Problem::unavailable(detail).hint(hint));
         }
-        if let Some(key) = key {
-            self.count(&mut taken, key)?;
+        match key {
+            Some(key) => self.count(&mut taken, key)?,
+            None if taken.strangers >= (self.streams.per_node / STRANGERS).max(1) => {
+                let detail = "as many connections wait to be let in as may at once";
+                return Err(Problem::unavailable(detail).hint("try again, or raise EVERSTEP_MAX_STREAMS"));
+            }
+            None => taken.strangers += 1,
         }
         taken.all += 1;
         Ok(Slot { slots: Arc::clone(self), key })
@@ -81,7 +91,9 @@ impl Slots {
 impl Slot {
     /// Counts the place for the key that was shown at last.
     pub(crate) fn name(&mut self, key: Uuid) -> Result<(), Problem> {
-        self.slots.count(&mut self.slots.taken(), key)?;
+        let mut taken = self.slots.taken();
+        self.slots.count(&mut taken, key)?;
+        taken.strangers -= usize::from(self.key.is_none());
         self.key = Some(key);
         Ok(())
     }
@@ -91,9 +103,11 @@ impl Drop for Slot {
     fn drop(&mut self) {
         let mut taken = self.slots.taken();
         taken.all -= 1;
-        if let Some(key) = self.key
-            && let Some(by_key) = taken.by_key.get_mut(&key)
-        {
+        let Some(key) = self.key else {
+            taken.strangers -= 1;
+            return;
+        };
+        if let Some(by_key) = taken.by_key.get_mut(&key) {
             *by_key -= 1;
             if *by_key == 0 {
                 taken.by_key.remove(&key);
@@ -118,5 +132,19 @@ mod tests {
         drop(held);
         assert!(slots.take(one).is_ok());
         assert!(slots.taken().by_key.keys().eq([&Uuid::from_u128(2)]), "nothing is kept of who has left");
+    }
+
+    #[test]
+    fn those_who_show_no_key_leave_room_for_those_who_do() {
+        let slots = Arc::new(Slots::new(Streams { per_node: 8, per_key: 8, ..Streams::default() }));
+        let take = |key| slots.take(key).ok();
+        let (mut one, two) = (take(None).unwrap(), take(None));
+        assert!(two.is_some() && take(None).is_none(), "a quarter is theirs");
+        assert!(take(Some(Uuid::from_u128(1))).is_some());
+        one.name(Uuid::from_u128(1)).unwrap_or_else(|_| panic!());
+        assert!(take(None).is_some(), "whoever has shown a key is no stranger");
+        drop((one, two));
+        let taken = slots.taken();
+        assert_eq!((taken.all, taken.strangers), (0, 0));
     }
 }

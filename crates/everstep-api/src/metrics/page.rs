@@ -13,6 +13,7 @@ use everstep_core::ids::WorkspaceId;
 use tokio::net::TcpListener;
 
 use crate::auth::Caller;
+use crate::listen;
 use crate::problem::Problem;
 use crate::server::Served;
 
@@ -33,7 +34,8 @@ pub(crate) async fn get(State(served): State<Served>, caller: Caller) -> Result<
 /// Serves the page, and nothing else, to whoever can reach this address.
 pub async fn serve(listener: TcpListener, served: Served) -> io::Result<()> {
     let show = async |State(served): State<Served>| ([(header::CONTENT_TYPE, KIND)], page(&served).await);
-    axum::serve(listener, Router::new().route("/metrics", routing::get(show)).with_state(served)).await
+    let router = Router::new().route("/metrics", routing::get(show)).with_state(served);
+    listen::serve(listener, router, std::future::pending()).await
 }
 
 async fn page(served: &Served) -> String {

@@ -172,6 +172,23 @@ async fn a_key_that_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
+async fn no_workspace_but_the_default_lifts_the_servers_limit() {
+    let server = Server::start().await;
+    let made = server.post("/v1/workspaces", &json!({"name": "shop"})).await.is(201);
+    let admin = made["secret"].as_str().unwrap();
+    let make = async |limit: Value| {
+        let new = json!({"name": "x", "role": "viewer", "rateLimit": limit});
+        server.ask_as(admin, Method::POST, "/v1/keys", &new).await
+    };
+    for limit in [json!(0), json!(everstep_api::auth::RATE_LIMIT + 1)] {
+        make(limit).await.refuses(403, "PERMISSION_DENIED");
+    }
+    for limit in [json!(null), json!(1), json!(everstep_api::auth::RATE_LIMIT)] {
+        make(limit).await.is(201);
+    }
+}
+
+#[tokio::test]
 async fn a_workspace_is_made_with_an_admin() {
     let server = Server::start().await;
     let made = server.post("/v1/workspaces", &json!({"name": "shop", "options": {"fetch": true}})).await.is(201);

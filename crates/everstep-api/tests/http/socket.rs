@@ -439,3 +439,19 @@ async fn a_key_that_is_revoked_ends_its_connections_within_seconds() {
     assert_eq!(last, "41", "a client that is told so does not come again by itself");
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }
+
+#[tokio::test]
+async fn what_a_connection_asks_counts_against_the_limit_of_its_key() {
+    let server = Server::start().await;
+    let made = server.post("/v1/keys", &json!({"name": "slow", "role": "viewer", "rateLimit": 1})).await.is(201);
+    let mut client = Client::connect(&server, made["secret"].as_str().unwrap()).await;
+    let leave = json!({"runId": "00000000-0000-0000-0000-000000000001"});
+    for _ in 0..10 {
+        let answer = client.ask("workflow_run_leave", &leave).await;
+        if answer["error"]["code"] == "RATE_LIMITED" {
+            return;
+        }
+        assert_eq!(answer, json!({"ok": true}));
+    }
+    panic!("ten requests at once are more than one per second");
+}

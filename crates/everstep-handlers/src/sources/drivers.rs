@@ -85,7 +85,7 @@ impl Drivers {
             Source::Sqlite(file) => {
                 let statement = query.statement(Dialect::Sqlite).map_err(unreadable)?;
                 let bound = sqlite::bind(&statement.names, &values)?;
-                files.ask(file, sqlite::Asked { statement, bound, limits, most_rows }, timeout).await
+                files.ask(workspace, file, sqlite::Asked { statement, bound, limits, most_rows }, timeout).await
             }
             Source::Http(service) => {
                 let Some(request) = &query.http else { return Err(unreadable("the query has no request".to_owned())) };
@@ -106,7 +106,7 @@ impl Drivers {
                     Ok(("the database lets us in".to_owned(), Some(version)))
                 }
                 Source::Sqlite(file) => {
-                    let version = files.test(file, TEST).await?;
+                    let version = files.test(workspace, file, TEST).await?;
                     Ok(("the file is a database".to_owned(), Some(version)))
                 }
                 Source::Http(service) => {

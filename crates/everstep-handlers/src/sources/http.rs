@@ -19,6 +19,7 @@ use super::rows::Rows;
 use super::source::{HttpAuth, HttpSource, SecretOr};
 use super::{QUERY_ERROR, net_failure};
 use crate::ports::Secrets;
+use crate::secrets::Revealed;
 
 /// Bytes of an answer, of which the rows are a part.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
@@ -51,7 +52,8 @@ pub(super) async fn ask(
         HttpMethod::Delete => Method::DELETE,
     };
     let mut request = Request::new(method, url(source, asked.request, asked.values)?);
-    request.headers = headers(source, asked.workspace, secrets).await?;
+    let mut revealed = Revealed::default();
+    request.headers = headers(source, asked.workspace, secrets, &mut revealed).await?;
     request.timeout = asked.timeout;
     request.max_bytes = MOST_BYTES;
     request.read = vec![200..=299];
@@ -63,7 +65,8 @@ pub(super) async fn ask(
     if !response.status.is_success() {
         return Err(refused(response.status));
     }
-    let rows = rows(&response.body, asked.request.rows.as_deref())?;
+    // Whoever may ask is not told our credentials, also by a service that repeats them.
+    let rows = rows(&revealed.mask_bytes(response.body), asked.request.rows.as_deref())?;
     let mut gathered = Rows::new(asked.limits, asked.most_rows, fields(&rows));
     for row in &rows {
         let wants_more = gathered.push(|out| {
@@ -86,7 +89,7 @@ pub(super) async fn test(
     timeout: Duration,
 ) -> Result<String, Failure> {
     let mut request = Request::new(Method::GET, base(source)?);
-    request.headers = headers(source, workspace, secrets).await?;
+    request.headers = headers(source, workspace, secrets, &mut Revealed::default()).await?;
     request.timeout = timeout;
     request.max_bytes = MOST_BYTES;
     let response = client.send(request).await.map_err(|error| net_failure(&error))?;
@@ -177,7 +180,12 @@ fn fill(body: &Value, values: &Values<'_>) -> Result<Value, Failure> {
     })
 }
 
-async fn headers(source: &HttpSource, workspace: WorkspaceId, secrets: &dyn Secrets) -> Result<HeaderMap, Failure> {
+async fn headers(
+    source: &HttpSource,
+    workspace: WorkspaceId,
+    secrets: &dyn Secrets,
+    revealed: &mut Revealed,
+) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     for (name, value) in &source.headers {
@@ -186,7 +194,9 @@ async fn headers(source: &HttpSource, workspace: WorkspaceId, secrets: &dyn Secr
         let value = match value {
             SecretOr::Text(text) => HeaderValue::try_from(text).map_err(|_| invalid())?,
             SecretOr::Secret(secret) => {
-                sensitive(&secrets.reveal(workspace, &secret.name).await?).ok_or_else(invalid)?
+                let secret = secrets.reveal(workspace, &secret.name).await?;
+                revealed.add(secret.clone());
+                sensitive(&secret).ok_or_else(invalid)?
             }
         };
         headers.insert(key, value);
@@ -195,12 +205,16 @@ async fn headers(source: &HttpSource, workspace: WorkspaceId, secrets: &dyn Secr
         None => return Ok(headers),
         Some(HttpAuth::Bearer { token }) => {
             let token = secrets.reveal(workspace, &token.name).await?;
+            revealed.add(token.clone());
             Zeroizing::new(format!("Bearer {}", token.as_str()))
         }
         Some(HttpAuth::Basic { username, password }) => {
             let password = secrets.reveal(workspace, &password.name).await?;
             let pair = Zeroizing::new(format!("{username}:{}", password.as_str()));
-            Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())))
+            let token = Zeroizing::new(STANDARD.encode(pair.as_bytes()));
+            revealed.add(password);
+            revealed.add(token.clone());
+            Zeroizing::new(format!("Basic {}", token.as_str()))
         }
     };
     let unsendable = || Failure::fatal(QUERY_ERROR, "the credentials cannot be sent in a header");

@@ -321,7 +321,9 @@ impl HttpRequest {
             })),
         }
         let climbs = self.path.split('/').any(|segment| matches!(segment, "." | ".."));
-        if !self.path.starts_with('/') || climbs || self.path.contains(['?', '#', '\\', '%', ' ']) {
+        // A URL loses its tabs and line ends, so that they would hide a climb.
+        let is_odd = |letter: char| letter.is_control() || ['?', '#', '\\', '%', ' '].contains(&letter);
+        if !self.path.starts_with('/') || climbs || self.path.contains(is_odd) {
             let hint = "such as /customers/{id}; parameters belong to `http.query`";
             let message = "it is not a plain path that begins with a slash";
             problems.push(Problem::at("/http/path", message).hint(hint));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everstep_core::failure::{Failure, code};
+use everstep_core::ids::WorkspaceId;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
@@ -26,8 +27,9 @@ use super::statement::Statement;
 pub(super) const SETTING: &str = "EVERSTEP_SQLITE_SOURCES_DIR";
 /// Files that are read at once on one node: each takes a thread.
 const THREADS: usize = 4;
-/// Bytes of one value: what a statement computes must not fill our memory.
-const VALUE_BYTES: i32 = 16 * 1024 * 1024;
+/// Bytes of one value: what a statement computes must not fill our memory. Nor must it hold a thread for long: `instr`
+/// takes time with the square of it, and looks at no clock.
+const VALUE_BYTES: i32 = 2 * 1024 * 1024;
 /// How many instructions lie between two looks at the clock.
 const INSTRUCTIONS: i32 = 1_000;
 /// How long a file may be locked by somebody who writes.
@@ -55,22 +57,42 @@ impl Files {
     }
 
     /// Asks a file. Dropping the future interrupts the statement, and so does its timeout.
-    pub(super) async fn ask(&self, source: &SqliteSource, asked: Asked, timeout: Duration) -> Result<Answer, Failure> {
-        self.work(source, timeout, move |connection| read(connection, &asked)).await
+    pub(super) async fn ask(
+        &self,
+        workspace: WorkspaceId,
+        source: &SqliteSource,
+        asked: Asked,
+        timeout: Duration,
+    ) -> Result<Answer, Failure> {
+        self.work(workspace, source, timeout, move |connection| read(connection, &asked)).await
     }
 
     /// Whether a file is a database. Answers with SQLite's version.
-    pub(super) async fn test(&self, source: &SqliteSource, timeout: Duration) -> Result<String, Failure> {
+    pub(super) async fn test(
+        &self,
+        workspace: WorkspaceId,
+        source: &SqliteSource,
+        timeout: Duration,
+    ) -> Result<String, Failure> {
         let look = |connection: &Connection| {
             // Reading the schema tells whether it is a database at all.
             let sql = "select sqlite_version(), (select count(*) from sqlite_master)";
             connection.query_row(sql, [], |row| row.get::<_, String>(0)).map_err(|error| failure(&error))
         };
-        Ok(format!("SQLite {}", self.work(source, timeout, look).await?))
+        Ok(format!("SQLite {}", self.work(workspace, source, timeout, look).await?))
+    }
+
+    /// Where the files of a workspace are. What is in one is not there for the others, but for the default one,
+    /// whose admins run the server.
+    fn folder_of(&self, workspace: WorkspaceId) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        let is_default = workspace == WorkspaceId::DEFAULT;
+        Some(if is_default { folder.clone() } else { folder.join(workspace.uuid().to_string()) })
     }
 
     async fn work<T: Send + 'static>(
         &self,
+        workspace: WorkspaceId,
         source: &SqliteSource,
         timeout: Duration,
         work: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -79,7 +101,7 @@ impl Files {
             let message = format!("no answer within {} s: the statement was interrupted", timeout.as_secs_f64());
             Failure::transient(code::STEP_TIMEOUT, message)
         };
-        let Some(folder) = self.folder.clone() else {
+        let Some(folder) = self.folder_of(workspace) else {
             let message = format!("this server reads no SQLite files; {SETTING} names the folder that they are in");
             return Err(Failure::fatal(QUERY_ERROR, message));
         };
@@ -158,9 +180,9 @@ fn open(folder: &Path, file: &str, deadline: Instant, stop: Arc<AtomicBool>) -> 
 /// Where a file really is: within the folder, whatever links lead there.
 fn find(folder: &Path, file: &str) -> Result<PathBuf, Failure> {
     let fatal = |message: String| Failure::fatal(QUERY_ERROR, message);
-    let folder = folder
-        .canonicalize()
-        .map_err(|error| fatal(format!("the folder that {SETTING} names cannot be read: {error}")))?;
+    let folder = folder.canonicalize().map_err(|error| {
+        fatal(format!("the folder of this workspace's SQLite files cannot be read: {error}; {SETTING} names it"))
+    })?;
     let path = folder.join(file).canonicalize();
     let path = path.map_err(|error| fatal(format!("the file {file:?} cannot be read: {error}")))?;
     if !path.starts_with(&folder) {

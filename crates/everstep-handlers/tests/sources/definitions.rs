@@ -183,6 +183,10 @@ fn requests_are_checked_when_saved() {
             "/http: the argument {b} or {\"$arg\": \"b\"} is not declared",
         ]
     );
+    for path in ["/a/../b", "/a/.\t./b", "/a/.\n./b", "/a/%2e%2e/b", "/a\\b", "//b c"] {
+        let faults = query_faults(&json!({"source": "api", "http": {"path": path}}), &of);
+        assert_eq!(faults, ["/http/path: it is not a plain path that begins with a slash"], "{path:?}");
+    }
     assert_eq!(
         query_faults(&json!({"source": "api", "http": {"path": "/a/{b"}}), &of),
         ["/http/path: a brace has no other half: an argument is written as {name}"]

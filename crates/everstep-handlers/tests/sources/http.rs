@@ -15,12 +15,18 @@ use tokio::net::TcpListener;
 
 use crate::support::{Asker, drivers, drivers_with, query, source};
 
+/// A text that no mask covers.
+fn backwards(text: &str) -> String {
+    text.chars().rev().collect()
+}
+
 /// Tells what it was asked.
 async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let told = json!({"method": method.as_str(), "uri": uri.to_string(), "authorization": header("authorization"),
-        "key": header("x-api-key"), "team": header("x-team"), "body": body});
+        "key": header("x-api-key"), "team": header("x-team"), "body": body,
+        "backwards": header("authorization").map(|text| backwards(&text))});
     ([(header::CONTENT_TYPE, "application/json")], told.to_string())
 }
 
@@ -72,7 +78,9 @@ async fn arguments_stand_in_paths_parameters_and_bodies() {
     assert_eq!(told["method"], "POST");
     assert_eq!(told["uri"], "/base/customers/a%2Fb%3Fc%3Dd%23e%20%C3%A9/notes?q=x%26y%3Dz&size=10");
     assert_eq!(told["body"], json!({"notes": ["x&y=z"], "id": "a/b?c=d#e é"}));
-    assert_eq!((&told["authorization"], &told["key"]), (&json!("Bearer s3cret"), &json!("s3cret")));
+    assert_eq!(told["backwards"], backwards("Bearer s3cret"));
+    // What the service repeats is not told to whoever asks.
+    assert_eq!((&told["authorization"], &told["key"]), (&json!("Bearer [secret]"), &json!("[secret]")));
     assert_eq!(told["team"], "blue");
     for id in ["..", ".", "", "%2e%2e"] {
         let result = asker.ask(&saved, &json!({"id": id, "note": "", "page": 1})).await;
@@ -87,7 +95,8 @@ async fn arguments_stand_in_paths_parameters_and_bodies() {
 async fn basic_credentials_are_sent_as_such() {
     let auth = json!({"auth": {"type": "basic", "username": "me", "password": {"$secret": "token"}}});
     let answer = fetch(&service(serve().await, &auth), "/x").await.unwrap();
-    assert_eq!(answer["rows"][0]["authorization"], "Basic bWU6czNjcmV0");
+    assert_eq!(answer["rows"][0]["backwards"], backwards("Basic bWU6czNjcmV0"));
+    assert_eq!(answer["rows"][0]["authorization"], "Basic [secret]");
 }
 
 #[tokio::test]

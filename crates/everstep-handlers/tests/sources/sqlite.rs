@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use everstep_core::failure::code;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
 use everstep_handlers::sources::Query;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -91,6 +93,20 @@ async fn nothing_but_reading_is_possible() {
     assert_eq!(asker.value("select count(*) from orders", json!({})).await, 2);
 }
 
+#[tokio::test]
+async fn a_workspace_reads_no_files_of_another() {
+    let folder = folder();
+    let asker = shop(folder.path());
+    let other = WorkspaceId::new(Timestamp::EPOCH, 7);
+    let of_other = folder.path().join(other.uuid().to_string());
+    assert!(!asker.drivers.test(other, &asker.source).await.ok, "there is no folder of its own");
+    std::fs::create_dir(&of_other).unwrap();
+    assert!(!asker.drivers.test(other, &asker.source).await.ok, "the file is not in it");
+    shop(&of_other);
+    let tested = asker.drivers.test(other, &asker.source).await;
+    assert!(tested.ok, "{tested:?}");
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn no_path_and_no_link_leads_out_of_the_folder() {
@@ -143,6 +159,9 @@ async fn endless_statements_and_huge_values_end() {
     assert!(begin.elapsed() < Duration::from_secs(2));
     let failure = asker.failure("select length(zeroblob(1000000000)), randomblob(900000000) as b", json!({})).await;
     assert!(failure.message.contains("too big"), "{failure}");
+    // It would take minutes, in one function that cannot be interrupted.
+    let square = "select instr(printf('%.*c', 16000000, 'a'), printf('%.*c', 8000000, 'a') || 'b') as place";
+    assert!(asker.failure(square, json!({})).await.message.contains("too big"));
     let million = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000000) select i from n";
     let failure = asker.failure(million, json!({})).await;
     assert_eq!(failure.code, code::PAYLOAD_TOO_LARGE);

@@ -1,7 +1,8 @@
 //! The data folder, which belongs to one process at a time.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -14,12 +15,12 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Creates the folder if need be and locks it; refuses one that another process holds.
+    /// Creates the folder if need be, for its owner alone, and locks it; refuses one that another process holds.
     pub(super) fn lock(path: &Path) -> Result<Self> {
         let unusable = |error: std::io::Error| {
             Error::Unavailable(format!("data folder {} cannot be used: {error}", path.display()))
         };
-        fs::create_dir_all(path).map_err(unusable)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
         // Not truncated here: until the lock is ours, the file tells who holds it.
         let mut lock = OpenOptions::new()
             .create(true)
@@ -54,4 +55,20 @@ fn held(path: &Path, lock: &mut File) -> Error {
         "data folder {} is in use by {holder}; stop that process, or choose another folder with --data",
         path.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_new_folder_is_its_owners_alone() {
+        let above = tempfile::tempdir().unwrap();
+        let path = above.path().join("everstep/data");
+        let _held = Folder::lock(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
 }

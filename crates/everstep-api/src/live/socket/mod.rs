@@ -20,6 +20,7 @@ use axum::response::{IntoResponse, Response};
 
 pub(crate) use self::poll::Polls;
 use crate::auth;
+use crate::body;
 use crate::problem::Problem;
 use crate::server::Served;
 
@@ -58,7 +59,7 @@ pub(crate) async fn hear(State(served): State<Served>, uri: Uri, request: Reques
     let Asked::Poll { sid: Some(sid) } = Asked::read(&served, &uri)? else {
         return Err(Problem::invalid("packets are sent to a connection that is polled").hint(TRANSPORT));
     };
-    let body = axum::body::to_bytes(request.into_body(), MOST_BYTES).await;
+    let body = body::read(request.into_body(), MOST_BYTES, body::PATIENCE).await;
     let body = body.map_err(|_| Problem::too_large(format!("a client sends at most {MOST_BYTES} bytes at once")))?;
     poll::post(&served, &sid, &body).await
 }

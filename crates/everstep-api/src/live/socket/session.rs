@@ -232,10 +232,12 @@ impl Session {
 
     /// Answers a request.
     async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), Over> {
-        let answer = match name {
-            words::JOIN => self.join(id, arguments).await,
-            words::LEAVE => self.leave(arguments).await.map(Some),
-            _ => {
+        let caller = self.member.as_ref().expect("whoever asks is a member");
+        let answer = match (auth::count(&self.served, caller), name) {
+            (Err(problem), _) => Err(problem),
+            (Ok(()), words::JOIN) => self.join(id, arguments).await,
+            (Ok(()), words::LEAVE) => self.leave(arguments).await.map(Some),
+            (Ok(()), _) => {
                 let hint = format!("there are {} and {}", words::JOIN, words::LEAVE);
                 Err(Problem::invalid(format!("there is no event {name:?}")).hint(hint))
             }

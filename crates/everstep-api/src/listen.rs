@@ -1,0 +1,129 @@
+//! Accepts connections. Whoever takes a place and says nothing loses it: places are few, and no key is asked for yet.
+
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// How long a client may take to say what it wants, and how long a connection may rest between two requests.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait when there is no room for one more connection.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Serves HTTP/1 until `stop` is ready, then finishes the requests that have begun.
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) -> io::Result<()> {
+    serve_patiently(listener, router, PATIENCE, stop).await
+}
+
+async fn serve_patiently(
+    listener: TcpListener,
+    router: Router,
+    patience: Duration,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let is_stopping = watch::Sender::new(false);
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                // An answer must not wait for the client's acknowledgement of its first part.
+                let _ = stream.set_nodelay(true);
+                tokio::spawn(attend(stream, router.clone(), patience, is_stopping.subscribe()));
+            }
+            // The client has gone already.
+            Err(error) if is_of_client(&error) => {}
+            Err(error) => {
+                tracing::error!(%error, "a connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    is_stopping.send_replace(true);
+    // Every connection holds a receiver.
+    is_stopping.closed().await;
+    Ok(())
+}
+
+/// Answers what comes on one connection.
+async fn attend(stream: TcpStream, router: Router, patience: Duration, mut is_stopping: watch::Receiver<bool>) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(patience);
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(connection.with_upgrades());
+    tokio::select! {
+        // What was wrong with the connection is the client's affair.
+        _ = connection.as_mut() => return,
+        // Nobody serves any more: that means the same.
+        _ = is_stopping.wait_for(|is_stopping| *is_stopping) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+fn is_of_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(50);
+
+    async fn start(patience: Duration) -> (TcpStream, oneshot::Sender<()>, tokio::task::JoinHandle<io::Result<()>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (running, stopped) = oneshot::channel::<()>();
+        let router = Router::new().route("/", routing::get(async || "here"));
+        let serving = tokio::spawn(serve_patiently(listener, router, patience, async {
+            let _ = stopped.await;
+        }));
+        (TcpStream::connect(address).await.unwrap(), running, serving)
+    }
+
+    #[tokio::test]
+    async fn whoever_does_not_say_what_they_want_loses_their_place() {
+        for beginning in ["", "G", "GET / HTTP/1.1\r\nhost: a\r\nx: y"] {
+            let (mut client, _running, _) = start(SOON).await;
+            client.write_all(beginning.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).await.unwrap();
+            assert!(!answer.starts_with(b"HTTP/1.1 2"), "{beginning:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_rests_after_its_request_is_closed() {
+        let (mut client, _running, _) = start(SOON).await;
+        client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("here"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn who_stops_waits_for_nobody_that_rests() {
+        let (mut client, running, serving) = start(PATIENCE).await;
+        client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).await.unwrap();
+        drop(running);
+        serving.await.unwrap().unwrap();
+    }
+}
