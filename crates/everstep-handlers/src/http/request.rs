@@ -96,6 +96,11 @@ pub(super) fn check(config: &Value) -> Vec<Fault> {
             report(pointer.to_owned(), failure.message);
         }
     }
+    // A secret goes where its definition says: a run's input must not choose the host.
+    if names_secret(config) && !has_fixed_host(&config["url"]) {
+        let message = "where a secret goes along, the host is written out, with a `/` before anything that is computed";
+        report("/url".to_owned(), message.to_owned());
+    }
     // What has no meaning is refused: somebody would rely on it.
     if config.get("body").is_none_or(Value::is_null) {
         for field in ["bodyType", "contentType"].into_iter().filter(|field| config.get(field).is_some()) {
@@ -111,6 +116,22 @@ pub(super) fn check(config: &Value) -> Vec<Fault> {
         report("/idempotencyHeader".to_owned(), message.to_owned());
     }
     faults
+}
+
+/// Whether a secret stands anywhere in a config.
+fn names_secret(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.contains_key("$secret") || fields.values().any(names_secret),
+        Value::Array(items) => items.iter().any(names_secret),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Whether nothing computed stands before the path of an address. An address that is a secret itself is the vault's.
+fn has_fixed_host(url: &Value) -> bool {
+    let Some(text) = url.as_str() else { return names_secret(url) };
+    let Some((written, _)) = text.split_once("{{") else { return true };
+    written.split_once("://").is_some_and(|(_, place)| place.contains(['/', '?', '#']))
 }
 
 fn invalid(message: String) -> Failure {

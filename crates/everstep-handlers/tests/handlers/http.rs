@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::WorkspaceId;
+use everstep_core::kinds::Kinds;
 use everstep_handlers::{Ports, Registry, Secrets, Task};
 use everstep_net::{Client, Guard, SETTING};
 use serde_json::{Map, Value, json};
@@ -241,6 +242,30 @@ async fn who_cannot_be_reached_is_told_by_code() {
     let slow = task("http", json!({"url": format!("{}/slow", server().await)}), json!({}));
     let slow = perform(Task { timeout: Duration::from_millis(100), ..slow }).await.unwrap_err();
     assert_eq!((slow.code.as_str(), slow.retryable), (code::STEP_TIMEOUT, true));
+}
+
+#[test]
+fn a_secret_goes_to_a_host_that_is_written_out() {
+    let (registry, _) = registry("127.0.0.1");
+    let faults = |url: Value| {
+        let config = json!({"url": url, "auth": {"type": "bearer", "token": {"$secret": "token"}}});
+        registry.check("http", &config).into_iter().map(|fault| fault.pointer).collect::<Vec<_>>()
+    };
+    for good in ["https://a.example/{{ctx.input.id}}", "https://a.example?q={{ctx.input.q}}", "https://a.example"] {
+        assert_eq!(faults(json!(good)), [""; 0], "{good}");
+    }
+    assert_eq!(faults(json!({"$secret": "place"})), [""; 0]);
+    let computed = [
+        json!("https://a.example{{ctx.input.path}}"),
+        json!("https://{{ctx.input.host}}/orders"),
+        json!("{{ctx.input.url}}"),
+        json!({"$expr": "ctx.input.url"}),
+    ];
+    for url in computed {
+        assert_eq!(faults(url.clone()), ["/url"], "{url}");
+    }
+    let open = json!({"url": "{{ctx.input.url}}"});
+    assert!(registry.check("http", &open).is_empty());
 }
 
 #[tokio::test]
