@@ -50,7 +50,7 @@ lint: check
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
 unit: databases clients
 	$(CARGO) test $(WORKSPACE)
-	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children
+	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children --test forks --test lanes
 
 # The simulator must find every bug of the list: each is planted in turn.
 planted:
