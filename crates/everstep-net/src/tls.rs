@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+pub use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
 
 /// Whose certificate a server may show.
 #[derive(Clone, Debug)]
@@ -48,13 +49,13 @@ pub fn config(trust: Trust) -> Result<ClientConfig, Unusable> {
 
 /// The certificates in a text (PEM).
 pub fn roots(pem: &[u8]) -> Result<RootCertStore, Unusable> {
-    let unusable = |error: &dyn std::fmt::Display| Unusable(format!("the certificates cannot be used: {error}"));
+    let unusable = |error: &dyn std::fmt::Display| Unusable(error.to_string());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| unusable(&error))?;
         roots.add(certificate).map_err(|error| unusable(&error))?;
     }
-    if roots.is_empty() { Err(unusable(&"there is no certificate in PEM")) } else { Ok(roots) }
+    if roots.is_empty() { Err(unusable(&"it holds no certificate in PEM")) } else { Ok(roots) }
 }
 
 /// The certificates that browsers trust.

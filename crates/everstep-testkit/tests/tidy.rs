@@ -11,7 +11,7 @@ use serde_json::Value;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("everstep-core", &[]),
     ("everstep-expressions", &["core"]),
-    ("everstep-store", &["core"]),
+    ("everstep-store", &["core", "net"]),
     ("everstep-sandbox", &[]),
     ("everstep-net", &[]),
     ("everstep-handlers", &["core", "sandbox", "net"]),

@@ -72,7 +72,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Asks the source as a step would. Whoever hangs up cancels it.
+/// Asks the source as a step would.
 pub(super) async fn run(
     State(served): State<Served>,
     caller: Caller,

@@ -56,7 +56,8 @@ impl Address {
 
 /// What to ask of the server, and whom to trust.
 fn decide(mode: SslMode, pem: Option<&str>) -> Result<(Wanted, Trust), Failure> {
-    let given = pem.map(|pem| tls::roots(pem.as_bytes())).transpose().map_err(|error| unusable(error.to_string()))?;
+    let given = pem.map(|pem| tls::roots(pem.as_bytes())).transpose();
+    let given = given.map_err(|error| unusable(format!("the certificates cannot be used: {error}")))?;
     Ok(match (mode, given) {
         (SslMode::Disable, _) => (Wanted::Disable, Trust::Anyone),
         (SslMode::Prefer, _) => (Wanted::Prefer, Trust::Anyone),
