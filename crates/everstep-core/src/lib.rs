@@ -26,4 +26,5 @@ pub mod status;
 pub mod strict;
 pub mod task;
 pub mod time;
+pub mod turn;
 pub mod workflow;

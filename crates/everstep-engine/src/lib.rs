@@ -33,6 +33,7 @@ mod sightings;
 mod sweep;
 mod tend;
 mod tick;
+mod workers;
 
 pub use clock::NodeClock;
 pub use engine::{Ending, Engine, NewStart, News, Started, TEST, Watch};
@@ -44,3 +45,4 @@ pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
 pub use peers::{Alone, Delivery, Hint, Peer, Peers};
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
+pub use workers::{Hello, Known, Letter, Message, Served, Session, SessionId, Turn, What};

@@ -1,0 +1,91 @@
+//! What a worker says about a turn: news for a run whose workflow is code.
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::ids::StepKey;
+use crate::payload::Payload;
+use crate::retry::RetryPolicy;
+use crate::time::Timestamp;
+
+/// One piece of news from the worker that has a run's turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Report {
+    /// A step's function has returned.
+    Completed {
+        step: StepKey,
+        attempt: u32,
+        output: Payload,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        logs: Vec<String>,
+        /// Microseconds that it took.
+        took: u64,
+    },
+    /// A step's function has thrown.
+    Failed {
+        step: StepKey,
+        attempt: u32,
+        failure: Failure,
+        retry: RetryPolicy,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        logs: Vec<String>,
+        took: u64,
+    },
+    /// The function sleeps.
+    Slept { step: StepKey, until: Moment },
+    /// The function waits for a signal.
+    Waited {
+        step: StepKey,
+        /// The signal's name; the step's when none is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        event: Option<String>,
+        /// What the signal must contain; `{}` takes whatever comes.
+        pattern: Payload,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
+    },
+    /// The function starts a run and waits for its end.
+    Called {
+        step: StepKey,
+        workflow: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<u32>,
+        input: Payload,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
+    },
+    /// The function has returned.
+    Returned { output: Payload },
+    /// The function has thrown, outside any step or because of one.
+    Threw {
+        failure: Failure,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<StepKey>,
+    },
+    /// The function and the journal disagree.
+    Diverged { failure: Failure },
+    /// The function does nothing but wait for what the journal knows. `seq` is the last entry that it was told.
+    Blocked { seq: u64 },
+    /// The worker cannot run this version after all.
+    Declined { failure: Failure },
+}
+
+/// When a sleep is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Moment {
+    /// So many milliseconds from when it is recorded.
+    After(u64),
+    At(Timestamp),
+}
+
+/// What a step of a code workflow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StepKind {
+    Run,
+    Sleep,
+    Wait,
+    Call,
+}

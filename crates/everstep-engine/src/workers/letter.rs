@@ -1,0 +1,70 @@
+//! What a worker is told.
+
+use std::borrow::Cow;
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+use everstep_core::turn::StepKind;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Letter {
+    /// A report is in the journal, as the entry of this seq; 0 when it wrote none, or was there before.
+    Ack { n: u64, seq: u64 },
+    /// A report was not taken, and never will be.
+    Refused { n: u64, code: Cow<'static, str>, detail: String },
+    /// Nobody can say now what becomes of a report: send it again in a while.
+    Later { n: u64 },
+    /// A run to be gone on with.
+    Turn(Box<Turn>),
+    /// A step that the function may be waiting for has come to its end, or may be tried again.
+    Wake { run: RunId, turn: u32, step: Known },
+    /// The run was cancelled, or ended otherwise: stop.
+    Cancelled { run: RunId, turn: u32 },
+    /// The run is not this worker's any more: start no step of it, and forget it.
+    Revoked { run: RunId, turn: u32 },
+}
+
+/// A run on its way to a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    pub run: RunId,
+    pub turn: u32,
+    pub workflow: String,
+    pub version: u32,
+    pub input: Payload,
+    pub started_at: Timestamp,
+    /// The last seq of the run's journal.
+    pub seq: u64,
+    /// What the journal knows of the run's steps, in the order in which they came to be so.
+    pub steps: Vec<Known>,
+}
+
+/// What the journal knows of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    pub step: StepKey,
+    pub kind: StepKind,
+    /// The entry that says it.
+    pub seq: u64,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// A step or a child run gave this.
+    Completed { output: Payload },
+    /// It failed, and is not tried again.
+    Failed { failure: Failure, attempts: u32 },
+    /// The sleep is over.
+    Slept,
+    /// The signal came.
+    Resolved { payload: Payload },
+    /// The signal did not come in time.
+    TimedOut,
+    /// It may be tried now, as this attempt.
+    Retry { attempt: u32 },
+    /// It sleeps, waits, goes on as another run, or waits to be tried again.
+    Open,
+}

@@ -1,0 +1,269 @@
+//! A worker's session: what it serves, how much it takes, and what it is to be told.
+//!
+//! What a worker is told is numbered, and kept until the worker says that it has seen it: a lost answer loses nothing.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::letter::Letter;
+
+/// Letters that one message holds at most.
+const MESSAGE: usize = 1_024;
+
+/// The id of a session: the node that it belongs to, and 128 bits that nobody can guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId {
+    pub node: NodeId,
+    pub secret: Uuid,
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.node.uuid().simple(), self.secret.simple())
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let malformed = || "a session's id is what the server gave when it was opened".to_owned();
+        let (node, secret) = text.split_once('.').ok_or_else(malformed)?;
+        let node = node.parse::<Uuid>().map_err(|_| malformed())?;
+        let secret = secret.parse::<Uuid>().map_err(|_| malformed())?;
+        Ok(Self { node: NodeId::from_uuid(node), secret })
+    }
+}
+
+/// A workflow that a worker serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub name: String,
+    pub version: u32,
+    pub retention_days: Option<u32>,
+}
+
+/// What a worker says of itself when it comes.
+#[derive(Clone, Debug)]
+pub struct Hello {
+    pub workspace: WorkspaceId,
+    /// What people call it: a host and a process, say.
+    pub worker: String,
+    pub sdk: Option<String>,
+    pub workflows: Vec<Served>,
+    /// Runs that it takes at once.
+    pub capacity: usize,
+    /// Runs that it has from a session before, with the numbers of their turns.
+    pub holds: Vec<(RunId, u32)>,
+}
+
+/// Letters on their way to a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Counts from 1.
+    pub m: u64,
+    pub letters: Vec<Letter>,
+}
+
+pub struct Session {
+    pub id: SessionId,
+    pub workspace: WorkspaceId,
+    pub worker: String,
+    pub sdk: Option<String>,
+    pub workflows: Vec<Served>,
+    pub opened_at: Timestamp,
+    inner: Mutex<Inner>,
+    /// Something was put into the outbox, or the session has ended.
+    news: Notify,
+}
+
+pub(crate) struct Inner {
+    pub(crate) capacity: usize,
+    /// Runs whose turn is here.
+    pub(crate) live: BTreeMap<RunId, u32>,
+    /// Runs that the worker brought along and that nobody has claimed yet.
+    pub(crate) holds: BTreeMap<RunId, u32>,
+    /// When bytes came last, on the monotonic clock, and when.
+    pub(crate) heard: Duration,
+    pub(crate) heard_at: Timestamp,
+    /// When its carrier went, if it has none.
+    pub(crate) detached: Option<Duration>,
+    outbox: Vec<Letter>,
+    /// Whether the outbox holds more than answers to reports.
+    has_more_than_answers: bool,
+    sent: VecDeque<Arc<Message>>,
+    last: u64,
+    /// Reports that are not answered yet.
+    pending: BTreeSet<u64>,
+    /// Counted up by whoever carries the session, so that an older carrier knows that it is one.
+    carrier: u64,
+    is_over: bool,
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, hello: Hello, now: Timestamp, monotonic: Duration) -> Self {
+        Self {
+            id,
+            workspace: hello.workspace,
+            worker: hello.worker,
+            sdk: hello.sdk,
+            workflows: hello.workflows,
+            opened_at: now,
+            inner: Mutex::new(Inner {
+                capacity: hello.capacity,
+                live: BTreeMap::new(),
+                holds: hello.holds.into_iter().collect(),
+                heard: monotonic,
+                heard_at: now,
+                detached: None,
+                outbox: Vec::new(),
+                has_more_than_answers: false,
+                sent: VecDeque::new(),
+                last: 0,
+                pending: BTreeSet::new(),
+                carrier: 0,
+                is_over: false,
+            }),
+            news: Notify::new(),
+        }
+    }
+
+    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no holder of the lock panics")
+    }
+
+    /// Somebody carries the session from now on: a socket. Returns its number.
+    pub fn attach(&self) -> u64 {
+        let mut inner = self.inner();
+        inner.carrier += 1;
+        inner.detached = None;
+        let carrier = inner.carrier;
+        drop(inner);
+        self.news.notify_waiters();
+        carrier
+    }
+
+    /// Whether this carrier is the last that came, and the session goes on.
+    pub fn is_carried_by(&self, carrier: u64) -> bool {
+        let inner = self.inner();
+        inner.carrier == carrier && !inner.is_over
+    }
+
+    /// A carrier has gone. Its session is soon given up unless another comes.
+    pub fn detach(&self, carrier: u64, monotonic: Duration) {
+        let mut inner = self.inner();
+        if inner.carrier == carrier {
+            inner.detached = Some(monotonic);
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.inner().is_over
+    }
+
+    /// The worker has seen all messages up to this one.
+    pub fn seen(&self, m: u64) {
+        let mut inner = self.inner();
+        while inner.sent.front().is_some_and(|message| message.m <= m) {
+            inner.sent.pop_front();
+        }
+    }
+
+    /// Messages that were sent and that the worker has not seen, as far as is known.
+    pub fn unseen(&self) -> Vec<Arc<Message>> {
+        self.inner().sent.iter().cloned().collect()
+    }
+
+    /// Takes what has gathered, as the next message.
+    pub fn take(&self) -> Option<Arc<Message>> {
+        let mut inner = self.inner();
+        if inner.outbox.is_empty() {
+            return None;
+        }
+        let rest = if inner.outbox.len() > MESSAGE { inner.outbox.split_off(MESSAGE) } else { Vec::new() };
+        inner.last += 1;
+        let message = Arc::new(Message { m: inner.last, letters: std::mem::replace(&mut inner.outbox, rest) });
+        inner.has_more_than_answers = inner.outbox.iter().any(|letter| !is_answer(letter));
+        inner.sent.push_back(Arc::clone(&message));
+        Some(message)
+    }
+
+    /// Waits until there is anything to be taken, or the session is over, or another carries it.
+    pub async fn any_news(&self, carrier: u64) {
+        self.until(|inner| !inner.outbox.is_empty() || inner.carrier != carrier).await;
+    }
+
+    /// Waits until there is more to be taken than answers to reports, or the session is over.
+    pub async fn turn_news(&self) {
+        self.until(|inner| inner.has_more_than_answers).await;
+    }
+
+    /// Waits until every report is answered, or the session is over.
+    pub async fn all_answered(&self) {
+        self.until(|inner| inner.pending.is_empty()).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Inner) -> bool) {
+        loop {
+            let mut news = std::pin::pin!(self.news.notified());
+            news.as_mut().enable();
+            {
+                let inner = self.inner();
+                if inner.is_over || is_so(&inner) {
+                    return;
+                }
+            }
+            news.await;
+        }
+    }
+
+    pub(crate) fn expect(&self, reports: impl Iterator<Item = u64>) {
+        self.inner().pending.extend(reports);
+    }
+
+    /// Puts letters into the outbox. Whoever does so calls [`Session::flush`] when there are no more.
+    pub(crate) fn put(&self, letter: Letter) {
+        let mut inner = self.inner();
+        if inner.is_over {
+            return;
+        }
+        match &letter {
+            Letter::Ack { n, .. } | Letter::Refused { n, .. } | Letter::Later { n } => _ = inner.pending.remove(n),
+            Letter::Turn(_) | Letter::Wake { .. } | Letter::Cancelled { .. } | Letter::Revoked { .. } => {
+                inner.has_more_than_answers = true;
+            }
+        }
+        inner.outbox.push(letter);
+    }
+
+    /// Tells whoever carries the session that there is something.
+    pub(crate) fn flush(&self) {
+        self.news.notify_waiters();
+    }
+
+    /// Ends the session. Returns the runs whose turns were here.
+    pub(crate) fn end(&self) -> Vec<(RunId, u32)> {
+        let mut inner = self.inner();
+        inner.is_over = true;
+        inner.outbox.clear();
+        inner.sent.clear();
+        inner.pending.clear();
+        inner.holds.clear();
+        let runs = std::mem::take(&mut inner.live).into_iter().collect();
+        drop(inner);
+        self.news.notify_waiters();
+        runs
+    }
+}
+
+fn is_answer(letter: &Letter) -> bool {
+    matches!(letter, Letter::Ack { .. } | Letter::Refused { .. } | Letter::Later { .. })
+}
