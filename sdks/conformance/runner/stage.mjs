@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { checkLaws, checkRun, printJournal } from './check.mjs';
+import { checkLaws, checkMedian, checkRun, printJournal } from './check.mjs';
 import { Client } from './client.mjs';
 import { Ledger } from './ledger.mjs';
 import { Proxy } from './proxy.mjs';
@@ -74,11 +74,15 @@ export class Stage {
 
   /** Compares the runs of a name with what is expected of each. */
   async check(name, expected) {
+    const journals = [];
     for (const started of this.runsOf(name)) {
       const seen = await this.#see(started);
       const wrong = [...checkRun(expected, seen), ...checkLaws(seen)];
       if (wrong.length > 0) throw new Error(`run ${name} (${started.id}):\n  ${wrong.join('\n  ')}`);
+      journals.push(seen.journal);
     }
+    const slow = expected.medianMs && checkMedian(expected.medianMs, journals);
+    if (slow) throw new Error(`runs ${name}: ${slow}`);
   }
 
   /** Every run obeys the laws, whether the scenario looks at it or not. */
