@@ -63,7 +63,7 @@ impl Problem {
 }
 
 /// Why a request was not answered as asked (RFC 9457).
-#[derive(Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(crate) struct Document {
     #[serde(rename = "type")]
