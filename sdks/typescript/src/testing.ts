@@ -3,7 +3,8 @@
 
 import { milliseconds, moment, type Duration } from "./duration.js";
 import type { Level } from "./log.js";
-import { fault, type Host, Replay } from "./replay.js";
+import { fault } from "./policy.js";
+import { type Host, Replay } from "./replay.js";
 import type { Context, Json, Jsonify, RunOptions, StepContext, Steps } from "./types.js";
 import type { Fault, Known, Kind, Report, Retry } from "./wire.js";
 

@@ -73,6 +73,8 @@ export class Peer {
   /** Looks at a result before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
   onResult: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
   leaseSeconds = 30;
+  /** Answers no ping. */
+  isMute = false;
   maxResults = 512;
   private readonly sockets = new Set<Duplex>();
 
@@ -358,7 +360,7 @@ export class Peer {
       }
       if (session === undefined) return;
       if (body.seen !== undefined) session.sent = session.sent.filter((message) => message.m > body.seen);
-      if (body.ping) socket.write(text('{"pong":true}'));
+      if (body.ping && !this.isMute) socket.write(text('{"pong":true}'));
       if (body.capacity !== undefined) this.capacities.push(body.capacity);
       if (body.bye) this.byes.push(session.id);
       if (body.results !== undefined && !this.take(session, body.results as Sent[])) socket.destroy();
