@@ -144,7 +144,8 @@ export class SocketCarrier implements Carrier {
 /** What a refused upgrade means: a problem of the server's, or somebody in between who cannot do it. */
 function explain(error: Error): Error {
   if (!(error instanceof Refused)) return error;
-  const isProblem = error.contentType.includes("problem+json");
+  // 426 is the server's own word for a proxy that has taken the upgrade out of the request.
+  const isProblem = error.contentType.includes("problem+json") && error.status !== 426;
   if (isProblem || error.status === 401 || error.status === 403) return problemOf(error.status, error.body);
   return error;
 }

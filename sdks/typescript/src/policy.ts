@@ -19,7 +19,7 @@ export const RETRY: Retry = { attempts: 3, backoff: { kind: "exp", baseMs: 1_000
 export function retryOf(options: RetryOptions | undefined): Retry {
   if (options === undefined) return RETRY;
   const { attempts = RETRY.attempts, backoff = {} } = options;
-  if (!Number.isInteger(attempts) || attempts < 1) throw new TypeError(`retry.attempts is a whole number from 1 on, not ${attempts}`);
+  if (!Number.isInteger(attempts) || attempts < 1 || attempts > 1_000) throw new TypeError(`retry.attempts is a whole number from 1 to 1,000, not ${attempts}`);
   const { kind = "exp", base = 1_000, max, jitter = 0.2 } = backoff;
   if (kind !== "fixed" && kind !== "linear" && kind !== "exp") {
     throw new TypeError(`retry.backoff.kind is "fixed", "linear" or "exp", not ${JSON.stringify(kind)}`);

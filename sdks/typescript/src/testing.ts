@@ -285,7 +285,7 @@ class Bench implements Host {
     entry.step.logs.push(...(logs ?? []));
     entry.step.attempts = attempt;
     if (error.retryable === false || attempt >= retry.attempts) {
-      this.settle(entry, { status: "failed", error: { code: error.code ?? "STEP_FAILED", message: error.message, attempts: attempt } }, "null");
+      this.settle(entry, { status: "failed", error: { code: error.code ?? "ERROR", message: error.message, attempts: attempt } }, "null");
       return entry;
     }
     entry.known = { step, kind: "run", seq: ++this.seq, status: "open" };
@@ -416,7 +416,7 @@ class Bench implements Host {
   }
 
   private why(error: Fault, step: string | undefined): TestResult<unknown>["error"] {
-    const why: TestResult<unknown>["error"] = { code: error.code ?? "WORKFLOW_FAILED", message: error.message };
+    const why: TestResult<unknown>["error"] = { code: error.code ?? "ERROR", message: error.message };
     if (step !== undefined) {
       why.step = step;
       why.attempts = this.journal.get(step)?.step.attempts ?? 1;
