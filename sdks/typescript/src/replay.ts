@@ -12,7 +12,7 @@
 
 import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js";
 import { describe, Lines, type Level } from "./log.js";
-import { fault, messageOf } from "./policy.js";
+import { fault, messageOf, RETRY } from "./policy.js";
 import type { Context } from "./types.js";
 import { Ctx, StepCtx } from "./context.js";
 import type { Known, Kind, Report, Retry, Turn } from "./wire.js";
@@ -59,6 +59,10 @@ export class Step {
   ) {}
 }
 
+/** A step that the function has the result of: only its name counts still. */
+const SPENT: Step = new Step("", "run", undefined, RETRY, undefined);
+SPENT.state = "settled";
+
 /** A result on its way to the function. */
 interface Result {
   seq: number;
@@ -96,6 +100,8 @@ export class Replay {
   private unasked = 0;
   /** Results of the journal that the function does not have yet. */
   private replayed = 0;
+  /** The step that began last. */
+  private last: Step | undefined;
   private isDraining = false;
   private isStuck = false;
   private movesWhenStuck = 0;
@@ -110,6 +116,8 @@ export class Replay {
     this.turn = source.turn;
     this.seq = source.seq;
     for (const known of source.steps ?? []) this.learn(known, true);
+    // What the function has been given is not kept.
+    source.steps = [];
   }
 
   /** Calls the function. */
@@ -300,6 +308,7 @@ export class Replay {
       return this.host.report(this, step.opening as Report);
     }
     step.state = "running";
+    this.last = step;
     step.began = this.host.clock();
     step.lines = undefined;
     this.running += 1;
@@ -468,11 +477,13 @@ export class Replay {
   /** Gives the function one result. */
   private hand(result: Result): void {
     const step = this.steps.get(result.step) as Step;
+    this.steps.set(result.step, SPENT);
     this.waiting -= 1;
     this.moves += 1;
     const known = result.known;
     if (known === undefined) return step.resolve(JSON.parse(step.json));
     if (this.replayed > 0) this.replayed -= 1;
+    this.known.delete(result.step);
     switch (known.status) {
       case "completed":
         return step.resolve(known.output ?? null);
@@ -500,9 +511,8 @@ export class Replay {
   log(level: Level, message: string, fields: object | undefined): void {
     if (this.isOver && !this.isRevoked) return;
     if (this.running === 1) {
-      for (const step of this.steps.values()) {
-        if (step.state === "running") return this.logOf(step, level, message, fields);
-      }
+      const step = this.last?.state === "running" ? this.last : [...this.steps.values()].find((step) => step.state === "running");
+      if (step !== undefined) return this.logOf(step, level, message, fields);
     }
     if (this.isReplaying) return;
     this.host.line(level, describe(level, message, fields), this, undefined);
