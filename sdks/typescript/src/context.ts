@@ -3,7 +3,8 @@
 import { milliseconds, moment } from "./duration.js";
 import type { Level } from "./log.js";
 import { checkName, RETRY, retryOf } from "./policy.js";
-import { type Replay, Step } from "./replay.js";
+import type { Replay } from "./replay.js";
+import { Step } from "./step.js";
 import type { CallOptions, Context, Log, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
 import type { Report } from "./wire.js";
 

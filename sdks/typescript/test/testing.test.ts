@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NonRetriableError, workflow } from "../src/runtime.js";
-import { contains, test } from "../src/testing.js";
+import { contains } from "../src/rehearsal.js";
+import { test } from "../src/testing.js";
 
 interface User {
   id: number;
