@@ -96,13 +96,15 @@ export function checkLaws({ run, journal, ledger }) {
     if (data.turn <= turn) wrong.push(`turn ${data.turn} follows turn ${turn}`);
     turn = data.turn;
   }
-  const once = ['StepCompleted', 'TimerFired', 'WaitOpened', 'WaitResolved'];
-  const seen = new Set();
-  for (const entry of journal.filter(({ event }) => once.includes(event))) {
-    const mark = `${line(entry)} #${entry.attempt ?? 0}`;
-    if (seen.has(mark)) wrong.push(`${mark} stands in the journal twice`);
-    seen.add(mark);
+  const counted = new Map();
+  for (const entry of journal) counted.set(line(entry), (counted.get(line(entry)) ?? 0) + 1);
+  for (const step of new Set(journal.map((entry) => entry.step))) {
+    const count = (event) => counted.get(`${event} ${step}`) ?? 0;
+    if (count('TimerFired') > count('TimerSet')) wrong.push(`a timer of ${step} has fired twice`);
+    if (count('WaitOpened') > 1 || count('WaitResolved') > count('WaitOpened')) wrong.push(`the wait ${step} is there twice`);
   }
+  const failed = journal.filter(({ event }) => event === 'StepFailed').map(({ step, attempt }) => `${step} #${attempt}`);
+  if (new Set(failed).size < failed.length) wrong.push(`an attempt has failed twice: ${failed.join(', ')}`);
   const done = new Set();
   for (const { event, step } of journal) {
     if (event !== 'StepCompleted') continue;

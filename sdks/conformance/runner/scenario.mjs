@@ -13,7 +13,7 @@ const EXPECTED = ['run', 'status', 'output', 'error', 'waitingFor', 'version', '
 /** What may stand in an action, by its verb. */
 const VERBS = {
   start: ['as', 'input', 'count', 'version', 'key', 'retentionDays', 'status', 'expect'],
-  worker: [],
+  worker: ['mayDie'],
   kill: [],
   stop: [],
   continue: [],
