@@ -163,6 +163,11 @@ impl Page {
                 }
             }
             Event::RunStarted { .. }
+            | Event::WaitOpened { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
             | Event::ContextSet { .. }
             | Event::RunPaused { .. }
             | Event::RunResumed

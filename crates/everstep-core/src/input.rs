@@ -9,6 +9,7 @@ use crate::event::Outcome;
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
 use crate::payload::Payload;
+use crate::turn::Report;
 
 /// What may happen to a run from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +54,24 @@ pub enum Input {
     Signal {
         event: String,
         payload: Payload,
+    },
+    /// A signal that is kept for a while where nothing waits for it yet.
+    BufferedSignal {
+        event: String,
+        payload: Payload,
+    },
+    /// A worker takes the run.
+    BeginTurn {
+        worker: String,
+    },
+    /// The worker that has this turn is not heard of any more.
+    LoseTurn {
+        turn: u32,
+    },
+    /// News from the worker that has this turn.
+    Report {
+        turn: u32,
+        report: Box<Report>,
     },
     SetContext {
         values: Payload,

@@ -353,8 +353,19 @@ impl Engine {
         answer.await.map_err(|_| self.0.gone())?
     }
 
+    /// The other nodes that may be alive.
+    pub async fn peers(&self) -> Result<Vec<Peer>, Error> {
+        if !self.0.world.store.is_shared() {
+            return Ok(Vec::new());
+        }
+        let member = self.0.member();
+        let nodes = self.0.world.store.nodes().await?;
+        member.shared.see_peers(member.node, &nodes);
+        Ok(member.shared.peers())
+    }
+
     /// Another node, if it may be alive.
-    async fn peer(&self, node: NodeId) -> Result<Option<Peer>, Error> {
+    pub async fn peer(&self, node: NodeId) -> Result<Option<Peer>, Error> {
         let member = self.0.member();
         if let Some(peer) = member.shared.peer(node) {
             return Ok(Some(peer));

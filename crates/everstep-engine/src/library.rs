@@ -105,6 +105,7 @@ impl Library {
         match self.world.store.save_workflow(row, saving.activate, saving.expects).await? {
             Put::Saved { version, is_first, .. } => Ok(Save::Saved { version, is_first }),
             Put::Unexpected { active } => Ok(Save::Unexpected { active }),
+            Put::OtherStyle(style) => Err(Error::Invalid(format!("{name} is a workflow of another style: {style}"))),
         }
     }
 

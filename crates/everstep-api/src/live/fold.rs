@@ -110,6 +110,11 @@ fn status_after(kind: Kind, before: Status) -> Status {
         | Kind::StepSkipped
         | Kind::TimerSet
         | Kind::TimerFired
+        | Kind::WaitOpened
+        | Kind::WaitResolved
+        | Kind::SignalBuffered
+        | Kind::TurnStarted
+        | Kind::TurnLost
         | Kind::ContextSet => before,
     }
 }

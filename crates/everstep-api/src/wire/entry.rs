@@ -158,7 +158,7 @@ impl Data {
                 Self::Started { input, parent, definition }
             }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::of(dispatch)),
-            Event::StepCompleted { outcome: Outcome { output, handle, logs }, .. } => {
+            Event::StepCompleted { outcome: Outcome { output, handle, logs, .. }, .. } => {
                 Self::Completed { output, handle, logs }
             }
             Event::StepFailed { failure, logs, .. } => Self::Failed { error: told(&failure), logs },
@@ -168,9 +168,15 @@ impl Data {
             Event::RunCompleted { output } => Self::Output { output },
             Event::RunFailed { failure, step } => Self::RunFailed { error: told(&failure), failed_step: step },
             Event::RunCancelled { reason } => Self::Cancelled { reason },
-            Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => {
-                Self::Nothing {}
-            }
+            Event::StepSkipped { .. }
+            | Event::WaitOpened { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
+            | Event::TimerFired { .. }
+            | Event::RunResumed
+            | Event::RunRetried => Self::Nothing {},
         }
     }
 }

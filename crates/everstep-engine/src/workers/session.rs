@@ -2,6 +2,7 @@
 //!
 //! What a worker is told is numbered, and kept until the worker says that it has seen it: a lost answer loses nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +18,8 @@ use super::letter::Letter;
 
 /// Letters that one message holds at most.
 const MESSAGE: usize = 1_024;
+/// Bytes of payloads after which a message takes no more letters.
+const BYTES: usize = 4 * 1024 * 1024;
 
 /// The id of a session: the node that it belongs to, and 128 bits that nobody can guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -188,7 +191,14 @@ impl Session {
         if inner.outbox.is_empty() {
             return None;
         }
-        let rest = if inner.outbox.len() > MESSAGE { inner.outbox.split_off(MESSAGE) } else { Vec::new() };
+        let mut bytes = 0;
+        let fits = |letter: &&Letter| {
+            let is_room = bytes < BYTES;
+            bytes += letter.size();
+            is_room
+        };
+        let count = inner.outbox.iter().take(MESSAGE).take_while(fits).count();
+        let rest = inner.outbox.split_off(count);
         inner.last += 1;
         let message = Arc::new(Message { m: inner.last, letters: std::mem::replace(&mut inner.outbox, rest) });
         inner.has_more_than_answers = inner.outbox.iter().any(|letter| !is_answer(letter));
@@ -201,9 +211,20 @@ impl Session {
         self.until(|inner| !inner.outbox.is_empty() || inner.carrier != carrier).await;
     }
 
-    /// Waits until there is more to be taken than answers to reports, or the session is over.
-    pub async fn turn_news(&self) {
-        self.until(|inner| inner.has_more_than_answers).await;
+    /// Waits until there is more to be taken than answers to reports, or the session is over, or another carries it.
+    pub async fn turn_news(&self, carrier: u64) {
+        self.until(|inner| inner.has_more_than_answers || inner.carrier != carrier).await;
+    }
+
+    /// Answers reports that cannot be understood, by their numbers.
+    pub fn refuse(&self, reports: Vec<(u64, String)>) {
+        if reports.is_empty() {
+            return;
+        }
+        for (n, detail) in reports {
+            self.put(Letter::Refused { n, code: Cow::Borrowed("VALIDATION_ERROR"), detail });
+        }
+        self.flush();
     }
 
     /// Waits until every report is answered, or the session is over.

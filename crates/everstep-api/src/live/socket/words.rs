@@ -77,6 +77,11 @@ pub(super) fn node_update(run: RunId, entry: &Entry) -> Option<String> {
         Event::RunStarted { .. }
         | Event::TimerSet { .. }
         | Event::TimerFired { .. }
+        | Event::WaitOpened { .. }
+        | Event::WaitResolved { .. }
+        | Event::SignalBuffered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnLost { .. }
         | Event::ContextSet { .. }
         | Event::RunPaused { .. }
         | Event::RunResumed
