@@ -66,9 +66,9 @@ export function checkRun(expected, { run, journal, ledger, signal }) {
   return wrong;
 }
 
-/** What is wrong with the time that many runs took from one entry to another: half of them take no longer. */
+/** What is wrong with the time that many runs took from one entry to another, the last of each: half of them take no longer. */
 export function checkMedian({ from, to, atMost }, journals) {
-  const when = (journal, what) => Date.parse(journal.find((entry) => line(entry) === what)?.at);
+  const when = (journal, what) => Date.parse(journal.findLast((entry) => line(entry) === what)?.at);
   const times = journals.map((journal) => when(journal, to) - when(journal, from)).sort((one, other) => one - other);
   const median = times[Math.floor(times.length / 2)];
   return median <= atMost ? undefined : `from ${from} to ${to} they took ${times.join(', ')} ms; half of them may take ${atMost}`;
