@@ -22,7 +22,7 @@ export function printJournal(journal) {
 }
 
 /** Everything that is wrong with a run. `expected` has the members that README.md lists. */
-export function checkRun(expected, { run, journal, ledger, signal }) {
+export function checkRun(expected, { run, journal, ledger, signal, steps }) {
   const wrong = [];
   const compare = (what, wanted, found) => {
     const told = mismatch(wanted, found, what);
@@ -41,6 +41,11 @@ export function checkRun(expected, { run, journal, ledger, signal }) {
   for (const [what, wanted] of Object.entries(expected.data ?? {})) {
     const found = journal.filter((entry) => line(entry) === what).map((entry) => entry.data);
     compare(`data of ${what}`, wanted, found);
+  }
+  for (const [name, wanted] of Object.entries(expected.steps ?? {})) {
+    const step = steps[name];
+    compare(`step ${name}`, wanted, step);
+    if (step?.endedAt && !(step.startedAt <= step.endedAt)) wrong.push(`step ${name} ended before it began`);
   }
   for (const [step, wanted] of Object.entries(expected.ran ?? {})) {
     compare(`times that ${step} ran`, wanted, ledger.count('began', step, run.id));

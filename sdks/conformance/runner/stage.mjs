@@ -77,6 +77,7 @@ export class Stage {
     const journals = [];
     for (const started of this.runsOf(name)) {
       const seen = await this.#see(started);
+      if (expected.steps) seen.steps = await this.client.steps(started.id);
       const wrong = [...checkRun(expected, seen), ...checkLaws(seen)];
       if (wrong.length > 0) throw new Error(`run ${name} (${started.id}):\n  ${wrong.join('\n  ')}`);
       journals.push(seen.journal);
