@@ -313,7 +313,7 @@ fn wake(state: &State, entry: &Entry) -> Option<Known> {
 /// How a worker is told what became of a report.
 pub(crate) fn answer_of(n: u64, seq: u64, answer: Result<Reply, Error>) -> Letter {
     match answer {
-        Ok(Reply::Accepted) => Letter::Ack { n, seq },
+        Ok(Reply::Accepted | Reply::Buffered) => Letter::Ack { n, seq },
         Ok(Reply::Repeated | Reply::Ignored(_)) => Letter::Ack { n, seq: 0 },
         Ok(Reply::Refused { code, message }) => Letter::Refused { n, code, detail: message },
         Err(Error::RunNotFound(run)) => {
