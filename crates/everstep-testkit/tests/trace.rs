@@ -85,7 +85,9 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
             let file = files.get(&format!("crates/{path}")).ok_or_else(missing)?;
             has_test(&file.text, name).then_some(()).ok_or_else(missing)
         }
-        _ => Err(format!("{test} is not how a test is named: decisions::x, contract::x::y, conformance::x or crate/file.rs::x")),
+        _ => Err(format!(
+            "{test} is not how a test is named: decisions::x, contract::x::y, conformance::x or crate/file.rs::x"
+        )),
     }
 }
 
