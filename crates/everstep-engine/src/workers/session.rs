@@ -92,6 +92,8 @@ pub(crate) struct Inner {
     pub(crate) capacity: usize,
     /// Runs whose turn is here.
     pub(crate) live: BTreeMap<RunId, u32>,
+    /// Those of them that only wait: they take nobody's room.
+    pub(crate) blocked: BTreeSet<RunId>,
     /// Runs that the worker brought along and that nobody has claimed yet.
     pub(crate) holds: BTreeMap<RunId, u32>,
     /// When bytes came last, on the monotonic clock, and when.
@@ -109,6 +111,15 @@ pub(crate) struct Inner {
     /// Counted up by whoever carries the session, so that an older carrier knows that it is one.
     carrier: u64,
     is_over: bool,
+    /// Whether letters were put there since the carrier was told.
+    has_untold: bool,
+}
+
+impl Inner {
+    /// How many runs more the worker takes.
+    pub(crate) fn free(&self) -> usize {
+        self.capacity.saturating_sub(self.live.len() - self.blocked.len())
+    }
 }
 
 impl Session {
@@ -123,6 +134,7 @@ impl Session {
             inner: Mutex::new(Inner {
                 capacity: hello.capacity,
                 live: BTreeMap::new(),
+                blocked: BTreeSet::new(),
                 holds: hello.holds.into_iter().collect(),
                 heard: monotonic,
                 heard_at: now,
@@ -134,6 +146,7 @@ impl Session {
                 pending: BTreeSet::new(),
                 carrier: 0,
                 is_over: false,
+                has_untold: false,
             }),
             news: Notify::new(),
         }
@@ -263,11 +276,14 @@ impl Session {
             }
         }
         inner.outbox.push(letter);
+        inner.has_untold = true;
     }
 
     /// Tells whoever carries the session that there is something.
     pub(crate) fn flush(&self) {
-        self.news.notify_waiters();
+        if std::mem::take(&mut self.inner().has_untold) {
+            self.news.notify_waiters();
+        }
     }
 
     /// Ends the session. Returns the runs whose turns were here.
@@ -278,6 +294,7 @@ impl Session {
         inner.sent.clear();
         inner.pending.clear();
         inner.holds.clear();
+        inner.blocked.clear();
         let runs = std::mem::take(&mut inner.live).into_iter().collect();
         drop(inner);
         self.news.notify_waiters();
