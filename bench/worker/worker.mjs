@@ -56,3 +56,63 @@ const fan = workflow({
 const nothing = workflow({ name: "nothing", version: 1, run: async () => null });
 
 const nap = workflow({ name: "nap", version: 1, run: (ctx) => ctx.step.sleep("nap", "1h") });
+
+const worker = serve({
+  url: values.url,
+  transport: values.carrier,
+  concurrency: Number(values.capacity),
+  workflows: [chain, fan, nothing, nap],
+});
+
+// When a turn comes and when its end is acknowledged is known to the SDK alone, which tells nobody:
+// these are the two places where it knows.
+watch("turn", ({ run }) => began.set(run, performance.now()));
+watch("drop", ({ id, isRevoked }) => {
+  const at = began.get(id);
+  began.delete(id);
+  if (at === undefined || isRevoked) return;
+  if (times.runs.length < MOST) times.runs.push(performance.now() - at);
+  if (!isCounting) return;
+  ended += 1;
+  if (ended === 1) process.nextTick(tellEnded);
+});
+
+function watch(place, see) {
+  const inner = worker[place];
+  if (typeof inner !== "function") throw new Error(`the SDK's worker has no ${place} any more: bench/worker must follow`);
+  worker[place] = function (subject) {
+    see(subject);
+    return inner.call(this, subject);
+  };
+}
+
+function tellEnded() {
+  tell({ ended });
+  ended = 0;
+}
+
+function tell(news) {
+  process.stdout.write(`${JSON.stringify(news)}\n`);
+}
+
+const orders = {
+  count() {
+    isCounting = true;
+  },
+  tell() {
+    tell({ times });
+    times = { runs: [], steps: [] };
+  },
+};
+
+createInterface({ input: process.stdin })
+  .on("line", (order) => orders[order]())
+  // Whoever measures has gone, or is done.
+  .on("close", () => process.exit(0));
+
+worker.closed.catch((error) => {
+  console.error(`the server will not have the worker: ${error.message}`);
+  process.exit(1);
+});
+await worker.ready;
+tell({ ready: { node: process.version, sdk: `${name} ${version}` } });
