@@ -66,3 +66,34 @@ fn length(head: &str) -> anyhow::Result<usize> {
     let (_, length) = length.with_context(|| format!("an answer without a length: {head}"))?;
     Ok(length.parse()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_are_read_one_after_the_other_in_whatever_pieces_they_come() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            for answer in
+                ["HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 429 No\r\ncontent-length: 0\r\n\r\n"]
+            {
+                assert!(stream.read(&mut request).await.unwrap() > 0);
+                for piece in answer.as_bytes().chunks(7) {
+                    stream.write_all(piece).await.unwrap();
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        let mut connection = Connection::open(&address).await.unwrap();
+        let request = post(&address, "key", "/v1/x", "{}");
+        let Answer { status, body } = connection.ask(&request).await.unwrap();
+        assert_eq!((status, body), (201, "{}"));
+        assert_eq!(connection.ask(&request).await.unwrap().status, 429);
+        server.await.unwrap();
+        assert!(connection.ask(&request).await.is_err());
+    }
+}

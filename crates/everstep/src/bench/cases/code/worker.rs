@@ -203,3 +203,31 @@ fn read(line: &str) -> anyhow::Result<News> {
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     path.canonicalize().with_context(|| format!("finding {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kit(node: &str, program: &str, sdk: &str) -> Kit {
+        Kit { node: node.into(), program: program.into(), sdk: sdk.into(), profile: None }
+    }
+
+    #[test]
+    fn what_is_missing_for_a_worker_is_told_with_the_way_to_get_it() {
+        // Any program that ends well will do for Node.js here.
+        let error = |kit: Kit| kit.check().unwrap_err().to_string();
+        assert!(error(kit("/nonexistent/node", "w.mjs", "sdk")).contains("name it with --node"));
+        assert!(error(kit("true", "/nonexistent/w.mjs", "sdk")).contains("name it with --worker"));
+        let unbuilt = error(kit("true", "/proc/self/status", "/nonexistent/sdk"));
+        assert!(unbuilt.contains("cd /nonexistent/sdk && npm ci && npm run build"), "{unbuilt}");
+    }
+
+    #[test]
+    fn news_of_a_worker_are_read() {
+        assert!(matches!(read(r#"{"ended":3}"#), Ok(News::Ended(3))));
+        assert!(matches!(read(r#"{"ready":{"node":"v20.1.0","sdk":"x 1"}}"#), Ok(News::Ready { .. })));
+        let Ok(News::Times(times)) = read(r#"{"times":{"runs":[1.5],"steps":[0.1,0.2]}}"#) else { panic!() };
+        assert_eq!((times.runs, times.steps), (vec![1.5], vec![0.1, 0.2]));
+        assert!(read("hello").is_err());
+    }
+}
