@@ -5,25 +5,30 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
-use everstep_core::{limits, payload};
+use everstep_core::{limits, payload, workflow};
 use everstep_engine::NewStart;
+use futures_util::future;
 use serde_json::json;
 
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::headers::IdempotencyKey;
+use crate::headers::{self, IdempotencyKey};
 use crate::openapi::{Doc, doc};
 use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
 use crate::server::Served;
-use crate::wire::{OfDefinition, OfWorkflow, Started};
+use crate::wire::{Batch, OfDefinition, OfWorkflow, Started, StartedBatch, StartedOne};
 use crate::workflows;
 
 /// Bytes of a start: an input and what stands around it.
 const START: usize = limits::PAYLOAD_BYTES + 16 * 1024;
+/// Bytes of many starts, and how many they are at most.
+const BATCH: usize = 16 * limits::PAYLOAD_BYTES;
+const MANY: usize = 1_000;
 /// Tags of a run, and characters of the name and the value of one.
 const TAGS: usize = 50;
 const TAG: usize = 256;
@@ -39,15 +44,59 @@ pub(crate) async fn of_workflow(
     header: IdempotencyKey,
     body: Body<START>,
 ) -> Answer {
-    let OfWorkflow { input, version, idempotency_key, retention_days, tags } = body.json_or_default()?;
-    let key = header.or(idempotency_key)?.map(|key| (name.clone(), key));
-    if let Some(version) = version {
+    let mut asked: OfWorkflow = body.json_or_default()?;
+    asked.idempotency_key = header.or(asked.idempotency_key)?;
+    check_name(&name)?;
+    if let Some(version) = asked.version {
         workflows::expect_version(&served, caller.workspace, &name, version).await?;
     }
+    self::start(&served, prepare(caller.workspace, &name, asked)?, &query).await
+}
+
+/// A start of a workflow, as it is asked for.
+fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<NewStart, Problem> {
+    let OfWorkflow { input, version, idempotency_key, retention_days, tags } = asked;
+    let key = idempotency_key.map(|key| (name.to_owned(), key));
     let tags = check_tags(&tags)?;
-    let start =
-        NewStart { workspace: caller.workspace, version, key, tags, retention_days, ..NewStart::new(name, input) };
-    self::start(&served, start, &query).await
+    check_input(&input)?;
+    Ok(NewStart { workspace, version, key, tags, retention_days, ..NewStart::new(name, input) })
+}
+
+/// Starts many runs of a workflow. Each is started, or refused, by itself; they share what it costs to write them.
+pub(crate) async fn batch(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    body: Body<BATCH>,
+) -> Result<(StatusCode, Json<StartedBatch>), Problem> {
+    let Batch { runs } = body.json()?;
+    if runs.is_empty() || runs.len() > MANY {
+        return Err(Problem::invalid(format!("runs holds 1 to {MANY} starts, not {}", runs.len())));
+    }
+    check_name(&name)?;
+    let mut versions: Vec<_> = runs.iter().filter_map(|run| run.version).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    for version in versions {
+        workflows::expect_version(&served, caller.workspace, &name, version).await?;
+    }
+    let starts = runs.into_iter().map(|asked| async {
+        if let Some(key) = &asked.idempotency_key {
+            headers::check(key, "idempotencyKey")?;
+        }
+        patiently(served.engine.start_run(prepare(caller.workspace, &name, asked)?)).await
+    });
+    let runs: Vec<_> = future::join_all(starts).await.into_iter().map(StartedOne::of).collect();
+    let is_whole = runs.iter().all(StartedOne::is_started);
+    Ok((if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS }, Json(StartedBatch { runs })))
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    if workflow::is_name(name) {
+        return Ok(());
+    }
+    let hint = "a name has 1 to 128 small letters, digits, - and _, and begins with a letter or a digit";
+    Err(Problem::invalid(format!("{name:?} is no name of a workflow")).hint(hint))
 }
 
 /// The text of both paths to [`of_definition`].
@@ -81,7 +130,19 @@ pub(crate) async fn of_definition(
         return Err(Problem::invalid("the input is not an object"));
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
+    check_input(&input)?;
     start(&served, NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) }, &query).await
+}
+
+fn check_input(input: &Payload) -> Result<(), Problem> {
+    if payload::has_nul(input.json()) {
+        let detail = "the input holds a NUL character, which no database stores as text";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail));
+    }
+    if input.size() > limits::PAYLOAD_BYTES {
+        return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
+    }
+    Ok(())
 }
 
 /// Tags are few and short: lists show them.
@@ -103,13 +164,6 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 /// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
 async fn start(served: &Served, start: NewStart, query: &Query) -> Answer {
     let seconds = runs::wait_seconds(query)?;
-    if payload::has_nul(start.input.json()) {
-        let detail = "the input holds a NUL character, which no database stores as text";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail));
-    }
-    if start.input.size() > limits::PAYLOAD_BYTES {
-        return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
-    }
     let workspace = start.workspace;
     let (started, row) = if seconds.is_zero() {
         (patiently(served.engine.start_run(start)).await?, None)

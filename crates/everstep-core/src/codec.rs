@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::child::Parent;
-use crate::event::{Dispatch, Entry, Event, Kind, Outcome};
+use crate::event::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
@@ -61,6 +61,32 @@ struct FailedRef<'a> {
     logs: &'a [String],
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Opened {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
+    #[serde(rename = "match")]
+    pattern: Payload,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    due: Option<Timestamp>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Buffered {
+    event: String,
+    payload: Payload,
+    until: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Turn {
+    turn: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    worker: String,
+}
+
 #[derive(Deserialize)]
 struct RunFailed {
     failure: Failure,
@@ -85,6 +111,15 @@ pub fn encode(entry: &Entry) -> Row {
         Event::StepFailed { failure, logs, .. } => json(&FailedRef { failure, logs }),
         Event::TimerSet { due, .. } => json(due),
         Event::ContextSet { values } => values.json().as_bytes().to_vec(),
+        Event::WaitOpened { event, pattern, due, .. } => {
+            json(&Opened { event: event.clone(), pattern: pattern.clone(), due: *due })
+        }
+        Event::WaitResolved { by, .. } => json(by),
+        Event::SignalBuffered { event, payload, until } => {
+            json(&Buffered { event: event.clone(), payload: payload.clone(), until: *until })
+        }
+        Event::TurnStarted { turn, worker } => json(&Turn { turn: *turn, worker: worker.clone() }),
+        Event::TurnLost { turn } => json(&Turn { turn: *turn, worker: String::new() }),
         Event::RunPaused { reason } => json(reason),
         Event::RunCompleted { output } => output.json().as_bytes().to_vec(),
         Event::RunFailed { failure, step } => json(&RunFailedRef { failure, step: step.as_ref() }),
@@ -140,6 +175,25 @@ fn read_event(row: Row) -> Result<(Event, Beside), String> {
             with(read(bytes)?, |due: Timestamp| Event::TimerSet { step, attempt, due })
         }
         Kind::TimerFired => (Event::TimerFired { step: step()?, attempt }, read_beside(bytes)?),
+        Kind::WaitOpened => {
+            let step = step()?;
+            with(read(bytes)?, |Opened { event, pattern, due }| Event::WaitOpened {
+                step,
+                attempt,
+                event,
+                pattern,
+                due,
+            })
+        }
+        Kind::WaitResolved => {
+            let step = step()?;
+            with(read(bytes)?, |by: Resolution| Event::WaitResolved { step, attempt, by })
+        }
+        Kind::SignalBuffered => {
+            with(read(bytes)?, |Buffered { event, payload, until }| Event::SignalBuffered { event, payload, until })
+        }
+        Kind::TurnStarted => with(read(bytes)?, |Turn { turn, worker }| Event::TurnStarted { turn, worker }),
+        Kind::TurnLost => with(read(bytes)?, |Turn { turn, .. }| Event::TurnLost { turn }),
         Kind::ContextSet => with(read(bytes)?, |values: Payload| Event::ContextSet { values }),
         Kind::RunPaused => with(read(bytes)?, |reason| Event::RunPaused { reason }),
         Kind::RunResumed => (Event::RunResumed, read_beside(bytes)?),

@@ -13,6 +13,7 @@
 //! 7. A signal or control under a key that was accepted before is not done again; [`key`] has the rules.
 
 mod children;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,7 +132,11 @@ impl Draft<'_> {
             Input::Timer { step, attempt } => self.timer(&step, attempt),
             Input::ChildEnded { step, attempt, child, result } => self.child_ended(step, attempt, child, result),
             Input::ChildStarted { step, attempt, child } => self.child_started(step, attempt, child),
-            Input::Signal { event, payload } => self.signal(&event, payload),
+            Input::Signal { event, payload } => self.signal(&event, payload, false),
+            Input::BufferedSignal { event, payload } => self.signal(&event, payload, true),
+            Input::BeginTurn { worker } => self.begin_turn(worker),
+            Input::LoseTurn { turn } => self.lose_turn(turn),
+            Input::Report { turn, report } => self.report(turn, *report),
             Input::SetContext { values } => self.set_context(values),
             Input::Pause { reason } => self.pause(reason),
             Input::Resume => self.resume(),
@@ -174,6 +179,9 @@ impl Draft<'_> {
                 code::PAYLOAD_TOO_DEEP,
                 format!("the output of {step} is nested deeper than {} levels", limits::JSON_DEPTH),
             ));
+        }
+        if self.workflow.is_code() {
+            return Ok(outcome);
         }
         let graph = self.workflow.graph();
         let handles = Place::find(graph, step).map_or(&[][..], |place| &graph.node(place.node).handles);
@@ -237,6 +245,10 @@ impl Draft<'_> {
             return Reply::ignored("the timer is not due");
         }
         let step = step.clone();
+        if self.workflow.is_code() {
+            let doing = open.doing.clone();
+            return self.code_timer(step, attempt, &doing);
+        }
         let event = match &open.doing {
             Doing::Delay => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
             Doing::Wait { .. } => {
@@ -257,7 +269,8 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    fn signal(&mut self, event: &str, payload: Payload) -> Reply {
+    /// A signal for a wait. Where there is none, it is kept or dropped.
+    fn signal(&mut self, event: &str, payload: Payload, keeps: bool) -> Reply {
         if self.state.has_ended() {
             return self.refuse("RUN_ENDED", "takes no signals");
         }
@@ -272,6 +285,12 @@ impl Draft<'_> {
         // A timeout that is due came first.
         for (step, attempt) in self.state.due(self.now) {
             self.timer(&step, attempt);
+        }
+        if self.workflow.is_code() {
+            return self.code_signal(event, payload, keeps);
+        }
+        if keeps {
+            return Reply::refused("VALIDATION_ERROR", "only runs of code workflows keep signals");
         }
         let waiter = self.state.open.iter().find_map(|(step, open)| match &open.doing {
             // A wait that asks for nothing takes whatever comes, be it an object or not.
@@ -316,6 +335,9 @@ impl Draft<'_> {
         }
         if self.state.phase == Phase::Pending {
             return self.refuse("INVALID_TRANSITION", "has no context yet");
+        }
+        if self.workflow.is_code() {
+            return Reply::refused("VALIDATION_ERROR", "a run of a code workflow has no context: send it a signal");
         }
         if payload::depth(values.json()) > limits::JSON_DEPTH {
             let message = format!("values are nested at most {} levels deep", limits::JSON_DEPTH);
@@ -364,7 +386,7 @@ impl Draft<'_> {
         if self.state.phase != Phase::Failed {
             return self.refuse("INVALID_TRANSITION", "has not failed");
         }
-        if self.state.failed.is_empty() {
+        if self.state.failed.is_empty() && !self.workflow.is_code() {
             return self.refuse("NOTHING_TO_RETRY", "has no failed step: start a new run");
         }
         self.accept(Event::RunRetried)
@@ -394,6 +416,8 @@ impl Draft<'_> {
                 break;
             }
             let events = match self.state.todo.first().cloned() {
+                Some(step) if self.workflow.is_code() => self.code_again(step),
+                None if self.workflow.is_code() => Vec::new(),
                 Some(step) if self.state.graph.doom.is_none() => self.again(step),
                 _ => graph::next::next(self.workflow, self.state, self.now, self.evaluate),
             };

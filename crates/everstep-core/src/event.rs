@@ -53,6 +53,35 @@ pub enum Event {
         step: StepKey,
         attempt: u32,
     },
+    /// A code workflow waits for a signal.
+    WaitOpened {
+        step: StepKey,
+        attempt: u32,
+        /// The signal's name, where it is not the step's.
+        event: Option<String>,
+        pattern: Payload,
+        due: Option<Timestamp>,
+    },
+    WaitResolved {
+        step: StepKey,
+        attempt: u32,
+        by: Resolution,
+    },
+    /// A signal that nobody waits for yet is kept until a time.
+    SignalBuffered {
+        event: String,
+        payload: Payload,
+        until: Timestamp,
+    },
+    /// A worker has the run: it runs the workflow's function from the top. Turns are counted from 1.
+    TurnStarted {
+        turn: u32,
+        worker: String,
+    },
+    /// That worker is not heard of any more.
+    TurnLost {
+        turn: u32,
+    },
     /// Values merged into the context, later ones winning.
     ContextSet {
         values: Payload,
@@ -99,6 +128,20 @@ pub enum Dispatch {
     Body { items: Vec<Payload> },
 }
 
+/// What ended a wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Resolution {
+    Signal {
+        event: String,
+        payload: Payload,
+        /// The entry that kept it, where it came before the wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        buffered: Option<u64>,
+    },
+    Timeout,
+}
+
 /// What a completed step leaves behind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -110,6 +153,9 @@ pub struct Outcome {
     pub handle: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<String>,
+    /// When a worker began it: what a worker does is not dispatched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
 }
 
 impl Outcome {
@@ -133,6 +179,11 @@ impl Event {
             Self::StepSkipped { .. } => Kind::StepSkipped,
             Self::TimerSet { .. } => Kind::TimerSet,
             Self::TimerFired { .. } => Kind::TimerFired,
+            Self::WaitOpened { .. } => Kind::WaitOpened,
+            Self::WaitResolved { .. } => Kind::WaitResolved,
+            Self::SignalBuffered { .. } => Kind::SignalBuffered,
+            Self::TurnStarted { .. } => Kind::TurnStarted,
+            Self::TurnLost { .. } => Kind::TurnLost,
             Self::ContextSet { .. } => Kind::ContextSet,
             Self::RunPaused { .. } => Kind::RunPaused,
             Self::RunResumed => Kind::RunResumed,
@@ -150,9 +201,14 @@ impl Event {
             | Self::StepCompleted { step, attempt, .. }
             | Self::StepFailed { step, attempt, .. }
             | Self::TimerSet { step, attempt, .. }
+            | Self::WaitOpened { step, attempt, .. }
+            | Self::WaitResolved { step, attempt, .. }
             | Self::TimerFired { step, attempt } => Some((step, *attempt)),
             Self::StepSkipped { step } => Some((step, 0)),
             Self::RunStarted { .. }
+            | Self::SignalBuffered { .. }
+            | Self::TurnStarted { .. }
+            | Self::TurnLost { .. }
             | Self::ContextSet { .. }
             | Self::RunPaused { .. }
             | Self::RunResumed
@@ -220,7 +276,7 @@ macro_rules! kinds {
     };
 }
 
-// 9 and 10 are kept for waits of code workflows, 12 and 13 for machines, 14 and 15 for turns.
+// 12 and 13 are kept for machines.
 kinds! {
     RunStarted = 1, "INPUT_SET";
     StepDispatched = 2, "NODE_DISPATCHED";
@@ -230,6 +286,11 @@ kinds! {
     TimerSet = 6, "TIMER_SET";
     TimerFired = 7, "TIMER_FIRED";
     ContextSet = 8, "SYSTEM_SET";
+    WaitOpened = 9, "WAIT_OPENED";
+    WaitResolved = 10, "WAIT_RESOLVED";
+    SignalBuffered = 11, "SIGNAL_BUFFERED";
+    TurnStarted = 14, "TURN_STARTED";
+    TurnLost = 15, "TURN_LOST";
     RunPaused = 20, "RUN_PAUSED";
     RunResumed = 21, "RUN_RESUMED";
     RunRetried = 22, "RUN_RETRIED";

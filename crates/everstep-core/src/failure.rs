@@ -17,6 +17,7 @@ pub mod code {
     pub const JOURNAL_CONFLICT: &str = "JOURNAL_CONFLICT";
     pub const JOURNAL_TOO_LONG: &str = "JOURNAL_TOO_LONG";
     pub const JOURNAL_UNREADABLE: &str = "JOURNAL_UNREADABLE";
+    pub const NONDETERMINISTIC: &str = "NONDETERMINISTIC";
     pub const PAYLOAD_TOO_DEEP: &str = "PAYLOAD_TOO_DEEP";
     pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
     pub const STEP_TIMEOUT: &str = "STEP_TIMEOUT";
@@ -25,6 +26,7 @@ pub mod code {
     pub const TOO_MANY_ITEMS: &str = "TOO_MANY_ITEMS";
     pub const UNKNOWN_HANDLE: &str = "UNKNOWN_HANDLE";
     pub const UNKNOWN_KIND: &str = "UNKNOWN_KIND";
+    pub const WORKER_LOST: &str = "WORKER_LOST";
     pub const WORKFLOW_NOT_FOUND: &str = "WORKFLOW_NOT_FOUND";
 }
 

@@ -9,6 +9,7 @@ use crate::event::Outcome;
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
 use crate::payload::Payload;
+use crate::turn::Report;
 
 /// What may happen to a run from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +55,24 @@ pub enum Input {
         event: String,
         payload: Payload,
     },
+    /// A signal that is kept for a while where nothing waits for it yet.
+    BufferedSignal {
+        event: String,
+        payload: Payload,
+    },
+    /// A worker takes the run.
+    BeginTurn {
+        worker: String,
+    },
+    /// The worker that has this turn is not heard of any more.
+    LoseTurn {
+        turn: u32,
+    },
+    /// News from the worker that has this turn.
+    Report {
+        turn: u32,
+        report: Box<Report>,
+    },
     SetContext {
         values: Payload,
     },
@@ -79,6 +98,8 @@ pub enum Input {
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
     Accepted,
+    /// It is in the journal, for something that may wait for it later.
+    Buffered,
     /// It was accepted before, under the same key.
     Repeated,
     /// It changes nothing: a duplicate, a late result, a signal that nobody waits for.
@@ -93,7 +114,7 @@ pub enum Reply {
 impl Reply {
     /// Whether what was asked for is in the journal.
     pub fn is_accepted(&self) -> bool {
-        matches!(self, Self::Accepted | Self::Repeated)
+        matches!(self, Self::Accepted | Self::Buffered | Self::Repeated)
     }
 
     pub fn ignored(why: &'static str) -> Self {

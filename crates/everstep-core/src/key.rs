@@ -30,7 +30,7 @@ pub(crate) enum Keyed {
 impl Keyed {
     fn of_input(input: &Input) -> Option<Self> {
         match input {
-            Input::Signal { .. } => Some(Self::Signal),
+            Input::Signal { .. } | Input::BufferedSignal { .. } => Some(Self::Signal),
             Input::SetContext { .. } => Some(Self::SetContext),
             Input::Pause { .. } => Some(Self::Pause),
             Input::Resume => Some(Self::Resume),
@@ -42,6 +42,9 @@ impl Keyed {
             | Input::Timer { .. }
             | Input::ChildEnded { .. }
             | Input::ChildStarted { .. }
+            | Input::BeginTurn { .. }
+            | Input::LoseTurn { .. }
+            | Input::Report { .. }
             | Input::Fail { .. }
             | Input::Settle => None,
         }
@@ -50,7 +53,10 @@ impl Keyed {
     /// The kind of input that wrote an event under a key.
     pub(crate) fn of_event(event: &Event) -> Option<Self> {
         match event {
-            Event::StepCompleted { .. } | Event::StepFailed { .. } => Some(Self::Signal),
+            Event::StepCompleted { .. }
+            | Event::StepFailed { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. } => Some(Self::Signal),
             Event::ContextSet { .. } => Some(Self::SetContext),
             Event::RunPaused { .. } => Some(Self::Pause),
             Event::RunResumed => Some(Self::Resume),
@@ -61,6 +67,9 @@ impl Keyed {
             | Event::StepSkipped { .. }
             | Event::TimerSet { .. }
             | Event::TimerFired { .. }
+            | Event::WaitOpened { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
             | Event::RunCompleted { .. }
             | Event::RunFailed { .. } => None,
         }

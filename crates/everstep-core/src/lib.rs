@@ -4,6 +4,7 @@
 //! journal entries that follow. Everything else in Everstep persists them, performs them or shows them.
 
 pub mod child;
+pub mod code;
 pub mod codec;
 pub mod contains;
 pub mod decide;

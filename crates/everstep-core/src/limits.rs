@@ -14,6 +14,14 @@ pub const LOG_BYTES: usize = 64 * 1024;
 pub const EVENTS_PER_DECISION: usize = 256;
 /// Dispatches in a row that end without any result before the step fails.
 pub const CRASHES: u32 = 10;
+/// Turns in a row that a run's workers lose without any progress before it fails.
+pub const LOST_TURNS: u32 = 10;
+/// Signals that a run keeps until something waits for them.
+pub const BUFFERED_SIGNALS: usize = 100;
+/// For how many days they are kept.
+pub const BUFFERED_DAYS: u64 = 7;
+/// How far ahead a sleep or a timeout of a code workflow may lie, in days.
+pub const FARTHEST_DAYS: u64 = 36_525;
 /// Runs above one that was started by a run that was started by a run.
 pub const CHILD_DEPTH: u32 = 32;
 /// Characters of an idempotency key.

@@ -42,6 +42,11 @@ fn why(event: &Event) -> &'static str {
         | Event::StepSkipped { .. }
         | Event::TimerSet { .. }
         | Event::TimerFired { .. }
+        | Event::WaitOpened { .. }
+        | Event::WaitResolved { .. }
+        | Event::SignalBuffered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnLost { .. }
         | Event::ContextSet { .. }
         | Event::RunPaused { .. }
         | Event::RunResumed

@@ -1,6 +1,7 @@
 //! A run's state: the fold of its journal, common to all styles.
 
 mod children;
+mod code;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::child::{Child, Children, Parent};
+use crate::code::Progress as CodeProgress;
 use crate::event::{Dispatch, Entry, Event, Outcome};
 use crate::failure::Failure;
 use crate::graph::{Kind, Pacing, Path, Place, Progress};
@@ -53,6 +55,8 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Keys::is_empty")]
     pub(crate) keys: Keys,
     pub graph: Progress,
+    #[serde(default, skip_serializing_if = "CodeProgress::is_empty")]
+    pub code: CodeProgress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,6 +163,7 @@ impl State {
             children: Children::default(),
             keys: Keys::default(),
             graph: Progress::default(),
+            code: CodeProgress::default(),
         }
     }
 
@@ -185,7 +190,8 @@ impl State {
 
     /// Whether something is being performed or about to be.
     fn is_busy(&self) -> bool {
-        self.tasks > 0 || !self.todo.is_empty() || !self.graph.agenda.is_empty() || self.open.is_empty()
+        let is_ready = !self.todo.is_empty() || !self.graph.agenda.is_empty() || self.code.ready > 0;
+        self.tasks > 0 || is_ready || self.open.is_empty()
     }
 
     pub fn has_ended(&self) -> bool {
@@ -251,6 +257,9 @@ impl State {
     /// Where a step is; `None` for one that was not reached.
     pub fn step_status(&self, workflow: &Workflow, step: &StepKey) -> Option<StepStatus> {
         let has_ended = self.has_ended();
+        if workflow.is_code() && !self.open.contains_key(step) {
+            return self.code_step_status(step);
+        }
         if let Some(open) = self.open.get(step) {
             return Some(match open.doing {
                 _ if has_ended => StepStatus::Cancelled,
@@ -264,12 +273,12 @@ impl State {
     /// Roughly the memory that this state takes, in bytes.
     pub fn weight(&self) -> usize {
         let beside = self.keys.weight() + self.children.weight();
-        1_024 + self.context_bytes() + self.graph.weight + 160 * self.open.len() + beside
+        1_024 + self.context_bytes() + self.graph.weight + self.code.weight() + 160 * self.open.len() + beside
     }
 
     /// Bytes of JSON that the context holds.
     pub(crate) fn context_bytes(&self) -> usize {
-        self.input.size() + self.graph.bytes
+        self.input.size() + self.graph.bytes + self.code.bytes
     }
 
     /// Folds one entry.
@@ -290,11 +299,11 @@ impl State {
         }
         let graph = workflow.graph();
         let place = match entry.event.step() {
-            Some((step, _)) => {
+            Some((step, _)) if !workflow.is_code() => {
                 let place = Place::find(graph, step).ok_or_else(|| misfit("the workflow has no such step"))?;
                 Some((step, place))
             }
-            None => None,
+            _ => None,
         };
         match &entry.event {
             Event::RunStarted { input, parent, .. } => {
@@ -305,7 +314,9 @@ impl State {
                 self.started_at = entry.at;
                 self.input = input.clone();
                 self.parent.clone_from(parent);
-                self.graph.begin(graph);
+                if !workflow.is_code() {
+                    self.graph.begin(graph);
+                }
             }
             Event::ContextSet { values } => {
                 for (name, value) in values.value().as_object().into_iter().flatten() {
@@ -323,6 +334,9 @@ impl State {
                 self.failure = None;
             }
             Event::RunRetried => self.retried(workflow),
+            _ if workflow.is_code() && !is_end(&entry.event) => {
+                return self.apply_code(entry).ok_or_else(|| misfit("it does not follow from what was before"));
+            }
             Event::RunCompleted { output } => {
                 self.end(Phase::Completed);
                 self.output = Some(output.clone());
@@ -332,6 +346,11 @@ impl State {
                 self.failure = Some(failure.clone());
             }
             Event::RunCancelled { .. } => self.end(Phase::Cancelled),
+            Event::WaitOpened { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. } => return Err(misfit("it belongs to a code workflow")),
             Event::StepDispatched { .. }
             | Event::StepCompleted { .. }
             | Event::StepFailed { .. }
@@ -413,6 +432,11 @@ impl State {
                 }
             }
             Event::RunStarted { .. }
+            | Event::WaitOpened { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
             | Event::ContextSet { .. }
             | Event::RunPaused { .. }
             | Event::RunResumed
@@ -520,6 +544,9 @@ impl State {
     fn retried(&mut self, workflow: &Workflow) {
         self.phase = Phase::Live;
         self.failure = None;
+        if workflow.is_code() {
+            return self.retried_code();
+        }
         self.call_again();
         // Tasks that were cut off by the run's failure did not crash.
         for open in self.open.values_mut() {
@@ -565,4 +592,9 @@ impl State {
     pub(crate) fn policy<'a>(&self, workflow: &'a Workflow, place: &Place) -> &'a RetryPolicy {
         &workflow.graph().node(place.node).retry
     }
+}
+
+/// Whether an event ends a run.
+fn is_end(event: &Event) -> bool {
+    matches!(event, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
 }

@@ -1,5 +1,7 @@
 //! A workflow version, ready to be run.
 
+use std::sync::LazyLock;
+
 use crate::graph::Graph;
 
 /// One immutable version of a workflow.
@@ -16,13 +18,22 @@ pub struct Workflow {
 #[derive(Clone, Debug)]
 pub enum Style {
     Graph(Graph),
+    /// A function in a user's process: the server knows nothing but its name.
+    Code,
 }
 
 impl Workflow {
+    /// Its graph; an empty one where it is written otherwise.
     pub fn graph(&self) -> &Graph {
+        static NONE: LazyLock<Graph> = LazyLock::new(Graph::default);
         match &self.style {
             Style::Graph(graph) => graph,
+            Style::Code => &NONE,
         }
+    }
+
+    pub fn is_code(&self) -> bool {
+        matches!(self.style, Style::Code)
     }
 }
 

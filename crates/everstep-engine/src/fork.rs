@@ -190,6 +190,11 @@ impl Past {
             | Event::StepSkipped { .. }
             | Event::TimerSet { .. }
             | Event::TimerFired { .. }
+            | Event::WaitOpened { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
             | Event::ContextSet { .. }
             | Event::RunPaused { .. }
             | Event::RunResumed => {}

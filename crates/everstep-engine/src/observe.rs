@@ -1,9 +1,10 @@
 //! The port to whoever counts and measures what runs do.
 
 use everstep_core::child::Parent;
+use everstep_core::code::Progress;
 use everstep_core::event::Entry;
 use everstep_core::graph::Graph;
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -30,8 +31,10 @@ pub struct Seen<'a> {
     pub workspace: WorkspaceId,
     pub workflow: &'a str,
     pub version: u32,
-    /// The graph that the run follows; none when this build cannot read the run.
+    /// The graph that the run follows; none when it follows none, or this build cannot read the run.
     pub graph: Option<&'a Graph>,
+    /// Where the run of a code workflow stands.
+    pub code: Option<&'a Progress>,
     /// Test runs are neither listed nor counted.
     pub is_test: bool,
     /// The step that started the run.
@@ -49,9 +52,16 @@ impl Seen<'_> {
     /// The events of the signals that the run has taken with this item.
     pub fn signals(&self) -> impl Iterator<Item = &str> {
         self.answered.iter().filter_map(|(mail, reply)| match (&mail.input, reply) {
-            (Input::Signal { event, .. }, Reply::Accepted) => Some(event.as_str()),
+            (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }, Reply::Accepted | Reply::Buffered) => {
+                Some(event.as_str())
+            }
             _ => None,
         })
+    }
+
+    /// What a step is called: its place in a graph, or the whole name that code gave it.
+    pub fn place<'a>(&self, step: &'a StepKey) -> &'a str {
+        if self.code.is_some() { step.as_str() } else { step.place() }
     }
 
     /// The entries, each that settles a step with the time at which that was dispatched.

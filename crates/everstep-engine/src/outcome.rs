@@ -1,6 +1,7 @@
 //! What becomes of an item: applied, refused, in conflict, or lost.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everstep_core::failure::{Failure, code};
@@ -37,6 +38,7 @@ impl Shard {
                     workflow: &row.workflow,
                     version: row.version,
                     graph: None,
+                    code: None,
                     is_test: row.is_test,
                     parent: None,
                     started_at: row.created_at,
@@ -123,6 +125,7 @@ impl Shard {
             mail.answer(Ok(reply));
         }
         self.dispatch(run, &flight.dispatched);
+        self.tell_worker(run, &flight.entries, flight.becomes);
         if is_owned {
             self.see_to_children(run);
         }
@@ -140,7 +143,8 @@ impl Shard {
             workspace: held.workspace,
             workflow: &held.workflow.name,
             version: held.workflow.version,
-            graph: Some(held.workflow.graph()),
+            graph: Some(held.workflow.graph()).filter(|_| !held.workflow.is_code()),
+            code: Some(&held.state.code).filter(|_| held.workflow.is_code()),
             is_test: held.is_test,
             parent: held.state.parent.as_ref(),
             started_at: held.state.started_at,
@@ -182,10 +186,10 @@ impl Shard {
                 self.world.peers.hint(&peer, Hint::Work);
             }
         }
-        if due < Timestamp::NEVER {
-            let _ = self.claimer.send(ToClaimer::Parked(due));
-        }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if due < Timestamp::NEVER {
+            let _ = self.claimer.send(ToClaimer::Parked(Arc::clone(&held.lane), due));
+        }
         if planted::is_planted(Bug::ParkIgnoresInbox) {
             held.mailbox.clear();
         }
@@ -208,7 +212,7 @@ impl Shard {
         if held.tenure == Tenure::Visiting {
             // While the answer was on its way others may have gone on with the run: what waits is decided on what
             // stands there now. Of what we did ourselves nobody wants to know any more.
-            held.mailbox.retain(|mail| mail.reply.is_some() || mail.inbox.is_some());
+            held.mailbox.retain(|mail| mail.respond.is_somebody() || mail.inbox.is_some());
             if !held.mailbox.is_empty()
                 && let Some(held) = self.take_out(run)
             {
@@ -247,9 +251,10 @@ impl Shard {
         let Some(held) = self.take_out(run) else { return };
         let mut mailbox: VecDeque<_> =
             flight.answered.into_iter().map(|(mail, _)| mail).filter(|mail| !is_own(&mail.input)).collect();
-        mailbox.extend(held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)));
-        let place = held.claim.or(held.place);
-        self.load(run, Loading { mailbox, performing: held.performing, place, must_reload: false, conflict, urgent });
+        let Held { mailbox: waiting, claim, place, performing, at_worker, .. } = *held;
+        mailbox.extend(waiting.into_iter().filter(|mail| !is_own(&mail.input)));
+        let place = claim.or(place);
+        self.load(run, Loading { mailbox, performing, at_worker, place, must_reload: false, conflict, urgent });
     }
 
     /// The database refuses this item for ever: the run fails without the payload that it cannot store.
@@ -265,9 +270,10 @@ impl Shard {
         }
         let Some(held) = self.take_out(run) else { return };
         let failure = Failure::fatal(code::STORE_REFUSED, message);
-        let mailbox = held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)).collect();
-        let (place, urgent) = (held.claim.or(held.place), Some(Input::Fail { failure }));
-        self.load(run, Loading { mailbox, performing: held.performing, place, urgent, ..Loading::default() });
+        let Held { mailbox, claim, place, performing, at_worker, .. } = *held;
+        let mailbox = mailbox.into_iter().filter(|mail| !is_own(&mail.input)).collect();
+        let (place, urgent) = (claim.or(place), Some(Input::Fail { failure }));
+        self.load(run, Loading { mailbox, performing, at_worker, place, urgent, ..Loading::default() });
     }
 
     /// Drops a run and tells everybody who waits for it.
@@ -280,6 +286,7 @@ impl Shard {
         }
         let Some(held) = self.take_out(run) else { return };
         held.performing.abort();
+        Self::revoke(held.at_worker, run);
         for mail in held.mailbox {
             mail.answer(Err(error.clone()));
         }

@@ -12,6 +12,7 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::retry::mix;
 use everstep_core::time::Timestamp;
+use everstep_core::turn::StepKind;
 use everstep_engine::{Observe, Seen};
 use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
@@ -112,9 +113,10 @@ impl Spans {
         failure: Option<&Failure>,
     ) {
         let node = seen.graph.and_then(|graph| graph.find_node(step.place()));
-        let kind = match node.map(|node| node.kind.name()) {
-            Some("delay") => "sleep",
-            Some("wait") => "wait",
+        let known = seen.code.and_then(|code| code.step(step));
+        let kind = match (node.map(|node| node.kind.name()), known.map(|step| step.kind)) {
+            (Some("delay"), _) | (_, Some(StepKind::Sleep)) => "sleep",
+            (Some("wait"), _) | (_, Some(StepKind::Wait)) => "wait",
             _ => "run",
         };
         let mut attributes = attributes(seen);
@@ -166,6 +168,15 @@ impl Observe for Spans {
                 Event::StepFailed { step, attempt, failure, .. } => {
                     self.end_step(seen, (step, *attempt), (since.unwrap_or(*at), *at), Some(failure));
                 }
+                Event::WaitResolved { step, attempt, .. } => {
+                    self.end_step(seen, (step, *attempt), (since.unwrap_or(*at), *at), None);
+                }
+                Event::TimerFired { step, attempt } => {
+                    // Of a sleep it is known when it began; of a retry there is nothing to tell.
+                    if let Some(since) = since.filter(|_| seen.code.is_some()) {
+                        self.end_step(seen, (step, *attempt), (since, *at), None);
+                    }
+                }
                 Event::RunCompleted { .. } => self.end_run(seen, *at, "completed", None),
                 Event::RunFailed { failure, .. } => self.end_run(seen, *at, "failed", Some(failure)),
                 Event::RunCancelled { .. } => self.end_run(seen, *at, "cancelled", None),
@@ -173,7 +184,10 @@ impl Observe for Spans {
                 | Event::StepDispatched { .. }
                 | Event::StepSkipped { .. }
                 | Event::TimerSet { .. }
-                | Event::TimerFired { .. }
+                | Event::WaitOpened { .. }
+                | Event::SignalBuffered { .. }
+                | Event::TurnStarted { .. }
+                | Event::TurnLost { .. }
                 | Event::ContextSet { .. }
                 | Event::RunPaused { .. }
                 | Event::RunResumed

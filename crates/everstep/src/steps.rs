@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use everstep_core::event::{Dispatch, Entry, Event};
+use everstep_core::event::{Dispatch, Entry, Event, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
 use everstep_core::time::Timestamp;
@@ -103,6 +103,35 @@ impl Steps {
                 (row.stage, row.ended) = (Stage::Skipped, Some(at));
                 vec![line("skipped", step, "")]
             }
+            Event::TimerSet { step, due, .. } if !self.index.contains_key(step) => {
+                let row = self.row(step, at);
+                (row.stage, row.note) = (Stage::Waiting, format!("until {due}"));
+                vec![line("sleeps", step, &format!(" {}", text::span(due.since(at))))]
+            }
+            Event::WaitOpened { step, event, .. } => {
+                let row = self.row(step, at);
+                let event = event.as_deref().unwrap_or(step.as_str());
+                (row.stage, row.note) = (Stage::Waiting, format!("for {}", text::safe(event)));
+                vec![line("waits", step, &format!(" for {}", text::safe(event)))]
+            }
+            Event::WaitResolved { step, by, .. } => {
+                let row = self.row(step, at);
+                (row.stage, row.ended) = (Stage::Completed, Some(at));
+                row.note = match by {
+                    Resolution::Signal { .. } => String::new(),
+                    Resolution::Timeout => "→ timeout".to_owned(),
+                };
+                let more = format!(" in {} {}", text::span(row.duration(at)), row.note);
+                vec![line("completed", step, more.trim_end())]
+            }
+            Event::TimerFired { step, .. } => {
+                let row = self.row(step, at);
+                if row.stage != Stage::Waiting {
+                    return vec![];
+                }
+                (row.stage, row.ended) = (Stage::Completed, Some(at));
+                vec![line("completed", step, &format!(" in {}", text::span(row.duration(at))))]
+            }
             Event::TimerSet { step, due, .. } => {
                 let row = self.row(step, at);
                 (row.stage, row.ended) = (Stage::Retrying, None);
@@ -113,7 +142,9 @@ impl Steps {
             }
             Event::RunResumed => vec!["resumed".to_owned()],
             Event::RunStarted { .. }
-            | Event::TimerFired { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
             | Event::ContextSet { .. }
             | Event::RunRetried
             | Event::RunCompleted { .. }

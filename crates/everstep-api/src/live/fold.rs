@@ -14,6 +14,7 @@ use everstep_core::workflow::Workflow;
 use everstep_engine::Look;
 use everstep_store::StoredEntry;
 
+use crate::past;
 use crate::problem::Problem;
 use crate::runs;
 use crate::server::Served;
@@ -86,9 +87,16 @@ impl Fold {
 
     /// The context without what begins with `__`; null where this build cannot tell.
     pub(crate) fn context(&self) -> Payload {
-        let document =
-            |(workflow, state): &(Arc<Workflow>, State)| View::new(workflow, state, &Path::default()).document(false);
+        let document = |(workflow, state): &(Arc<Workflow>, State)| match workflow.is_code() {
+            true => past::of_code(state),
+            false => View::new(workflow, state, &Path::default()).document(false),
+        };
         self.folded.as_ref().map_or_else(Payload::null, document)
+    }
+
+    /// Whether the run is one of code, whose steps have any names.
+    pub(crate) fn is_code(&self) -> bool {
+        self.folded.as_ref().is_some_and(|(workflow, _)| workflow.is_code())
     }
 
     /// Why the run failed or was paused.
@@ -110,6 +118,11 @@ fn status_after(kind: Kind, before: Status) -> Status {
         | Kind::StepSkipped
         | Kind::TimerSet
         | Kind::TimerFired
+        | Kind::WaitOpened
+        | Kind::WaitResolved
+        | Kind::SignalBuffered
+        | Kind::TurnStarted
+        | Kind::TurnLost
         | Kind::ContextSet => before,
     }
 }

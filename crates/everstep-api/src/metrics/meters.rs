@@ -165,18 +165,25 @@ impl Observe for Meters {
         for (Entry { at, event, .. }, since) in seen.settled() {
             match event {
                 Event::RunStarted { .. } => workflow.started.increment(1),
-                Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
+                Event::StepCompleted { step, .. }
+                | Event::StepFailed { step, .. }
+                | Event::WaitResolved { step, .. } => {
                     if let Some(since) = since {
-                        self.of_step(&workflow, step.place()).duration.record(at.since(since));
+                        self.of_step(&workflow, seen.place(step)).duration.record(at.since(since));
                     }
                 }
                 Event::TimerFired { step, .. } => {
+                    // A sleep is over.
+                    if let Some(since) = since {
+                        self.of_step(&workflow, seen.place(step)).duration.record(at.since(since));
+                        continue;
+                    }
                     // A loop's pause between items is a timer as well, but no retry.
                     let is_loop = seen.graph.is_some_and(|graph| {
                         graph.find_node(step.place()).is_some_and(|node| node.kind.name() == "loop")
                     });
                     if !is_loop {
-                        self.of_step(&workflow, step.place()).retries.increment(1);
+                        self.of_step(&workflow, seen.place(step)).retries.increment(1);
                     }
                 }
                 Event::RunCompleted { .. } => workflow.ended(&workflow.completed, seen, *at),
@@ -185,6 +192,10 @@ impl Observe for Meters {
                 Event::StepDispatched { .. }
                 | Event::StepSkipped { .. }
                 | Event::TimerSet { .. }
+                | Event::WaitOpened { .. }
+                | Event::SignalBuffered { .. }
+                | Event::TurnStarted { .. }
+                | Event::TurnLost { .. }
                 | Event::ContextSet { .. }
                 | Event::RunPaused { .. }
                 | Event::RunResumed

@@ -8,6 +8,7 @@ use everstep_store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::problem::{Document, Problem};
 use crate::wire::waiting::{self, Open};
 use crate::wire::{Id, Json, Status as AnyStatus, Time};
 
@@ -145,8 +146,42 @@ pub(crate) struct Started {
     pub(crate) created: bool,
 }
 
-/// Why a step or a run failed.
+/// The answer to many starts, each in its place.
 #[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StartedBatch {
+    pub(crate) runs: Vec<StartedOne>,
+}
+
+/// What became of one start of many: a run, or an error.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StartedOne {
+    /// The run's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Id>")]
+    id: Option<RunId>,
+    /// False when a run with that key was there before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<bool>,
+    /// Why it was not started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Document>,
+}
+
+impl StartedOne {
+    pub(crate) fn of(started: Result<everstep_engine::Started, Problem>) -> Self {
+        match started {
+            Ok(started) => Self { id: Some(started.run), created: Some(started.created), error: None },
+            Err(problem) => Self { id: None, created: None, error: Some(problem.document()) },
+        }
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        self.error.is_none()
+    }
+}
+
+/// Why a step or a run failed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Error {
     code: String,
     message: String,

@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn look(open: Vec<Opened>) -> Look {
-        Look { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0 }
+        Look { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0, worker: None }
     }
 
     #[test]

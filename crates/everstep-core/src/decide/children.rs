@@ -24,7 +24,12 @@ impl Draft<'_> {
         let outcome = result.map(|output| if waits { Outcome::of(output) } else { started(child) });
         let event = match outcome.and_then(|outcome| self.check(&step, outcome)) {
             Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
-            Err(failure) => Event::StepFailed { step, attempt, failure, logs: Vec::new() },
+            Err(failure) => {
+                // A call is not tried again by itself: the function decides.
+                let retryable = failure.retryable && !self.workflow.is_code();
+                let failure = Failure { retryable, ..failure };
+                Event::StepFailed { step, attempt, failure, logs: Vec::new() }
+            }
         };
         self.write(event);
         Reply::Accepted

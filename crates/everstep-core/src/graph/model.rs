@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::retry::RetryPolicy;
 
 /// A graph that was found valid. Nodes are known by their index.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Graph {
     pub(crate) nodes: Vec<Node>,
     /// The first body is the graph itself; each loop and scope has one more.

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use everstep_core::child::Parent;
-use everstep_core::event::{Dispatch, Event, Outcome};
+use everstep_core::event::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::graph::{Path, Problem, View};
 use everstep_core::ids::RunId;
@@ -97,7 +97,7 @@ impl Player {
                 self.say(format_args!("  {}", self.told(run, &message)));
             }
             match reply {
-                Reply::Accepted => {}
+                Reply::Accepted | Reply::Buffered => {}
                 Reply::Repeated => self.say("  repeated"),
                 Reply::Ignored(why) => self.say(format_args!("  ignored: {why}")),
                 Reply::Refused { code, .. } => self.say(format_args!("  refused: {code}")),
@@ -267,6 +267,21 @@ fn show(event: &Event) -> String {
         Event::StepSkipped { step } => format!("skipped {step}"),
         Event::TimerSet { step, attempt, due } => format!("timer {step}{} at {}", number(*attempt), after(*due)),
         Event::TimerFired { step, attempt } => format!("fired {step}{}", number(*attempt)),
+        Event::WaitOpened { step, event, pattern, due, .. } => {
+            let event = event.as_ref().map(|event| format!(" for {event}")).unwrap_or_default();
+            let until = due.map(|due| format!(" until {}", after(due))).unwrap_or_default();
+            format!("waits {step}{event} {}{until}", pattern.json())
+        }
+        Event::WaitResolved { step, by, .. } => match by {
+            Resolution::Signal { event, payload, buffered } => {
+                let kept = buffered.map(|seq| format!(" kept at {seq}")).unwrap_or_default();
+                format!("resolved {step} by {event} {}{kept}", payload.json())
+            }
+            Resolution::Timeout => format!("resolved {step} by timeout"),
+        },
+        Event::SignalBuffered { event, payload, .. } => format!("buffered {event} {}", payload.json()),
+        Event::TurnStarted { turn, worker } => format!("turn {turn} at {worker}"),
+        Event::TurnLost { turn } => format!("lost turn {turn}"),
         Event::ContextSet { values } => format!("set {}", values.json()),
         Event::RunPaused { .. } => "paused".into(),
         Event::RunResumed => "resumed".into(),

@@ -241,7 +241,7 @@ impl Client {
         let reply = server.ask(|engine| async move { engine.deliver(delivery).await }).await;
         self.executor.note(|| format!("{run} {reply:?} by server {}", server.index));
         match reply {
-            Some(Ok(Reply::Accepted | Reply::Repeated)) => Fate::Accepted,
+            Some(Ok(Reply::Accepted | Reply::Buffered | Reply::Repeated)) => Fate::Accepted,
             Some(Ok(Reply::Ignored(_) | Reply::Refused { .. })) => {
                 let still = self.waits(run);
                 if let Some(step) = waited.iter().find(|step| still.contains(step)) {

@@ -1,0 +1,185 @@
+//! Where a run of a code workflow stands: what its journal knows of its steps.
+//!
+//! The function itself runs in a worker. A step that came to its end is never run again: whoever runs the function
+//! from the top is told what it gave.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::contains::contains;
+use crate::failure::Failure;
+use crate::ids::StepKey;
+use crate::payload::Payload;
+use crate::time::Timestamp;
+use crate::turn::StepKind;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The last turn's number; 0 before the first.
+    pub turn: u32,
+    /// Turns lost in a row without any progress.
+    pub(crate) losses: u32,
+    pub(crate) steps: BTreeMap<StepKey, Step>,
+    /// Signals that came before anything waited for them.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) buffered: VecDeque<Buffered>,
+    /// Steps that failed and may be tried now.
+    pub(crate) ready: usize,
+    /// Bytes of JSON that it holds.
+    pub(crate) bytes: usize,
+}
+
+/// A step that the journal knows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    pub kind: StepKind,
+    /// The entry that made it what it is.
+    pub seq: u64,
+    /// Its last attempt.
+    pub attempt: u32,
+    /// Failed attempts since it was begun, or retried.
+    pub failures: u32,
+    pub end: Option<End>,
+}
+
+/// How a step came to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum End {
+    /// It gave this; a call, what the other run gave.
+    Output(Payload),
+    /// It failed, and is not tried again.
+    Failure(Failure),
+    Slept,
+    Signal(Payload),
+    Timeout,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Buffered {
+    pub(crate) seq: u64,
+    pub(crate) event: String,
+    pub(crate) payload: Payload,
+    pub(crate) until: Timestamp,
+}
+
+impl Progress {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Roughly the memory that it takes, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        self.bytes + 128 * (self.steps.len() + self.buffered.len())
+    }
+
+    /// What the journal knows of a step.
+    pub fn step(&self, step: &StepKey) -> Option<&Step> {
+        self.steps.get(step)
+    }
+
+    /// All steps that the journal knows, by name.
+    pub fn steps(&self) -> impl Iterator<Item = (&StepKey, &Step)> {
+        self.steps.iter()
+    }
+
+    /// Notes that a step sleeps, waits or calls.
+    pub(crate) fn begin(&mut self, step: &StepKey, kind: StepKind, seq: u64, attempt: u32) -> Option<()> {
+        let known = self.steps.entry(step.clone()).or_insert(Step { kind, seq, attempt: 0, failures: 0, end: None });
+        if known.kind != kind || known.end.is_some() {
+            return None;
+        }
+        (known.seq, known.attempt) = (seq, attempt);
+        self.losses = 0;
+        Some(())
+    }
+
+    /// Notes an attempt that failed and is to be tried again.
+    pub(crate) fn failed(&mut self, step: &StepKey, seq: u64, attempt: u32) -> Option<()> {
+        let is_new = !self.steps.contains_key(step);
+        self.begin(step, StepKind::Run, seq, attempt)?;
+        self.steps.get_mut(step)?.failures += 1;
+        self.ready += usize::from(is_new);
+        Some(())
+    }
+
+    /// A step that failed waits for its next attempt, or may be tried now.
+    pub(crate) fn back_off(&mut self, step: &StepKey, seq: u64, waits: bool) -> Option<()> {
+        self.steps.get_mut(step)?.seq = seq;
+        self.ready = if waits { self.ready.checked_sub(1)? } else { self.ready + 1 };
+        Some(())
+    }
+
+    /// Notes the end of a step.
+    pub(crate) fn finish(&mut self, step: &StepKey, seq: u64, attempt: u32, end: End) -> Option<()> {
+        self.bytes += end.size();
+        self.losses = 0;
+        let failures = u32::from(matches!(end, End::Failure(_)));
+        let Some(known) = self.steps.get_mut(step) else {
+            let known = Step { kind: StepKind::Run, seq, attempt, failures, end: Some(end) };
+            self.steps.insert(step.clone(), known);
+            return Some(());
+        };
+        if known.end.is_some() {
+            return None;
+        }
+        if known.kind == StepKind::Run {
+            self.ready = self.ready.checked_sub(1)?;
+        }
+        known.failures += failures;
+        (known.seq, known.attempt, known.end) = (seq, attempt, Some(end));
+        Some(())
+    }
+
+    /// A failed run is retried: steps that failed may be tried again, under their next attempts.
+    pub(crate) fn retried(&mut self, seq: u64) {
+        self.losses = 0;
+        for step in self.steps.values_mut() {
+            if let Some(End::Failure(failure)) = &step.end {
+                self.bytes -= size_of_failure(failure);
+                self.ready += usize::from(step.kind == StepKind::Run);
+                (step.end, step.failures, step.seq) = (None, 0, seq);
+            }
+        }
+    }
+
+    /// The oldest kept signal that a wait takes.
+    pub(crate) fn find_buffered(&self, event: &str, pattern: &Payload, now: Timestamp) -> Option<&Buffered> {
+        let fits = |kept: &&Buffered| kept.event == event && kept.until > now && matches(&kept.payload, pattern);
+        self.buffered.iter().find(fits)
+    }
+
+    pub(crate) fn buffer(&mut self, buffered: Buffered) {
+        self.bytes += buffered.payload.size();
+        self.buffered.push_back(buffered);
+    }
+
+    /// Forgets a kept signal.
+    pub(crate) fn unbuffer(&mut self, seq: u64) {
+        if let Some(place) = self.buffered.iter().position(|kept| kept.seq == seq)
+            && let Some(kept) = self.buffered.remove(place)
+        {
+            self.bytes -= kept.payload.size();
+        }
+    }
+}
+
+impl End {
+    fn size(&self) -> usize {
+        match self {
+            Self::Output(payload) | Self::Signal(payload) => payload.size(),
+            Self::Failure(failure) => size_of_failure(failure),
+            Self::Slept | Self::Timeout => 0,
+        }
+    }
+}
+
+fn size_of_failure(failure: &Failure) -> usize {
+    failure.code.len() + failure.message.len()
+}
+
+/// Whether a signal's payload is what a wait asks for. One that asks for nothing takes whatever comes.
+pub(crate) fn matches(payload: &Payload, pattern: &Payload) -> bool {
+    pattern.json() == "{}" || contains(payload.value(), pattern.value())
+}

@@ -1,0 +1,156 @@
+//! Runs of code workflows, as part of a run's state.
+
+use super::{Doing, Open, State};
+use crate::code::{Buffered, End};
+use crate::event::{Dispatch, Entry, Event, Resolution};
+use crate::ids::StepKey;
+use crate::status::StepStatus;
+use crate::time::Timestamp;
+use crate::turn::StepKind;
+
+impl State {
+    /// Folds an entry about a turn or a step of a code workflow. `None` when it does not fit.
+    pub(super) fn apply_code(&mut self, entry: &Entry) -> Option<Option<Timestamp>> {
+        let seq = entry.seq;
+        let mut since = None;
+        match &entry.event {
+            Event::TurnStarted { turn, .. } => {
+                if *turn != self.code.turn + 1 {
+                    return None;
+                }
+                self.code.turn = *turn;
+            }
+            Event::TurnLost { turn } => {
+                if *turn != self.code.turn {
+                    return None;
+                }
+                self.code.losses += 1;
+            }
+            Event::StepDispatched { step, attempt, dispatch } => {
+                let Dispatch::Child(_) = dispatch else { return None };
+                if self.open.contains_key(step) && !self.has_foreign_child(step) {
+                    return None;
+                }
+                self.code.begin(step, StepKind::Call, seq, *attempt)?;
+                self.dispatched(step, *attempt, dispatch);
+            }
+            Event::StepCompleted { step, attempt, outcome } => {
+                let kind = self.code.step(step).map_or(StepKind::Run, |step| step.kind);
+                since = match kind {
+                    StepKind::Call => self.close(step)?.since,
+                    StepKind::Run if !self.open.contains_key(step) => outcome.started_at,
+                    StepKind::Run | StepKind::Sleep | StepKind::Wait => return None,
+                };
+                self.code.finish(step, seq, *attempt, End::Output(outcome.output.clone()))?;
+            }
+            Event::StepFailed { step, attempt, failure, .. } => {
+                let kind = self.code.step(step).map_or(StepKind::Run, |step| step.kind);
+                match kind {
+                    StepKind::Call => {
+                        let open = self.close(step)?;
+                        since = open.since;
+                        self.leave_late_child(step, &open, failure);
+                        self.code.finish(step, seq, *attempt, End::Failure(failure.clone()))?;
+                    }
+                    StepKind::Run if self.open.contains_key(step) => return None,
+                    StepKind::Run if failure.retryable => self.code.failed(step, seq, *attempt)?,
+                    StepKind::Run => self.code.finish(step, seq, *attempt, End::Failure(failure.clone()))?,
+                    StepKind::Sleep | StepKind::Wait => return None,
+                }
+            }
+            Event::TimerSet { step, attempt, due } => {
+                let doing = match self.code.step(step).map(|step| step.kind) {
+                    None => {
+                        self.code.begin(step, StepKind::Sleep, seq, *attempt)?;
+                        Doing::Delay
+                    }
+                    Some(StepKind::Run) if !self.open.contains_key(step) => {
+                        self.code.back_off(step, seq, true)?;
+                        Doing::Backoff
+                    }
+                    Some(_) => return None,
+                };
+                self.open_code(step, *attempt, doing, Some(*due));
+            }
+            Event::TimerFired { step, attempt } => {
+                let open = self.close(step)?;
+                match open.doing {
+                    Doing::Delay => {
+                        since = open.since;
+                        self.code.finish(step, seq, *attempt, End::Slept)?;
+                    }
+                    Doing::Backoff => self.code.back_off(step, seq, false)?,
+                    _ => return None,
+                }
+            }
+            Event::WaitOpened { step, attempt, event, pattern, due } => {
+                if self.code.step(step).is_some() {
+                    return None;
+                }
+                self.code.begin(step, StepKind::Wait, seq, *attempt)?;
+                let event = event.clone().unwrap_or_else(|| step.to_string());
+                self.open_code(step, *attempt, Doing::Wait { event, pattern: pattern.clone() }, *due);
+            }
+            Event::WaitResolved { step, attempt, by } => {
+                let open = self.close(step).filter(|open| matches!(open.doing, Doing::Wait { .. }))?;
+                since = open.since;
+                let end = match by {
+                    Resolution::Signal { payload, buffered, .. } => {
+                        if let Some(buffered) = buffered {
+                            self.code.unbuffer(*buffered);
+                        }
+                        End::Signal(payload.clone())
+                    }
+                    Resolution::Timeout => End::Timeout,
+                };
+                self.code.finish(step, seq, *attempt, end)?;
+            }
+            Event::SignalBuffered { event, payload, until } => {
+                let (event, payload) = (event.clone(), payload.clone());
+                self.code.buffer(Buffered { seq, event, payload, until: *until });
+            }
+            Event::StepSkipped { .. } | Event::ContextSet { .. } => return None,
+            Event::RunStarted { .. }
+            | Event::RunPaused { .. }
+            | Event::RunResumed
+            | Event::RunRetried
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => {}
+        }
+        Some(since)
+    }
+
+    fn open_code(&mut self, step: &StepKey, attempt: u32, doing: Doing, timer: Option<Timestamp>) {
+        if let Some(due) = timer {
+            self.timers.insert((due, step.clone()));
+        }
+        let since = Some(self.updated_at);
+        let open = Open { attempt, failures: 0, crashes: 0, doing, timer, retry_after_ms: None, since };
+        self.open.insert(step.clone(), open);
+    }
+
+    /// A failed run is retried. Children that were waited for were cancelled with it, and are called again by the function.
+    pub(super) fn retried_code(&mut self) {
+        let is_left = |open: &Open| matches!(&open.doing, Doing::Child(child) if child.waits);
+        let left: Vec<_> = self.open.iter().filter(|(_, open)| is_left(open)).map(|(step, _)| step.clone()).collect();
+        for step in left {
+            self.close(&step);
+        }
+        self.code.retried(self.seq);
+    }
+
+    /// Whether a step that the journal knows is open: a wake will come for it.
+    pub fn is_open(&self, step: &StepKey) -> bool {
+        self.open.contains_key(step)
+    }
+
+    pub(super) fn code_step_status(&self, step: &StepKey) -> Option<StepStatus> {
+        Some(match &self.code.step(step)?.end {
+            Some(End::Failure(_)) => StepStatus::Failed,
+            Some(_) => StepStatus::Completed,
+            None if self.has_ended() => StepStatus::Cancelled,
+            None => StepStatus::Running,
+        })
+    }
+}
