@@ -2,7 +2,8 @@
 
 import { milliseconds, moment } from "./duration.js";
 import type { Level } from "./log.js";
-import { checkName, RETRY, Replay, retryOf, Step } from "./replay.js";
+import { checkName, RETRY, retryOf } from "./policy.js";
+import { type Replay, Step } from "./replay.js";
 import type { CallOptions, Context, Log, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
 import type { Report } from "./wire.js";
 

@@ -10,12 +10,12 @@
 // 4. A step that the journal does not know begins once every step of the journal was asked for.
 //    If that takes longer than a second, function and journal disagree.
 
-import { milliseconds } from "./duration.js";
 import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js";
 import { describe, Lines, type Level } from "./log.js";
-import type { Context, RetryOptions } from "./types.js";
+import { fault, messageOf, RETRY } from "./policy.js";
+import type { Context } from "./types.js";
 import { Ctx, StepCtx } from "./context.js";
-import type { Fault, Known, Kind, Report, Retry, Turn } from "./wire.js";
+import type { Known, Kind, Report, Retry, Turn } from "./wire.js";
 
 /** Whoever runs functions: a worker, or a test. */
 export interface Host {
@@ -59,6 +59,10 @@ export class Step {
   ) {}
 }
 
+/** A step that the function has the result of: only its name counts still. */
+const SPENT: Step = new Step("", "run", undefined, RETRY, undefined);
+SPENT.state = "settled";
+
 /** A result on its way to the function. */
 interface Result {
   seq: number;
@@ -96,6 +100,8 @@ export class Replay {
   private unasked = 0;
   /** Results of the journal that the function does not have yet. */
   private replayed = 0;
+  /** The step that began last. */
+  private last: Step | undefined;
   private isDraining = false;
   private isStuck = false;
   private movesWhenStuck = 0;
@@ -110,6 +116,8 @@ export class Replay {
     this.turn = source.turn;
     this.seq = source.seq;
     for (const known of source.steps ?? []) this.learn(known, true);
+    // What the function has been given is not kept.
+    source.steps = [];
   }
 
   /** Calls the function. */
@@ -300,6 +308,7 @@ export class Replay {
       return this.host.report(this, step.opening as Report);
     }
     step.state = "running";
+    this.last = step;
     step.began = this.host.clock();
     step.lines = undefined;
     this.running += 1;
@@ -324,7 +333,7 @@ export class Replay {
     try {
       json = JSON.stringify(value);
     } catch (error) {
-      return this.failed(step, new NonRetriableError(`what step "${step.name}" returned cannot be written as JSON: ${text(error)}`, { code: "NOT_JSON" }));
+      return this.failed(step, new NonRetriableError(`what step "${step.name}" returned cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
     }
     if (!this.stop(step)) return;
     step.json = json ?? "null";
@@ -371,7 +380,7 @@ export class Replay {
     try {
       json = JSON.stringify(value);
     } catch (error) {
-      return this.threw(new NonRetriableError(`what the workflow returned cannot be written as JSON: ${text(error)}`, { code: "NOT_JSON" }));
+      return this.threw(new NonRetriableError(`what the workflow returned cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
     }
     const missing = this.missing();
     if (missing !== undefined) {
@@ -386,7 +395,7 @@ export class Replay {
     const missing = this.missing();
     if (missing !== undefined) {
       return this.diverge(
-        `the function has thrown "${text(error)}", where the journal has step "${missing.step}" (${missing.kind}, seq ${missing.seq})`,
+        `the function has thrown "${messageOf(error)}", where the journal has step "${missing.step}" (${missing.kind}, seq ${missing.seq})`,
       );
     }
     this.isOver = true;
@@ -468,11 +477,13 @@ export class Replay {
   /** Gives the function one result. */
   private hand(result: Result): void {
     const step = this.steps.get(result.step) as Step;
+    this.steps.set(result.step, SPENT);
     this.waiting -= 1;
     this.moves += 1;
     const known = result.known;
     if (known === undefined) return step.resolve(JSON.parse(step.json));
     if (this.replayed > 0) this.replayed -= 1;
+    this.known.delete(result.step);
     switch (known.status) {
       case "completed":
         return step.resolve(known.output ?? null);
@@ -500,9 +511,8 @@ export class Replay {
   log(level: Level, message: string, fields: object | undefined): void {
     if (this.isOver && !this.isRevoked) return;
     if (this.running === 1) {
-      for (const step of this.steps.values()) {
-        if (step.state === "running") return this.logOf(step, level, message, fields);
-      }
+      const step = this.last?.state === "running" ? this.last : [...this.steps.values()].find((step) => step.state === "running");
+      if (step !== undefined) return this.logOf(step, level, message, fields);
     }
     if (this.isReplaying) return;
     this.host.line(level, describe(level, message, fields), this, undefined);
@@ -514,51 +524,6 @@ export class Replay {
     step.lines.add(line);
     this.host.line(level, line, this, step.name);
   }
-}
-
-const NAME = /^[a-zA-Z0-9._-]{1,128}$/;
-
-/** Throws unless it is a step's name. */
-export function checkName(name: string): void {
-  if (typeof name !== "string" || !NAME.test(name)) {
-    throw new TypeError(`a step's name has 1 to 128 letters, digits, dots, underscores and hyphens: ${JSON.stringify(name)} is none`);
-  }
-}
-
-export const RETRY: Retry = { attempts: 3, backoff: { kind: "exp", baseMs: 1_000, maxMs: 60_000, jitter: 0.2 } };
-
-/** The retry policy of options. */
-export function retryOf(options: RetryOptions | undefined): Retry {
-  if (options === undefined) return RETRY;
-  const { attempts = RETRY.attempts, backoff = {} } = options;
-  if (!Number.isInteger(attempts) || attempts < 1) throw new TypeError(`retry.attempts is a whole number from 1 on, not ${attempts}`);
-  const { kind = "exp", base = 1_000, max, jitter = 0.2 } = backoff;
-  if (kind !== "fixed" && kind !== "linear" && kind !== "exp") {
-    throw new TypeError(`retry.backoff.kind is "fixed", "linear" or "exp", not ${JSON.stringify(kind)}`);
-  }
-  if (!(jitter >= 0 && jitter <= 1)) throw new TypeError(`retry.backoff.jitter is a number from 0 to 1, not ${jitter}`);
-  const baseMs = milliseconds(base, "retry.backoff.base");
-  const maxMs = max === undefined ? Math.max(60_000, baseMs) : milliseconds(max, "retry.backoff.max");
-  return { attempts, backoff: { kind, baseMs, maxMs, jitter } };
-}
-
-/** Bytes of a message or stack that the journal is given at most. */
-const LONG = 8_192;
-
-/** An error as the journal keeps it. */
-export function fault(error: unknown): Fault {
-  if (!(error instanceof Error)) return { message: text(error).slice(0, LONG) };
-  const found: Fault = { message: text(error).slice(0, LONG) };
-  const code = (error as { code?: unknown }).code;
-  if (typeof code === "string" && code !== "" && code.length <= 128) found.code = code;
-  if (error.stack !== undefined) found.stack = error.stack.slice(0, LONG);
-  return found;
-}
-
-/** What an error says. */
-function text(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.message === "" ? error.name : error.message;
 }
 
 function isResult(known: Known): boolean {
