@@ -1,7 +1,7 @@
 //! Runs as clients see them.
 
 use everstep_core::failure::Failure;
-use everstep_core::ids::{NodeId, RunId};
+use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_engine::Look;
 use everstep_store::RunRow;
@@ -210,10 +210,18 @@ impl StartedOne {
 pub(crate) struct Error {
     code: String,
     message: String,
+    /// The step of a code workflow that failed for good, and with it its run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    step: Option<StepKey>,
+    /// How often that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<u32>,
 }
 
 impl Error {
     pub(crate) fn of(failure: Failure) -> Self {
-        Self { code: failure.code, message: failure.message }
+        let Failure { code, message, step, attempts, .. } = failure;
+        Self { code, message, step, attempts }
     }
 }
