@@ -45,10 +45,10 @@ pub struct Failure {
     /// How long whoever was asked wants to be left alone. The retry policy bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u32>,
-    /// The step of a code workflow that failed for good, and with it its run.
+    /// The step that a run of a code workflow failed at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<StepKey>,
-    /// How often that was tried.
+    /// How often that step was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
 }
@@ -68,13 +68,6 @@ impl Failure {
 
     /// A failure that may go away by itself.
     pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            code: code.into(),
-            message: message.into(),
-            retryable: true,
-            retry_after_ms: None,
-            step: None,
-            attempts: None,
-        }
+        Self { retryable: true, ..Self::fatal(code, message) }
     }
 }

@@ -210,18 +210,17 @@ impl StartedOne {
 pub(crate) struct Error {
     code: String,
     message: String,
-    /// The step of a code workflow that failed for good, and with it its run.
+    /// The step that a run of code failed at.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     step: Option<StepKey>,
-    /// How often that was tried.
+    /// How often that step was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
 }
 
 impl Error {
     pub(crate) fn of(failure: Failure) -> Self {
-        let Failure { code, message, step, attempts, .. } = failure;
-        Self { code, message, step, attempts }
+        Self { code: failure.code, message: failure.message, step: failure.step, attempts: failure.attempts }
     }
 }
