@@ -30,6 +30,9 @@ fmt: tools ## Format all code.
 bench: ## Measure this machine, and check the figures against the budgets.
 	$(CARGO) run --release --locked -p everstep -- bench --check bench/budgets.toml
 	$(CARGO) run --release --locked -p everstep -- bench --store postgres --check bench/budgets.toml
+	cd sdks/typescript && npm ci && npm run build
+	$(CARGO) run --release --locked -p everstep -- bench code --check bench/budgets.toml
+	$(CARGO) run --release --locked -p everstep -- bench code --store postgres --check bench/budgets.toml
 
 sim: ## Simulate SEEDS=20000 runs of the engine with crashes, duplicates and outages.
 	$(CARGO) run --release --locked -p everstep -- sim --seeds $(SEEDS)

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Why a request was not answered as asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
     code: Cow<'static, str>,

@@ -1,6 +1,7 @@
 //! Starting runs: `POST /v1/workflows/{name}/runs` and `POST /v1/workflow-runs`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -8,7 +9,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::{limits, payload, workflow};
-use everstep_engine::NewStart;
+use everstep_engine::{self as engine, NewStart};
+use everstep_store::RunRow;
 use futures_util::future;
 use serde_json::json;
 
@@ -21,7 +23,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
 use crate::server::Served;
-use crate::wire::{Batch, OfDefinition, OfWorkflow, Started, StartedBatch, StartedOne};
+use crate::wire::{self, Batch, OfDefinition, OfWorkflow, Started, StartedBatch, StartedOne};
 use crate::workflows;
 
 /// Bytes of a start: an input and what stands around it.
@@ -47,10 +49,8 @@ pub(crate) async fn of_workflow(
     let mut asked: OfWorkflow = body.json_or_default()?;
     asked.idempotency_key = header.or(asked.idempotency_key)?;
     check_name(&name)?;
-    if let Some(version) = asked.version {
-        workflows::expect_version(&served, caller.workspace, &name, version).await?;
-    }
-    self::start(&served, prepare(caller.workspace, &name, asked)?, &query).await
+    let start = prepare(caller.workspace, &name, asked)?;
+    self::start(&served, start, &query, Unknown::IsCode).await
 }
 
 /// A start of a workflow, as it is asked for.
@@ -74,21 +74,87 @@ pub(crate) async fn batch(
         return Err(Problem::invalid(format!("runs holds 1 to {MANY} starts, not {}", runs.len())));
     }
     check_name(&name)?;
-    let mut versions: Vec<_> = runs.iter().filter_map(|run| run.version).collect();
-    versions.sort_unstable();
-    versions.dedup();
-    for version in versions {
-        workflows::expect_version(&served, caller.workspace, &name, version).await?;
+    // What is common to all is found out once.
+    let mut versions: BTreeMap<_, Result<Found, Problem>> = BTreeMap::new();
+    for version in runs.iter().map(|run| run.version) {
+        if !versions.contains_key(&version) {
+            let start = NewStart { workspace: caller.workspace, version, ..NewStart::new(&*name, json!({})) };
+            versions.insert(version, find(&served, start).await);
+        }
     }
     let starts = runs.into_iter().map(|asked| async {
         if let Some(key) = &asked.idempotency_key {
             headers::check(key, "idempotencyKey")?;
         }
-        patiently(served.engine.start_run(prepare(caller.workspace, &name, asked)?)).await
+        let found = versions[&asked.version].as_ref().map_err(Problem::clone)?;
+        let (version, may_be_code) = (Some(found.version), found.may_be_code);
+        let start = NewStart { version, may_be_code, ..prepare(caller.workspace, &name, asked)? };
+        patiently(served.engine.start_run(start)).await
     });
-    let runs: Vec<_> = future::join_all(starts).await.into_iter().map(StartedOne::of).collect();
+    let started = future::join_all(starts).await;
+    let mut warning = None;
+    for found in versions.values().flatten().filter(|found| found.is_code) {
+        let elsewhere = &served.live.elsewhere;
+        // What was started is told, whether or not this can be found out.
+        if elsewhere.is_served(&served.engine, caller.workspace, &name, found.version).await.is_ok_and(|is_so| !is_so) {
+            warning = Some(wire::warning(&name, found.version));
+        }
+    }
+    let runs: Vec<_> = started.into_iter().map(StartedOne::of).collect();
     let is_whole = runs.iter().all(StartedOne::is_started);
-    Ok((if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS }, Json(StartedBatch { runs })))
+    Ok((if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS }, Json(StartedBatch { runs, warning })))
+}
+
+/// The version that starts take.
+struct Found {
+    version: u32,
+    is_code: bool,
+    /// Whether nobody has served it yet.
+    may_be_code: bool,
+}
+
+async fn find(served: &Served, start: NewStart) -> Result<Found, Problem> {
+    let start = settle(served, start, Unknown::IsCode).await?;
+    if !start.may_be_code {
+        match served.engine.library().find(start.workspace, &start.workflow, start.version).await {
+            Ok(version) => {
+                let (version, is_code) = (version.workflow.version, version.workflow.is_code());
+                return Ok(Found { version, is_code, may_be_code: false });
+            }
+            Err(engine::Error::WorkflowNotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let start = code_or_missing(served, start, Unknown::IsCode).await?;
+    Ok(Found { version: start.version.unwrap_or(1), is_code: true, may_be_code: true })
+}
+
+/// What a name means that is no workflow's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unknown {
+    /// A workflow written as code, which a worker will bring along.
+    IsCode,
+    /// A mistake.
+    IsRefused,
+}
+
+/// Refuses a start of a version that is not there, or is no more. One of code need not be known.
+async fn settle(served: &Served, start: NewStart, unknown: Unknown) -> Result<NewStart, Problem> {
+    match start.version {
+        Some(version) if !workflows::is_listed(served, start.workspace, &start.workflow, version).await? => {
+            code_or_missing(served, start, unknown).await
+        }
+        Some(_) | None => Ok(start),
+    }
+}
+
+/// A start of a workflow that was not found.
+async fn code_or_missing(served: &Served, start: NewStart, unknown: Unknown) -> Result<NewStart, Problem> {
+    let (workspace, name, version) = (start.workspace, &*start.workflow, start.version);
+    if unknown == Unknown::IsCode && workflows::may_be_code(served, workspace, name, version).await? {
+        return Ok(NewStart { may_be_code: true, ..start });
+    }
+    Err(workflows::missing(served, workspace, name, version).await)
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
@@ -131,7 +197,8 @@ pub(crate) async fn of_definition(
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     check_input(&input)?;
-    start(&served, NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) }, &query).await
+    let start = NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) };
+    self::start(&served, start, &query, Unknown::IsRefused).await
 }
 
 fn check_input(input: &Payload) -> Result<(), Problem> {
@@ -162,22 +229,42 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 }
 
 /// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
-async fn start(served: &Served, start: NewStart, query: &Query) -> Answer {
+async fn start(served: &Served, start: NewStart, query: &Query, unknown: Unknown) -> Answer {
     let seconds = runs::wait_seconds(query)?;
     let workspace = start.workspace;
-    let (started, row) = if seconds.is_zero() {
-        (patiently(served.engine.start_run(start)).await?, None)
-    } else {
-        let (started, ending) = patiently(served.engine.start_to_end(start)).await?;
-        // When the time is over, or this node stops, the run is shown as it is.
-        (started, tokio::time::timeout(seconds, ending.row()).await.ok().and_then(Result::ok))
+    let start = settle(served, start, unknown).await?;
+    let (started, row) = match begin(served, start.clone(), seconds).await? {
+        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
+            begin(served, code_or_missing(served, start, unknown).await?, seconds).await??
+        }
+        begun => begun?,
     };
     let row = match row {
         Some(row) => row,
         None => runs::row(served, workspace, started.run).await?,
     };
     let run = runs::show(served, row).await?;
+    let warning = run.warning();
     let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
-    Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created })))
+    Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created, warning })))
+}
+
+/// Starts a run, and waits for its end for so long. What the engine refuses is told apart from what takes too long.
+async fn begin(
+    served: &Served,
+    start: NewStart,
+    seconds: Duration,
+) -> Result<Result<(engine::Started, Option<RunRow>), engine::Error>, Problem> {
+    if seconds.is_zero() {
+        let started = patiently(async { Ok(served.engine.start_run(start).await) }).await?;
+        return Ok(started.map(|started| (started, None)));
+    }
+    let (started, ending) = match patiently(async { Ok(served.engine.start_to_end(start).await) }).await? {
+        Ok(begun) => begun,
+        Err(error) => return Ok(Err(error)),
+    };
+    // When the time is over, or this node stops, the run is shown as it is.
+    let row = tokio::time::timeout(seconds, ending.row()).await.ok().and_then(Result::ok);
+    Ok(Ok((started, row)))
 }

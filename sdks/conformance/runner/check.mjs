@@ -22,7 +22,7 @@ export function printJournal(journal) {
 }
 
 /** Everything that is wrong with a run. `expected` has the members that README.md lists. */
-export function checkRun(expected, { run, journal, ledger, signal }) {
+export function checkRun(expected, { run, journal, ledger, signal, steps }) {
   const wrong = [];
   const compare = (what, wanted, found) => {
     const told = mismatch(wanted, found, what);
@@ -41,6 +41,11 @@ export function checkRun(expected, { run, journal, ledger, signal }) {
   for (const [what, wanted] of Object.entries(expected.data ?? {})) {
     const found = journal.filter((entry) => line(entry) === what).map((entry) => entry.data);
     compare(`data of ${what}`, wanted, found);
+  }
+  for (const [name, wanted] of Object.entries(expected.steps ?? {})) {
+    const step = steps[name];
+    compare(`step ${name}`, wanted, step);
+    if (step?.endedAt && !(step.startedAt <= step.endedAt)) wrong.push(`step ${name} ended before it began`);
   }
   for (const [step, wanted] of Object.entries(expected.ran ?? {})) {
     compare(`times that ${step} ran`, wanted, ledger.count('began', step, run.id));
@@ -66,9 +71,9 @@ export function checkRun(expected, { run, journal, ledger, signal }) {
   return wrong;
 }
 
-/** What is wrong with the time that many runs took from one entry to another: half of them take no longer. */
+/** What is wrong with the time that many runs took from one entry to another, the last of each: half of them take no longer. */
 export function checkMedian({ from, to, atMost }, journals) {
-  const when = (journal, what) => Date.parse(journal.find((entry) => line(entry) === what)?.at);
+  const when = (journal, what) => Date.parse(journal.findLast((entry) => line(entry) === what)?.at);
   const times = journals.map((journal) => when(journal, to) - when(journal, from)).sort((one, other) => one - other);
   const median = times[Math.floor(times.length / 2)];
   return median <= atMost ? undefined : `from ${from} to ${to} they took ${times.join(', ')} ms; half of them may take ${atMost}`;
@@ -96,13 +101,15 @@ export function checkLaws({ run, journal, ledger }) {
     if (data.turn <= turn) wrong.push(`turn ${data.turn} follows turn ${turn}`);
     turn = data.turn;
   }
-  const once = ['StepCompleted', 'TimerFired', 'WaitOpened', 'WaitResolved'];
-  const seen = new Set();
-  for (const entry of journal.filter(({ event }) => once.includes(event))) {
-    const mark = `${line(entry)} #${entry.attempt ?? 0}`;
-    if (seen.has(mark)) wrong.push(`${mark} stands in the journal twice`);
-    seen.add(mark);
+  const counted = new Map();
+  for (const entry of journal) counted.set(line(entry), (counted.get(line(entry)) ?? 0) + 1);
+  for (const step of new Set(journal.map((entry) => entry.step))) {
+    const count = (event) => counted.get(`${event} ${step}`) ?? 0;
+    if (count('TimerFired') > count('TimerSet')) wrong.push(`a timer of ${step} has fired twice`);
+    if (count('WaitOpened') > 1 || count('WaitResolved') > count('WaitOpened')) wrong.push(`the wait ${step} is there twice`);
   }
+  const failed = journal.filter(({ event }) => event === 'StepFailed').map(({ step, attempt }) => `${step} #${attempt}`);
+  if (new Set(failed).size < failed.length) wrong.push(`an attempt has failed twice: ${failed.join(', ')}`);
   const done = new Set();
   for (const { event, step } of journal) {
     if (event !== 'StepCompleted') continue;

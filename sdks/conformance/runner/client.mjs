@@ -70,6 +70,17 @@ export class Client {
     return entries;
   }
 
+  /** The steps of a run, by name. */
+  async steps(id) {
+    const found = {};
+    for (let cursor = ''; cursor !== null; ) {
+      const page = await this.get(`/v1/runs/${id}/steps?limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+      for (const step of page.steps) found[step.key] = step;
+      cursor = page.nextCursor;
+    }
+    return found;
+  }
+
   close() {
     this.#agent.destroy();
   }

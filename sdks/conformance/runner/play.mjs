@@ -38,7 +38,7 @@ const ACTIONS = {
     stage.runs.set(as, started);
   },
 
-  worker: (stage, { worker }) => stage.startWorker(worker),
+  worker: (stage, { worker, mayDie }) => stage.startWorker(worker, mayDie),
   kill: (stage, { kill }) => stage.worker(kill).kill(),
   stop: (stage, { stop }) => stage.worker(stop).signal('SIGSTOP'),
   continue: (stage, action) => stage.worker(action.continue).signal('SIGCONT'),

@@ -4,7 +4,7 @@
 // What becomes of results, whichever carrier they come by:
 //   pass     they go through
 //   hold     they never reach the server
-//   swallow  the server takes them, and its answer is lost
+//   swallow  the server takes them, and nothing that it says reaches the worker from then on
 //   double   the server gets them twice
 
 import http from 'node:http';
@@ -21,6 +21,7 @@ export class Proxy {
   #ports;
   #kind;
   #next = 0;
+  #isMute = false;
   #server;
   #agent = new http.Agent({ keepAlive: false });
   #sockets = new Set();
@@ -77,8 +78,9 @@ export class Proxy {
     const fate = request.url.startsWith(RESULTS) ? this.results : 'pass';
     if (fate !== 'pass') this.touched += 1;
     if (fate === 'hold') return;
+    if (fate === 'swallow') this.#isMute = true;
     let answer = await this.#forward(request, body);
-    if (fate === 'swallow') return;
+    if (this.#isMute) return;
     if (fate === 'double') {
       const second = await this.#forward(request, body);
       // The worker hears now the first answer, now the second: either may be the one that is lost.
@@ -111,19 +113,18 @@ export class Proxy {
     const headers = Object.entries(request.headers).filter(([name]) => name !== 'sec-websocket-extensions');
     const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
     server.write(`${request.method} ${request.url} HTTP/1.1\r\n${lines}\r\n`);
-    let isMute = false;
     const frames = new Frames((frame, text) => {
       const fate = text.includes('"results"') ? this.results : 'pass';
       if (fate !== 'pass') this.touched += 1;
       if (fate === 'hold') return;
-      if (fate === 'swallow') isMute = true;
+      if (fate === 'swallow') this.#isMute = true;
       server.write(frame);
       if (fate === 'double') server.write(frame);
     });
     frames.push(head);
     client.on('data', (chunk) => frames.push(chunk));
     server.on('data', (chunk) => {
-      if (!isMute) client.write(chunk);
+      if (!this.#isMute) client.write(chunk);
     });
   }
 

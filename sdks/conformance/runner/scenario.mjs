@@ -8,12 +8,12 @@ const CARRIERS = ['socket', 'http'];
 const SCENARIO = ['proves', 'requirements', 'stores', 'carriers', 'servers', 'settings', 'programs', 'proxies', 'workers', 'do', 'expect'];
 const WORKER = ['serves', 'via', 'carrier', 'concurrency'];
 const SERVED = ['workflow', 'version', 'retention', 'program'];
-const EXPECTED = ['run', 'status', 'output', 'error', 'waitingFor', 'version', 'journal', 'entries', 'data', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
+const EXPECTED = ['run', 'status', 'output', 'error', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
 
 /** What may stand in an action, by its verb. */
 const VERBS = {
   start: ['as', 'input', 'count', 'version', 'key', 'retentionDays', 'status', 'expect'],
-  worker: [],
+  worker: ['mayDie'],
   kill: [],
   stop: [],
   continue: [],

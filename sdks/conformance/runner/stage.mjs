@@ -35,7 +35,7 @@ export class Stage {
     return stage;
   }
 
-  async startWorker(name) {
+  async startWorker(name, mayDie = false) {
     const { serves, via = 0, concurrency = 200, carrier = this.carrier } = this.scenario.workers[name];
     const url = typeof via === 'string' ? this.proxies.get(via).url : `http://127.0.0.1:${this.servers[via].port}`;
     const workflows = serves.map(({ workflow, version = 1, retention, program = workflow }) => {
@@ -44,7 +44,7 @@ export class Stage {
     const { workerKey: apiKey, ledger } = this;
     const config = { name, url, apiKey, carrier, concurrency, ledger: ledger.url, workflows };
     if (this.workers.has(name)) this.#retired.push(this.workers.get(name));
-    this.workers.set(name, await Worker.start(this.command, config, () => this.#listed()));
+    this.workers.set(name, await Worker.start(this.command, config, { list: () => this.#listed(), mayDie }));
   }
 
   /** The workers that any node knows. */
@@ -77,6 +77,7 @@ export class Stage {
     const journals = [];
     for (const started of this.runsOf(name)) {
       const seen = await this.#see(started);
+      if (expected.steps) seen.steps = await this.client.steps(started.id);
       const wrong = [...checkRun(expected, seen), ...checkLaws(seen)];
       if (wrong.length > 0) throw new Error(`run ${name} (${started.id}):\n  ${wrong.join('\n  ')}`);
       journals.push(seen.journal);

@@ -9,14 +9,15 @@ import { until } from './until.mjs';
 export class Worker {
   #program;
 
-  /** Starts it and waits until a server lists it. `list` asks the servers for their workers. */
-  static async start(command, config, list) {
+  /** Starts it and waits until a server lists it, or it has died as it may. `list` asks the servers for their workers. */
+  static async start(command, config, { list, mayDie }) {
     const worker = new Worker();
     const [file, ...args] = command;
     worker.#program = new Program(file, args);
     worker.#program.stdin.write(`${JSON.stringify(config)}\n`);
     worker.name = config.name;
     await until(`worker ${config.name} to be listed`, async () => {
+      if (mayDie && worker.#program.end === 'SIGKILL') return true;
       worker.expectAlive();
       return (await list()).some((listed) => listed.worker.endsWith(`:${worker.#program.pid}`));
     });

@@ -29,8 +29,8 @@ export interface Carrier {
   /** Sends results, which are JSON texts with commas between them. */
   send(seen: number, results: string): void;
   saw(seen: number): void;
-  /** Asks for a sign of life, if nothing else does. */
-  ping(): void;
+  /** Asks for a sign of life. False if something else always does. */
+  ping(): boolean;
   capacity(capacity: number): void;
   /** Leaves in order. */
   leave(): Promise<void>;
@@ -50,6 +50,7 @@ export class SocketCarrier implements Carrier {
   private pings: number[] = [];
   private began = 0;
   private timer: NodeJS.Timeout | undefined;
+  private left: (() => void) | undefined;
 
   constructor(
     private readonly address: Address,
@@ -78,9 +79,10 @@ export class SocketCarrier implements Carrier {
     this.socket?.send(`{"seen":${seen}}`);
   }
 
-  ping(): void {
+  ping(): boolean {
     this.pings.push(performance.now());
     this.socket?.send('{"ping":true}');
+    return true;
   }
 
   capacity(capacity: number): void {
@@ -102,8 +104,6 @@ export class SocketCarrier implements Carrier {
     clearTimeout(this.timer);
     this.socket?.close();
   }
-
-  private left: (() => void) | undefined;
 
   private text(text: string): void {
     if (this.isDone) return;
@@ -144,7 +144,8 @@ export class SocketCarrier implements Carrier {
 /** What a refused upgrade means: a problem of the server's, or somebody in between who cannot do it. */
 function explain(error: Error): Error {
   if (!(error instanceof Refused)) return error;
-  const isProblem = error.contentType.includes("problem+json");
+  // 426 is the server's own word for a proxy that has taken the upgrade out of the request.
+  const isProblem = error.contentType.includes("problem+json") && error.status !== 426;
   if (isProblem || error.status === 401 || error.status === 403) return problemOf(error.status, error.body);
   return error;
 }
@@ -160,8 +161,7 @@ export class HttpCarrier implements Carrier {
   constructor(
     private readonly http: Http,
     private readonly sink: Sink,
-    /** How long a poll may be held, in milliseconds. */
-    private patience: number,
+    private leaseMs: number,
   ) {}
 
   begin(greeting: Greeting): void {
@@ -182,7 +182,7 @@ export class HttpCarrier implements Carrier {
       if (answer === undefined) return;
       const welcome = JSON.parse(answer.text) as Welcome;
       this.session = welcome.session;
-      this.patience = Math.min(10_000, Math.floor((welcome.leaseSeconds * 1_000) / 3));
+      this.leaseMs = welcome.leaseSeconds * 1_000;
       this.sink.opened(welcome, sentAt);
       void this.polling();
     });
@@ -205,8 +205,8 @@ export class HttpCarrier implements Carrier {
     this.seen = seen;
   }
 
-  ping(): void {
-    // A poll is always under way.
+  ping(): boolean {
+    return false;
   }
 
   capacity(capacity: number): void {
@@ -229,7 +229,8 @@ export class HttpCarrier implements Carrier {
       const sentAt = performance.now();
       const poll = new AbortController();
       this.poll = poll;
-      const answer = await this.ask("/v1/worker/poll", this.question(this.patience), this.patience + OPENING, poll.signal);
+      const waitMs = Math.min(10_000, Math.floor(this.leaseMs / 3));
+      const answer = await this.ask("/v1/worker/poll", this.question(waitMs), waitMs + OPENING, poll.signal);
       if (answer !== undefined) this.take(answer, sentAt);
     }
   }

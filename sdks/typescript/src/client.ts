@@ -39,7 +39,7 @@ export interface SignalOptions {
 
 /** What became of a signal or a cancellation: `ignored` says in `reason` why it changed nothing. */
 export interface Outcome {
-  outcome: "accepted" | "repeated" | "ignored";
+  outcome: "accepted" | "repeated" | "buffered" | "ignored";
   reason?: string;
 }
 

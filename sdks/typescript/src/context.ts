@@ -2,7 +2,9 @@
 
 import { milliseconds, moment } from "./duration.js";
 import type { Level } from "./log.js";
-import { checkName, RETRY, Replay, retryOf, Step } from "./replay.js";
+import { checkName, RETRY, retryOf } from "./policy.js";
+import type { Replay } from "./replay.js";
+import { Step } from "./step.js";
 import type { CallOptions, Context, Log, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
 import type { Report } from "./wire.js";
 

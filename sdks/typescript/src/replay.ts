@@ -10,12 +10,14 @@
 // 4. A step that the journal does not know begins once every step of the journal was asked for.
 //    If that takes longer than a second, function and journal disagree.
 
-import { milliseconds } from "./duration.js";
-import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js";
-import { describe, Lines, type Level } from "./log.js";
-import type { Context, RetryOptions } from "./types.js";
 import { Ctx, StepCtx } from "./context.js";
-import type { Fault, Known, Kind, Report, Retry, Turn } from "./wire.js";
+import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js";
+import { Journal, type Result } from "./journal.js";
+import { describe, type Level, Lines } from "./log.js";
+import { fault, messageOf } from "./policy.js";
+import { SPENT, type Step } from "./step.js";
+import type { Context, StepContext } from "./types.js";
+import type { Known, Report, Turn } from "./wire.js";
 
 /** Whoever runs functions: a worker, or a test. */
 export interface Host {
@@ -33,39 +35,11 @@ export interface Host {
   line(level: Level, line: string, replay: Replay, step: string | undefined): void;
   /** Milliseconds, for how long a step took. */
   clock(): number;
+  /** What a step performs in place of its own function. */
+  mock?(step: string): ((step: StepContext) => unknown) | undefined;
 }
 
 export type Body = (ctx: Context, input: never) => unknown;
-
-/** A step that the function has asked for. */
-export class Step {
-  state: "held" | "running" | "reported" | "open" | "settled" = "held";
-  attempt = 1;
-  began = 0;
-  json = "null";
-  lines: Lines | undefined = undefined;
-  promise!: Promise<unknown>;
-  resolve!: (value: unknown) => void;
-  reject!: (error: unknown) => void;
-
-  constructor(
-    readonly name: string,
-    readonly kind: Kind,
-    /** What a step of kind `run` performs. */
-    readonly fn: ((step: StepCtx) => unknown) | undefined,
-    readonly retry: Retry,
-    /** What any other step tells the journal. */
-    readonly opening: Report | undefined,
-  ) {}
-}
-
-/** A result on its way to the function. */
-interface Result {
-  seq: number;
-  step: string;
-  /** Undefined: what the step itself has given. */
-  known: Known | undefined;
-}
 
 export class Replay {
   readonly id: string;
@@ -87,15 +61,12 @@ export class Replay {
   inBatch = 0;
   isCandidate = false;
   saidBlocked = -1;
-  private readonly known = new Map<string, Known>();
+  private readonly journal: Journal;
   private readonly steps = new Map<string, Step>();
-  private readonly results: Result[] = [];
-  private head = 0;
+  /** Steps that may not begin yet. */
   private held: Step[] = [];
-  /** Steps of the journal that were not asked for yet. */
-  private unasked = 0;
-  /** Results of the journal that the function does not have yet. */
-  private replayed = 0;
+  /** The step that began last. */
+  private last: Step | undefined;
   private isDraining = false;
   private isStuck = false;
   private movesWhenStuck = 0;
@@ -109,7 +80,9 @@ export class Replay {
     this.id = source.run;
     this.turn = source.turn;
     this.seq = source.seq;
-    for (const known of source.steps ?? []) this.learn(known, true);
+    this.journal = new Journal(source.steps ?? []);
+    // What the function has been given is not kept.
+    source.steps = [];
   }
 
   /** Calls the function. */
@@ -123,11 +96,6 @@ export class Replay {
     Promise.resolve(promise).then(this.returned, this.threw);
   }
 
-  /** Whether the function is told things that it was told before. */
-  get isReplaying(): boolean {
-    return this.unasked > 0 || this.replayed > 0;
-  }
-
   /** Whether the function waits for the journal alone, if all but `sent` results are answered. */
   isBlocked(sent: number): boolean {
     return (
@@ -136,7 +104,7 @@ export class Replay {
       this.waiting > 0 &&
       this.unanswered === sent &&
       this.held.length === 0 &&
-      this.head === this.results.length &&
+      this.journal.isDelivered &&
       !this.isDraining
     );
   }
@@ -179,17 +147,12 @@ export class Replay {
     this.steps.set(step.name, step);
     this.waiting += 1;
     this.moves += 1;
-    const known = this.known.get(step.name);
+    const known = this.journal.ask(step.name);
     if (known === undefined) {
       this.hold(step);
-      return promise;
-    }
-    this.unasked -= 1;
-    if (known.kind !== step.kind) {
+    } else if (known.kind !== step.kind) {
       this.diverge(`step "${step.name}" is of kind "${step.kind}" now, and of kind "${known.kind}" in the journal (seq ${known.seq})`);
-      return promise;
-    }
-    if (known.status === "retry") {
+    } else if (known.status === "retry") {
       step.attempt = known.attempt ?? 1;
       this.hold(step);
     } else {
@@ -222,7 +185,7 @@ export class Replay {
     if (known.seq > this.seq) this.seq = known.seq;
     if (this.isOver) return;
     const step = this.steps.get(known.step);
-    if (step === undefined) return this.learn(known, false);
+    if (step === undefined) return void this.journal.learn(known);
     if (step.state === "settled") return;
     if (known.status === "open") {
       if (step.state === "reported") step.state = "open";
@@ -247,7 +210,7 @@ export class Replay {
 
   /** Begins what was held back, if it may begin. */
   pump(): void {
-    if (this.held.length === 0 || this.unasked > 0 || this.isOver || !this.host.mayStart(this)) return;
+    if (this.held.length === 0 || this.journal.unasked > 0 || this.isOver || !this.host.mayStart(this)) return;
     const held = this.held;
     this.held = [];
     for (const step of held) this.start(step);
@@ -259,36 +222,21 @@ export class Replay {
     if (this.isOver) return;
     if (this.moves !== this.movesWhenStuck) return this.drain();
     const missing = this.missing();
-    if (this.held.length > 0 && missing !== undefined && this.unasked > 0) {
-      const asked = this.held[0] as Step;
-      this.diverge(
-        `step "${asked.name}" (${asked.kind}) was asked for, where the journal has step "${missing.step}" (${missing.kind}, seq ${missing.seq})`,
-      );
-      return;
+    const asked = this.held[0];
+    if (asked !== undefined && missing !== undefined) {
+      return this.diverge(`step "${asked.name}" (${asked.kind}) was asked for, where ${missing}`);
     }
     // Slow code outside steps: whatever was asked for goes on without it.
-    for (let i = this.head; i < this.results.length; i++) {
-      const result = this.results[i] as Result;
-      if (!this.steps.has(result.step)) continue;
-      this.results.splice(i, 1);
-      this.hand(result);
-      return this.drain();
-    }
-  }
-
-  private learn(known: Known, isReplay: boolean): void {
-    const before = this.known.get(known.step);
-    if (before === undefined) this.unasked += 1;
-    else if (isResult(before)) return;
-    this.known.set(known.step, known);
-    if (!isResult(known)) return;
-    if (isReplay) this.replayed += 1;
-    this.insert({ seq: known.seq, step: known.step, known });
+    const result = this.journal.firstOf(this.isAsked);
+    if (result === undefined) return;
+    this.journal.deliver(result);
+    this.hand(result);
+    this.drain();
   }
 
   private hold(step: Step): void {
     step.state = "held";
-    if (this.unasked === 0 && this.held.length === 0 && this.host.mayStart(this)) return this.start(step);
+    if (this.journal.unasked === 0 && this.held.length === 0 && this.host.mayStart(this)) return this.start(step);
     this.held.push(step);
     this.drain();
   }
@@ -300,12 +248,14 @@ export class Replay {
       return this.host.report(this, step.opening as Report);
     }
     step.state = "running";
+    this.last = step;
     step.began = this.host.clock();
     step.lines = undefined;
     this.running += 1;
     let value: unknown;
     try {
-      value = step.fn(new StepCtx(this, step));
+      const fn = this.host.mock?.(step.name) ?? step.fn;
+      value = fn(new StepCtx(this, step));
     } catch (error) {
       return this.failed(step, error);
     }
@@ -324,7 +274,7 @@ export class Replay {
     try {
       json = JSON.stringify(value);
     } catch (error) {
-      return this.failed(step, new NonRetriableError(`what step "${step.name}" returned cannot be written as JSON: ${text(error)}`, { code: "NOT_JSON" }));
+      return this.failed(step, new NonRetriableError(`what step "${step.name}" returned cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
     }
     if (!this.stop(step)) return;
     step.json = json ?? "null";
@@ -371,11 +321,11 @@ export class Replay {
     try {
       json = JSON.stringify(value);
     } catch (error) {
-      return this.threw(new NonRetriableError(`what the workflow returned cannot be written as JSON: ${text(error)}`, { code: "NOT_JSON" }));
+      return this.threw(new NonRetriableError(`what the workflow returned cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
     }
     const missing = this.missing();
     if (missing !== undefined) {
-      return this.diverge(`the function has returned, where the journal has step "${missing.step}" (${missing.kind}, seq ${missing.seq})`);
+      return this.diverge(`the function has returned, where ${missing}`);
     }
     this.isOver = true;
     this.host.report(this, { kind: "returned", json: json ?? "null" });
@@ -385,9 +335,7 @@ export class Replay {
     if (this.isOver) return;
     const missing = this.missing();
     if (missing !== undefined) {
-      return this.diverge(
-        `the function has thrown "${text(error)}", where the journal has step "${missing.step}" (${missing.kind}, seq ${missing.seq})`,
-      );
+      return this.diverge(`the function has thrown "${messageOf(error)}", where ${missing}`);
     }
     this.isOver = true;
     const report: Report = { kind: "threw", error: fault(error) };
@@ -401,31 +349,23 @@ export class Replay {
     this.host.report(this, { kind: "diverged", error: fault(new NonDeterministicError(message)) });
   }
 
-  /** The first step of the journal that the function has not asked for. */
-  private missing(): Known | undefined {
-    if (this.unasked === 0) return undefined;
-    let first: Known | undefined;
-    for (const known of this.known.values()) {
-      if (!this.steps.has(known.step) && (first === undefined || known.seq < first.seq)) first = known;
-    }
-    return first;
+  /** What the journal has that the function has not asked for. */
+  private missing(): string | undefined {
+    const missing = this.journal.missing(this.isAsked);
+    return missing && `the journal has step "${missing.step}" (${missing.kind}, seq ${missing.seq})`;
   }
+
+  private readonly isAsked = (step: string): boolean => this.steps.has(step);
 
   // Results, one after the other.
 
   private deliver(result: Result): void {
-    if (this.waiting === 1 && this.head === this.results.length && !this.isDraining) return this.hand(result);
-    this.insert(result);
-    this.drain();
-  }
-
-  private insert(result: Result): void {
-    const results = this.results;
-    results.push(result);
-    for (let i = results.length - 1; i > this.head && (results[i - 1] as Result).seq > result.seq; i--) {
-      results[i] = results[i - 1] as Result;
-      results[i - 1] = result;
+    if (this.waiting === 1 && this.journal.isDelivered && !this.isDraining) {
+      this.journal.forget(result);
+      return this.hand(result);
     }
+    this.journal.add(result);
+    this.drain();
   }
 
   private drain(): void {
@@ -442,20 +382,17 @@ export class Replay {
     this.isDraining = false;
     if (this.isOver) return;
     this.pump();
-    const result = this.results[this.head];
+    const result = this.journal.peek();
     if (result === undefined) {
-      if (this.head > 0) {
-        this.results.length = 0;
-        this.head = 0;
-      }
-      if (this.held.length > 0 && this.unasked > 0) this.stick();
+      if (this.held.length > 0 && this.journal.unasked > 0) this.stick();
       else this.host.quiet(this);
-      return;
+    } else if (this.steps.has(result.step)) {
+      this.journal.deliver(result);
+      this.hand(result);
+      this.drain();
+    } else {
+      this.stick();
     }
-    if (!this.steps.has(result.step)) return this.stick();
-    this.head += 1;
-    this.hand(result);
-    this.drain();
   };
 
   private stick(): void {
@@ -468,11 +405,11 @@ export class Replay {
   /** Gives the function one result. */
   private hand(result: Result): void {
     const step = this.steps.get(result.step) as Step;
+    this.steps.set(result.step, SPENT);
     this.waiting -= 1;
     this.moves += 1;
     const known = result.known;
     if (known === undefined) return step.resolve(JSON.parse(step.json));
-    if (this.replayed > 0) this.replayed -= 1;
     switch (known.status) {
       case "completed":
         return step.resolve(known.output ?? null);
@@ -500,11 +437,10 @@ export class Replay {
   log(level: Level, message: string, fields: object | undefined): void {
     if (this.isOver && !this.isRevoked) return;
     if (this.running === 1) {
-      for (const step of this.steps.values()) {
-        if (step.state === "running") return this.logOf(step, level, message, fields);
-      }
+      const step = this.last?.state === "running" ? this.last : [...this.steps.values()].find((step) => step.state === "running");
+      if (step !== undefined) return this.logOf(step, level, message, fields);
     }
-    if (this.isReplaying) return;
+    if (this.journal.isReplaying) return;
     this.host.line(level, describe(level, message, fields), this, undefined);
   }
 
@@ -514,55 +450,6 @@ export class Replay {
     step.lines.add(line);
     this.host.line(level, line, this, step.name);
   }
-}
-
-const NAME = /^[a-zA-Z0-9._-]{1,128}$/;
-
-/** Throws unless it is a step's name. */
-export function checkName(name: string): void {
-  if (typeof name !== "string" || !NAME.test(name)) {
-    throw new TypeError(`a step's name has 1 to 128 letters, digits, dots, underscores and hyphens: ${JSON.stringify(name)} is none`);
-  }
-}
-
-export const RETRY: Retry = { attempts: 3, backoff: { kind: "exp", baseMs: 1_000, maxMs: 60_000, jitter: 0.2 } };
-
-/** The retry policy of options. */
-export function retryOf(options: RetryOptions | undefined): Retry {
-  if (options === undefined) return RETRY;
-  const { attempts = RETRY.attempts, backoff = {} } = options;
-  if (!Number.isInteger(attempts) || attempts < 1) throw new TypeError(`retry.attempts is a whole number from 1 on, not ${attempts}`);
-  const { kind = "exp", base = 1_000, max, jitter = 0.2 } = backoff;
-  if (kind !== "fixed" && kind !== "linear" && kind !== "exp") {
-    throw new TypeError(`retry.backoff.kind is "fixed", "linear" or "exp", not ${JSON.stringify(kind)}`);
-  }
-  if (!(jitter >= 0 && jitter <= 1)) throw new TypeError(`retry.backoff.jitter is a number from 0 to 1, not ${jitter}`);
-  const baseMs = milliseconds(base, "retry.backoff.base");
-  const maxMs = max === undefined ? Math.max(60_000, baseMs) : milliseconds(max, "retry.backoff.max");
-  return { attempts, backoff: { kind, baseMs, maxMs, jitter } };
-}
-
-/** Bytes of a message or stack that the journal is given at most. */
-const LONG = 8_192;
-
-/** An error as the journal keeps it. */
-export function fault(error: unknown): Fault {
-  if (!(error instanceof Error)) return { message: text(error).slice(0, LONG) };
-  const found: Fault = { message: text(error).slice(0, LONG) };
-  const code = (error as { code?: unknown }).code;
-  if (typeof code === "string" && code !== "" && code.length <= 128) found.code = code;
-  if (error.stack !== undefined) found.stack = error.stack.slice(0, LONG);
-  return found;
-}
-
-/** What an error says. */
-function text(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.message === "" ? error.name : error.message;
-}
-
-function isResult(known: Known): boolean {
-  return known.status !== "open" && known.status !== "retry";
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

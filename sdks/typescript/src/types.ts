@@ -5,25 +5,25 @@ import type { Duration } from "./duration.js";
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
 /** What is left of a value once it was written as JSON and read again: the journal keeps nothing else. */
-export type Jsonify<T> = unknown extends T
+export type Jsonify<T> = unknown extends T ? T : [T] extends [Json] ? T : Written<T>;
+
+type Written<T> = T extends string | number | boolean | null
   ? T
-  : T extends string | number | boolean | null
-    ? T
-    : T extends undefined | void
-      ? null
-      : T extends bigint | symbol | ((...args: never[]) => unknown)
-        ? never
-        : T extends { toJSON(...args: never[]): infer R }
-          ? Jsonify<R>
-          : T extends readonly unknown[]
-            ? { [K in keyof T]: Jsonify<T[K]> }
-            : T extends object
-              ? {
-                  [K in keyof T as K extends symbol ? never : T[K] extends (...args: never[]) => unknown ? never : K]:
-                    | Jsonify<Exclude<T[K], undefined>>
-                    | Extract<T[K], undefined>;
-                }
-              : never;
+  : T extends undefined | void
+    ? null
+    : T extends bigint | symbol | AnyFunction
+      ? never
+      : T extends { toJSON(...args: never[]): infer R }
+        ? Jsonify<R>
+        : T extends readonly unknown[]
+          ? { [K in keyof T]: Jsonify<T[K]> }
+          : {
+              [K in keyof T as K extends symbol ? never : T[K] extends AnyFunction ? never : K]:
+                | Jsonify<Exclude<T[K], undefined>>
+                | Extract<T[K], undefined>;
+            };
+
+type AnyFunction = (...args: never[]) => unknown;
 
 /** A workflow by its name and version, with the types of what goes in and comes out. */
 export interface WorkflowRef<Input = unknown, Output = unknown> {

@@ -1,16 +1,14 @@
-// Talks to the server for the functions that run here: sessions, batches, leases.
-//
-// Results are sent in the next tick if nothing is unanswered, and else gathered until the answer comes.
-// There is one timer per worker and none per step.
+// Talks to the server for the functions that run here. There is one timer per worker and none per step.
 
 import { hostname } from "node:os";
 import { type Carrier, Gone, HttpCarrier, Refused, type Sink, SocketCarrier } from "./carrier.js";
 import { ApiError, WorkflowVersionMismatch } from "./errors.js";
 import { Address, type Connection, Http } from "./http.js";
 import type { Level } from "./log.js";
-import { type Body, fault, type Host, Replay } from "./replay.js";
+import { isOpening, Outbox } from "./outbox.js";
+import { type Body, type Host, Replay } from "./replay.js";
 import type { Log } from "./types.js";
-import { encode, type Fault, type Hello, type Message, type Report, type Turn, type Welcome } from "./wire.js";
+import type { Hello, Message, Report, Turn, Welcome } from "./wire.js";
 
 /** What a worker serves: see `workflow`. */
 export interface Served {
@@ -21,7 +19,7 @@ export interface Served {
 }
 
 export interface WorkerOptions extends Connection {
-  /** Runs that are taken at once. */
+  /** Runs that are taken at once: 100 if it is not given. */
   concurrency?: number;
   /** What people call this worker. Host and process if it is not given. */
   worker?: string;
@@ -29,7 +27,7 @@ export interface WorkerOptions extends Connection {
   transport?: "auto" | "socket" | "http";
   /** Where log lines go; `false` keeps still. The console if it is not given. */
   logger?: Log | false;
-  /** Milliseconds that running steps have to finish when the worker is stopped. */
+  /** Milliseconds that running steps have to finish when the worker is stopped: 10,000 if it is not given. */
   graceMs?: number;
   /** Stops the worker at SIGTERM and SIGINT. */
   handleSignals?: boolean;
@@ -47,37 +45,22 @@ export interface Worker {
   readonly closed: Promise<void>;
   /** Takes no more runs, lets running steps finish, and leaves. */
   stop(): Promise<void>;
-  /** The carrier that is used: `socket` or `http`. */
+  /** The carrier that is used. */
   readonly transport: "socket" | "http";
-  /** Runs that are here now. */
+  /** How many runs are here now. */
   readonly running: number;
 }
 
 /** Serves workflows from this process. */
 export function serve(options: ServeOptions): Worker {
-  const worker = new Talking(options);
-  worker.begin();
-  return worker;
+  return new Serving(options);
 }
 
 const SDK = "typescript/0.1.0";
-/** How long the function may be busy outside steps before it is compared with the journal. */
+/** How long a function may be busy outside steps before it is compared with the journal. */
 const PATIENCE = 1_000;
-/** After which time a report is sent again that the server could not take. */
-const LATER = 1_000;
 
-/** A report that is not answered yet. */
-interface Pending {
-  n: number;
-  text: string;
-  report: Report;
-  run: string;
-  turn: number;
-  replay: Replay | undefined;
-  batch: number;
-}
-
-class Talking implements Worker, Host, Sink {
+class Serving implements Worker, Host, Sink {
   readonly ready: Promise<void>;
   readonly closed: Promise<void>;
   private readonly address: Address;
@@ -85,47 +68,39 @@ class Talking implements Worker, Host, Sink {
   private readonly hello: Omit<Hello, "holds">;
   private readonly workflows = new Map<string, Map<number, Served>>();
   private readonly logger: Log | undefined;
+  private readonly outbox = new Outbox(
+    () => this.seen,
+    (sentAt) => this.heard(sentAt),
+  );
+  /** The carrier, whether it is open yet or not. */
   private carrier: Carrier | undefined;
   private isOpen = false;
   private isStopping = false;
   private isClosed = false;
-  private http_only: boolean;
+  private isHttp: boolean;
   private session: string | undefined;
+  /** The last message that was taken, and the last that the server knows to be taken. */
   private seen = 0;
   private seenSent = 0;
+  private readonly early = new Map<number, Message>();
   private leaseMs = 30_000;
-  private maxResults = 512;
-  private maxBytes = 4 * 1024 * 1024;
   /** The server has heard what was sent at this time: the lease counts from it. */
   private sure = 0;
-  private lastSent = 0;
   private pinged: number | undefined;
   private failures = 0;
-
   private readonly runs = new Map<string, Replay>();
   /** Runs that are not here any more, with steps that run still. */
   private readonly leftovers = new Set<Replay>();
   /** Runs that were brought into a new session, and that the server has not confirmed. */
   private readonly unconfirmed = new Set<Replay>();
   private confirmBy = 0;
+  /** Some step was held back because of the lease. */
   private hasHeld = false;
-
-  private n = 0;
-  private readonly unanswered = new Map<number, Pending>();
-  private outbox: Pending[] = [];
-  private readonly postponed: { pending: Pending; due: number }[] = [];
-  private batch = 0;
-  private batchAt = 0;
-  private inFlight = 0;
-  private isFlushing = false;
-  private candidates: Replay[] = [];
-  private readonly early = new Map<number, Message>();
   private readonly stuckRuns: { replay: Replay; due: number }[] = [];
-  private timer: NodeJS.Timeout | undefined;
+  private readonly timer: NodeJS.Timeout;
   private reconnect: NodeJS.Timeout | undefined;
-  private opened_!: () => void;
-  private close!: () => void;
-  private fail!: (error: Error) => void;
+  private opening!: () => void;
+  private closing!: (error?: Error) => void;
   private drained: (() => void) | undefined;
   private readonly onSignal = (): void => void this.stop();
 
@@ -143,7 +118,7 @@ class Talking implements Worker, Host, Sink {
     }
     this.address = new Address(options);
     this.http = new Http(this.address, 4);
-    this.http_only = transport === "http";
+    this.isHttp = transport === "http";
     this.logger = logger === false ? undefined : logger;
     this.hello = {
       protocol: 1,
@@ -155,29 +130,25 @@ class Talking implements Worker, Host, Sink {
       ),
     };
     this.ready = new Promise((resolve) => {
-      this.opened_ = resolve;
+      this.opening = resolve;
     });
     this.closed = new Promise((resolve, reject) => {
-      this.close = resolve;
-      this.fail = reject;
+      this.closing = (error) => (error === undefined ? resolve() : reject(error));
     });
+    if (options.handleSignals === true) {
+      process.once("SIGTERM", this.onSignal);
+      process.once("SIGINT", this.onSignal);
+    }
+    this.timer = setInterval(this.tick, 200);
+    this.connect();
   }
 
   get transport(): "socket" | "http" {
-    return this.http_only ? "http" : "socket";
+    return this.isHttp ? "http" : "socket";
   }
 
   get running(): number {
     return this.runs.size;
-  }
-
-  begin(): void {
-    this.timer = setInterval(this.tick, 200);
-    if (this.options.handleSignals === true) {
-      process.once("SIGTERM", this.onSignal);
-      process.once("SIGINT", this.onSignal);
-    }
-    this.connect();
   }
 
   async stop(): Promise<void> {
@@ -199,29 +170,24 @@ class Talking implements Worker, Host, Sink {
   // The session.
 
   private connect(): void {
-    this.reconnect = undefined;
     if (this.isClosed) return;
     const capacity = this.isStopping ? 0 : this.hello.capacity;
-    this.carrier = this.http_only
-      ? new HttpCarrier(this.http, this, Math.min(10_000, Math.floor(this.leaseMs / 3)))
-      : new SocketCarrier(this.address, this);
+    this.carrier = this.isHttp ? new HttpCarrier(this.http, this, this.leaseMs) : new SocketCarrier(this.address, this);
     if (this.session !== undefined) {
       this.carrier.begin({ resume: { session: this.session, seen: this.seen, capacity } });
       return;
     }
-    const holds = [];
-    for (const replay of this.runs.values()) holds.push({ run: replay.id, turn: replay.turn });
+    const holds = [...this.runs.values()].map((replay) => ({ run: replay.id, turn: replay.turn }));
     this.carrier.begin({ hello: { ...this.hello, capacity, holds } });
   }
 
   opened(welcome: Welcome | undefined, sentAt: number): void {
     this.isOpen = true;
     this.failures = 0;
-    this.pinged = undefined;
     if (welcome !== undefined) {
       this.leaseMs = welcome.leaseSeconds * 1_000;
-      this.maxResults = welcome.maxResults;
-      this.maxBytes = welcome.maxMessageBytes;
+      this.outbox.maxResults = welcome.maxResults;
+      this.outbox.maxBytes = welcome.maxMessageBytes;
       if (welcome.session !== this.session) {
         this.session = welcome.session;
         this.seen = 0;
@@ -230,31 +196,31 @@ class Talking implements Worker, Host, Sink {
         for (const replay of this.runs.values()) this.unconfirmed.add(replay);
       }
     }
-    this.lastSent = performance.now();
     this.seenSent = this.seen;
+    this.outbox.sentAt = performance.now();
     this.heard(sentAt);
-    this.opened_();
-    this.flushSoon();
+    this.opening();
+    this.outbox.open(this.carrier as Carrier);
   }
 
   lost(error: Error): void {
     this.isOpen = false;
     this.carrier = undefined;
-    this.inFlight = 0;
-    this.outbox = [...this.unanswered.values()];
-    this.postponed.length = 0;
+    this.outbox.close();
     if (this.isClosed) return;
+    let most = Math.min(5_000, 50 * 2 ** this.failures);
     if (error instanceof Gone) {
       this.session = undefined;
+      most = 20;
     } else if (error instanceof Refused && this.options.transport !== "socket") {
       this.say("warn", `${error.message}: going on over HTTP`);
-      this.http_only = true;
+      this.isHttp = true;
+      most = 0;
     } else if (error instanceof ApiError && isFinal(error.status)) {
       return this.end(error);
     } else {
       this.say("warn", `the server is out of reach: ${error.message}`);
     }
-    const most = error instanceof Gone || error instanceof Refused ? 20 : Math.min(5_000, 50 * 2 ** this.failures);
     this.failures += 1;
     this.reconnect = setTimeout(() => this.connect(), most * (0.5 + Math.random() / 2));
   }
@@ -262,12 +228,13 @@ class Talking implements Worker, Host, Sink {
   heard(sentAt: number): void {
     this.pinged = undefined;
     if (sentAt > this.sure) this.sure = sentAt;
-    if (this.hasHeld) this.pumpAll();
+    if (!this.hasHeld) return;
+    this.hasHeld = false;
+    for (const replay of this.runs.values()) replay.pump();
   }
 
   answered(): void {
-    this.inFlight = 0;
-    this.flushSoon();
+    this.outbox.answered();
   }
 
   private end(error?: Error): void {
@@ -277,25 +244,19 @@ class Talking implements Worker, Host, Sink {
     clearInterval(this.timer);
     clearTimeout(this.reconnect);
     this.carrier?.close();
+    this.outbox.close();
     this.http.close();
     process.removeListener("SIGTERM", this.onSignal);
     process.removeListener("SIGINT", this.onSignal);
     for (const replay of this.runs.values()) replay.abort("the worker has stopped");
     this.runs.clear();
-    if (error === undefined) this.close();
-    else this.fail(error);
+    this.closing(error);
   }
 
   // What the server says.
 
   message(message: Message): void {
-    if (message.m <= this.seen) return;
-    if (message.m !== this.seen + 1) {
-      this.early.set(message.m, message);
-      return;
-    }
-    this.seen = message.m;
-    this.take(message);
+    if (message.m > this.seen) this.early.set(message.m, message);
     for (let next = this.early.get(this.seen + 1); next !== undefined; next = this.early.get(this.seen + 1)) {
       this.early.delete(next.m);
       this.seen = next.m;
@@ -305,35 +266,19 @@ class Talking implements Worker, Host, Sink {
   }
 
   private take(message: Message): void {
-    if (message.acks !== undefined) for (const ack of message.acks) this.acknowledge(ack[0], ack[1]);
+    if (message.acks !== undefined) for (const [n, seq] of message.acks) this.acknowledge(n, seq);
     if (message.refused !== undefined) for (const { n, code, detail } of message.refused) this.refused(n, code, detail);
-    if (message.later !== undefined) for (const n of message.later) this.postpone(n);
+    if (message.later !== undefined) for (const n of message.later) this.outbox.postpone(n);
     if (message.turns !== undefined) for (const turn of message.turns) this.turn(turn);
-    if (message.wakes !== undefined) {
-      for (const wake of message.wakes) {
-        const replay = this.runs.get(wake.run);
-        if (replay?.turn === wake.turn) replay.wake(wake);
-      }
-    }
-    if (message.cancels !== undefined) {
-      for (const { run, turn } of message.cancels) this.forget(run, turn, "the run has ended");
-    }
-    if (message.revoked !== undefined) {
-      for (const { run, turn } of message.revoked) {
-        const replay = this.runs.get(run);
-        if (replay?.turn !== turn) continue;
-        replay.revoke();
-        if (replay.running > 0) this.leftovers.add(replay);
-        this.drop(replay);
-      }
-    }
+    if (message.wakes !== undefined) for (const wake of message.wakes) this.held(wake.run, wake.turn)?.wake(wake);
+    if (message.cancels !== undefined) for (const { run, turn } of message.cancels) this.forget(run, turn, "the run has ended");
+    if (message.revoked !== undefined) for (const { run, turn } of message.revoked) this.revoke(run, turn);
   }
 
   private acknowledge(n: number, seq: number): void {
-    const pending = this.answer(n);
-    if (pending === undefined) return;
+    const pending = this.outbox.answer(n);
+    if (pending?.replay === undefined) return;
     const { replay, report } = pending;
-    if (replay === undefined) return;
     switch (report.kind) {
       case "completed":
         return replay.acknowledge(report, seq);
@@ -342,92 +287,66 @@ class Talking implements Worker, Host, Sink {
       case "wait":
       case "call":
         replay.acknowledge(report, seq);
-        return this.quiet(replay);
-      case "blocked":
-        return;
+        return this.outbox.consider(replay);
       case "returned":
       case "threw":
       case "diverged":
       case "declined":
         return this.drop(replay);
+      case "blocked":
+        return;
     }
   }
 
   private refused(n: number, code: string, detail: string): void {
-    const pending = this.answer(n);
-    if (pending === undefined) return;
+    const pending = this.outbox.answer(n);
+    if (pending === undefined || pending.report.kind === "blocked") return;
     const { replay, report, run, turn } = pending;
-    if (code === "FENCED" || code === "RUN_ENDED" || code === "NONDETERMINISTIC" || replay === undefined || replay.isOver) {
-      if (report.kind === "blocked") return;
-      if (code === "NONDETERMINISTIC") this.say("error", `run ${run}: ${detail}`);
-      if (report.kind === "returned" && replay !== undefined && isUnfit(code)) {
-        return this.report(replay, { kind: "threw", error: { code, message: detail } });
-      }
-      return this.forget(run, turn, detail);
-    }
-    if (report.kind === "blocked") return;
-    // Nobody will ever take it: the run cannot go on.
-    this.say("error", `run ${run}: ${code}: ${detail}`);
+    const isLost = code === "FENCED" || code === "RUN_ENDED" || code === "NONDETERMINISTIC";
+    if (code !== "FENCED" && code !== "RUN_ENDED") this.say("error", `run ${run}: ${code}: ${detail}`);
+    if (isLost || replay === undefined || (replay.isOver && report.kind !== "returned")) return this.forget(run, turn, detail);
+    // Nobody will ever take it, and the function waits for it: the run cannot go on.
     replay.isOver = true;
     const threw: Report = { kind: "threw", error: { code, message: detail } };
     if ("step" in report && report.step !== undefined) threw.step = report.step;
-    this.report(replay, threw);
-  }
-
-  private postpone(n: number): void {
-    const pending = this.unanswered.get(n);
-    if (pending === undefined) return;
-    this.landed(pending);
-    this.postponed.push({ pending, due: performance.now() + LATER });
-  }
-
-  private answer(n: number): Pending | undefined {
-    const pending = this.unanswered.get(n);
-    if (pending === undefined) return undefined;
-    this.unanswered.delete(n);
-    if (pending.replay !== undefined && pending.report.kind !== "blocked") pending.replay.unanswered -= 1;
-    this.landed(pending);
-    return pending;
-  }
-
-  private landed(pending: Pending): void {
-    if (pending.batch !== this.batch || this.inFlight === 0) return;
-    this.inFlight -= 1;
-    if (this.inFlight > 0) return;
-    this.heard(this.batchAt);
-    this.flushSoon();
+    this.outbox.post(replay, run, turn, threw);
   }
 
   private turn(turn: Turn): void {
-    const held = this.runs.get(turn.run);
-    if (held !== undefined) {
-      if (held.turn > turn.turn) return;
-      if (held.turn === turn.turn) {
-        this.unconfirmed.delete(held);
-        held.saidBlocked = -1;
-        held.merge(turn);
-        return this.quiet(held);
-      }
-      this.forget(held.id, held.turn, "the run has begun anew");
+    const before = this.runs.get(turn.run);
+    if (before !== undefined && before.turn > turn.turn) return;
+    if (before?.turn === turn.turn) {
+      this.unconfirmed.delete(before);
+      before.merge(turn);
+      before.saidBlocked = -1;
+      return this.outbox.consider(before);
     }
+    if (before !== undefined) this.forget(before.id, before.turn, "the run has begun anew");
     if (this.isStopping) return;
     const versions = this.workflows.get(turn.workflow);
     const workflow = versions?.get(turn.version);
     if (workflow === undefined) {
       const newest = versions === undefined ? 0 : Math.max(...versions.keys());
-      const error = new WorkflowVersionMismatch(turn.workflow, newest, turn.version);
-      this.say("warn", `run ${turn.run}: ${error.message}`);
-      const found: Fault = { code: "WORKFLOW_VERSION_MISMATCH", message: error.message };
-      return this.post(undefined, turn.run, turn.turn, { kind: "declined", error: found });
+      const { message } = new WorkflowVersionMismatch(turn.workflow, newest, turn.version);
+      this.say("warn", `run ${turn.run}: ${message}`);
+      return this.outbox.post(undefined, turn.run, turn.turn, { kind: "declined", error: { code: "WORKFLOW_VERSION_MISMATCH", message } });
     }
     const replay = new Replay(this, turn);
     this.runs.set(turn.run, replay);
     replay.begin(workflow.run as Body);
   }
 
+  private revoke(run: string, turn: number): void {
+    const replay = this.held(run, turn);
+    if (replay === undefined) return;
+    replay.revoke();
+    if (replay.running > 0) this.leftovers.add(replay);
+    this.drop(replay);
+  }
+
   private forget(run: string, turn: number, reason: string): void {
-    const replay = this.runs.get(run);
-    if (replay?.turn !== turn) return;
+    const replay = this.held(run, turn);
+    if (replay === undefined) return;
     replay.abort(reason);
     this.drop(replay);
   }
@@ -437,13 +356,17 @@ class Talking implements Worker, Host, Sink {
     this.unconfirmed.delete(replay);
   }
 
+  private held(run: string, turn: number): Replay | undefined {
+    const replay = this.runs.get(run);
+    return replay?.turn === turn ? replay : undefined;
+  }
+
   // What functions say.
 
   report(replay: Replay, report: Report): void {
-    replay.unanswered += 1;
-    this.post(replay, replay.id, replay.turn, report);
-    if (report.kind === "sleep" || report.kind === "wait" || report.kind === "call") this.quiet(replay);
-    if (replay.isRevoked && replay.running === 0) this.leftovers.delete(replay);
+    this.outbox.post(replay, replay.id, replay.turn, report);
+    if (isOpening(report)) this.outbox.consider(replay);
+    else if (replay.isRevoked) this.idle(replay);
   }
 
   mayStart(replay: Replay): boolean {
@@ -458,12 +381,8 @@ class Talking implements Worker, Host, Sink {
     this.stuckRuns.push({ replay, due: performance.now() + PATIENCE });
   }
 
-  /** Perhaps the function waits for the journal alone. */
   quiet(replay: Replay): void {
-    if (replay.isCandidate || replay.saidBlocked === replay.moves) return;
-    replay.isCandidate = true;
-    this.candidates.push(replay);
-    this.flushSoon();
+    this.outbox.consider(replay);
   }
 
   idle(replay: Replay): void {
@@ -472,8 +391,7 @@ class Talking implements Worker, Host, Sink {
   }
 
   line(level: Level, line: string, replay: Replay, step: string | undefined): void {
-    if (this.logger === undefined) return;
-    this.logger[level](`${replay.source.workflow} ${replay.id}${step === undefined ? "" : ` ${step}`}: ${line}`);
+    this.logger?.[level](`${replay.source.workflow} ${replay.id}${step === undefined ? "" : ` ${step}`}: ${line}`);
   }
 
   clock(): number {
@@ -484,151 +402,40 @@ class Talking implements Worker, Host, Sink {
     this.logger?.[level](`everstep: ${message}`);
   }
 
-  // What is sent.
-
-  private post(replay: Replay | undefined, run: string, turn: number, report: Report): void {
-    const n = ++this.n;
-    let text = encode(n, run, turn, report);
-    if (text.length * 3 > this.maxBytes - 1_024 && Buffer.byteLength(text) > this.maxBytes - 1_024) {
-      report = tooLarge(report, this.maxBytes);
-      text = encode(n, run, turn, report);
-    }
-    const pending: Pending = { n, text, report, run, turn, replay, batch: 0 };
-    this.unanswered.set(n, pending);
-    this.outbox.push(pending);
-    this.flushSoon();
-  }
-
-  private flushSoon(): void {
-    if (this.isFlushing || !this.isOpen) return;
-    this.isFlushing = true;
-    // After all microtasks: what the functions do next travels along.
-    queueMicrotask(this.arm);
-  }
-
-  private readonly arm = (): void => process.nextTick(this.flush);
-
-  private readonly flush = (): void => {
-    this.isFlushing = false;
-    const carrier = this.carrier;
-    if (!this.isOpen || carrier === undefined || this.inFlight > 0 || carrier.isBusy) return;
-    if (this.outbox.length === 0 && this.candidates.length === 0) return;
-    const outbox = this.outbox;
-    const batch = ++this.batch;
-    let results = "";
-    let count = 0;
-    while (count < outbox.length && count < this.maxResults) {
-      const pending = outbox[count] as Pending;
-      if (count > 0 && (results.length + pending.text.length) * 3 > this.maxBytes) break;
-      results = count === 0 ? pending.text : `${results},${pending.text}`;
-      pending.batch = batch;
-      if (pending.replay !== undefined && isOpening(pending.report)) pending.replay.inBatch += 1;
-      count += 1;
-    }
-    this.outbox = count === outbox.length ? [] : outbox.slice(count);
-    const candidates = this.candidates;
-    this.candidates = [];
-    for (const replay of candidates) {
-      replay.isCandidate = false;
-      const isBlocked = replay.saidBlocked !== replay.moves && replay.isBlocked(replay.inBatch);
-      replay.inBatch = 0;
-      if (!isBlocked || this.runs.get(replay.id) !== replay) continue;
-      if (count >= this.maxResults) {
-        replay.isCandidate = true;
-        this.candidates.push(replay);
-        continue;
-      }
-      replay.saidBlocked = replay.moves;
-      const n = ++this.n;
-      const report: Report = { kind: "blocked", seq: replay.seq };
-      const text = encode(n, replay.id, replay.turn, report);
-      this.unanswered.set(n, { n, text, report, run: replay.id, turn: replay.turn, replay, batch });
-      results = count === 0 ? text : `${results},${text}`;
-      count += 1;
-    }
-    if (count === 0) return;
-    this.inFlight = count;
-    this.batchAt = performance.now();
-    this.lastSent = this.batchAt;
-    this.seenSent = this.seen;
-    carrier.send(this.seen, results);
-  };
+  // Time.
 
   private readonly tick = (): void => {
     const now = performance.now();
-    while (this.stuckRuns.length > 0 && (this.stuckRuns[0] as { due: number }).due <= now) {
-      (this.stuckRuns.shift() as { replay: Replay }).replay.patience();
-    }
-    if (this.unconfirmed.size > 0 && this.isOpen && now > this.confirmBy) {
-      for (const replay of this.unconfirmed) this.forget(replay.id, replay.turn, "the run is another worker's");
+    for (let next = this.stuckRuns[0]; next !== undefined && next.due <= now; next = this.stuckRuns[0]) {
+      this.stuckRuns.shift();
+      next.replay.patience();
     }
     if (!this.isOpen || this.carrier === undefined) return;
-    while (this.postponed.length > 0 && (this.postponed[0] as { due: number }).due <= now) {
-      const { pending } = this.postponed.shift() as { pending: Pending };
-      if (this.unanswered.has(pending.n)) this.outbox.push(pending);
-      this.flushSoon();
+    if (this.unconfirmed.size > 0 && now > this.confirmBy) {
+      for (const replay of this.unconfirmed) this.forget(replay.id, replay.turn, "the run is another worker's");
     }
-    if (this.transport === "http") return this.carrier.saw(this.seen);
+    this.outbox.tick(now);
     if (this.pinged !== undefined && now - this.pinged > this.leaseMs / 3) {
       this.carrier.close();
       return this.lost(new Error("it does not answer"));
     }
-    if (this.pinged === undefined && now - Math.min(this.lastSent, this.sure) > this.leaseMs / 3) {
+    if (this.pinged === undefined && now - Math.min(this.outbox.sentAt, this.sure) > this.leaseMs / 3 && this.carrier.ping()) {
       this.pinged = now;
-      this.lastSent = now;
-      this.carrier.ping();
+      this.outbox.sentAt = now;
     }
-    if (this.seen !== this.seenSent) {
-      this.seenSent = this.seen;
-      this.lastSent = now;
-      this.carrier.saw(this.seen);
-    }
+    if (this.seen === this.seenSent) return;
+    this.seenSent = this.seen;
+    this.carrier.saw(this.seen);
   };
 
-  private pumpAll(): void {
-    this.hasHeld = false;
-    for (const replay of this.runs.values()) replay.pump();
-  }
-
   private checkDrained(): void {
-    if (this.drained === undefined || this.unanswered.size > 0 || this.leftovers.size > 0) return;
+    if (this.drained === undefined || !this.outbox.isEmpty || this.leftovers.size > 0) return;
     for (const replay of this.runs.values()) if (replay.running > 0) return;
     this.drained();
   }
 }
 
-function isOpening(report: Report): boolean {
-  return report.kind === "sleep" || report.kind === "wait" || report.kind === "call";
-}
-
 /** Whether asking again cannot help. */
 function isFinal(status: number): boolean {
   return status >= 400 && status < 500 && status !== 408 && status !== 425 && status !== 429;
-}
-
-function isUnfit(code: string): boolean {
-  return code !== "FENCED" && code !== "RUN_ENDED" && code !== "NONDETERMINISTIC";
-}
-
-/** What is said in place of a report that is larger than a message may be. */
-function tooLarge(report: Report, most: number): Report {
-  const error = { ...fault(new Error(`it has more than ${most} bytes`)), code: "PAYLOAD_TOO_LARGE" };
-  delete error.stack;
-  switch (report.kind) {
-    case "completed":
-      return {
-        kind: "failed",
-        step: report.step,
-        attempt: report.attempt,
-        error: { ...error, retryable: false },
-        retry: { attempts: 1, backoff: { kind: "fixed", baseMs: 0, maxMs: 0, jitter: 0 } },
-        logs: undefined,
-        tookMs: report.tookMs,
-      };
-    case "wait":
-    case "call":
-      return { kind: "threw", error, step: report.step };
-    default:
-      return { kind: "threw", error };
-  }
 }

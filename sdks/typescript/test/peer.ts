@@ -73,6 +73,8 @@ export class Peer {
   /** Looks at a result before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
   onResult: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
   leaseSeconds = 30;
+  /** Answers no ping. */
+  isMute = false;
   maxResults = 512;
   private readonly sockets = new Set<Duplex>();
 
@@ -305,6 +307,7 @@ export class Peer {
       response.writeHead(204);
       return void response.end();
     }
+    if (!request.url?.startsWith("/v1/worker/")) return this.rest(request, body, reply);
     const session = this.sessions.get(body.session);
     if (session === undefined) return reply(410, { code: "SESSION_GONE", detail: "the session has ended", status: 410 });
     session.sent = session.sent.filter((message) => message.m > body.seen);
@@ -324,6 +327,25 @@ export class Peer {
     }
     if (!response.destroyed) reply(200, { messages: session.sent });
   }
+
+  /** As much of the REST routes as the examples use. */
+  private rest(request: IncomingMessage, body: { input?: unknown; idempotencyKey?: string }, reply: (status: number, document: object) => void): void {
+    const [, , , one, two, three, four] = (request.url ?? "").split("/");
+    const shown = (run: PeerRun) => ({ id: run.id, workflow: run.workflow, status: run.status, output: run.output ?? null });
+    if (request.method === "POST" && two === "runs") {
+      const before = this.keys.get(body.idempotencyKey ?? "");
+      const run = before ?? this.start(one as string, body.input);
+      if (body.idempotencyKey !== undefined) this.keys.set(body.idempotencyKey, run);
+      return reply(before === undefined ? 201 : 200, { run: shown(run), created: before === undefined });
+    }
+    const run = this.runs.get((two === "runs" ? three : one) as string);
+    if (run === undefined) return reply(404, { code: "NOT_FOUND", detail: "there is no such run", hint: "look again", status: 404 });
+    if (two !== "signals") return reply(200, shown(run));
+    const isTaken = this.signal(run, (three ?? four) as string, body);
+    reply(200, isTaken ? { outcome: "accepted" } : { outcome: "ignored", reason: "nothing waits for this signal" });
+  }
+
+  private readonly keys = new Map<string, PeerRun>();
 
   private upgrade(request: IncomingMessage, socket: Duplex): void {
     socket.on("error", () => {});
@@ -358,7 +380,7 @@ export class Peer {
       }
       if (session === undefined) return;
       if (body.seen !== undefined) session.sent = session.sent.filter((message) => message.m > body.seen);
-      if (body.ping) socket.write(text('{"pong":true}'));
+      if (body.ping && !this.isMute) socket.write(text('{"pong":true}'));
       if (body.capacity !== undefined) this.capacities.push(body.capacity);
       if (body.bye) this.byes.push(session.id);
       if (body.results !== undefined && !this.take(session, body.results as Sent[])) socket.destroy();

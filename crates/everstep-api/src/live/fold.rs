@@ -16,7 +16,7 @@ use everstep_store::StoredEntry;
 
 use crate::past;
 use crate::problem::Problem;
-use crate::runs;
+use crate::runs::{self, Where};
 use crate::server::Served;
 use crate::wire::Run;
 
@@ -41,7 +41,11 @@ impl Snapshot {
         let (seq, has_ended) = (loaded.run.seq, loaded.run.ended_at.is_some());
         let run = Run::of(loaded.run);
         let run = match &fold.folded {
-            Some((_, state)) if !has_ended => run.seen(Look::of(state)),
+            Some((workflow, state)) if !has_ended => {
+                let look = Look::of(state);
+                let for_worker = runs::for_worker(served, workspace, workflow, &look, Where::Anywhere).await;
+                run.seen(look, for_worker)
+            }
             _ => run,
         };
         Ok(Self { run, seq, fold })

@@ -41,6 +41,7 @@ pub(crate) use start::{Batch, OfDefinition, OfWorkflow};
 pub(crate) use step::{Attempt, Context, Line, Logs, Scope, Step, Steps};
 pub(crate) use ticket::{Empty, Ticket};
 pub(crate) use time::Time;
+pub(crate) use waiting::{ForWorker, warning};
 pub(crate) use workflow::{
     Activate, Clone, Exported, NewWorkflow, Portable, Validation, Version, Versions, Workflow, WorkflowSummary,
 };

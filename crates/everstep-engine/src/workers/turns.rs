@@ -117,16 +117,11 @@ impl Shard {
             session.put(Letter::Turn(Box::new(describe(held.state.run, &held.workflow, &held.state, turn))));
             return;
         }
-        let mut is_woken = false;
         for entry in entries {
             if let Some(step) = wake(&held.state, entry) {
                 at_worker.told = entry.seq;
-                is_woken = true;
                 session.put(Letter::Wake { run, turn, step });
             }
-        }
-        if is_woken {
-            at_worker.set_blocked(false);
         }
     }
 
@@ -174,11 +169,15 @@ impl Held {
                     self.wants_turn = true;
                 }
                 Event::RunStarted { .. } | Event::RunResumed | Event::RunRetried => self.wants_turn = true,
-                // A function that is nowhere has something to go on with.
+                // The function has something to go on with, wherever it is.
                 Event::StepCompleted { .. }
                 | Event::StepFailed { .. }
                 | Event::TimerFired { .. }
-                | Event::WaitResolved { .. } => self.wants_turn = self.at_worker.is_none(),
+                | Event::WaitResolved { .. } => match &mut self.at_worker {
+                    Some(at_worker) if wake(&self.state, entry).is_some() => at_worker.set_blocked(false),
+                    Some(_) => {}
+                    None => self.wants_turn = true,
+                },
                 _ => {}
             }
         }
@@ -313,7 +312,7 @@ fn wake(state: &State, entry: &Entry) -> Option<Known> {
 /// How a worker is told what became of a report.
 pub(crate) fn answer_of(n: u64, seq: u64, answer: Result<Reply, Error>) -> Letter {
     match answer {
-        Ok(Reply::Accepted) => Letter::Ack { n, seq },
+        Ok(Reply::Accepted | Reply::Buffered) => Letter::Ack { n, seq },
         Ok(Reply::Repeated | Reply::Ignored(_)) => Letter::Ack { n, seq: 0 },
         Ok(Reply::Refused { code, message }) => Letter::Refused { n, code, detail: message },
         Err(Error::RunNotFound(run)) => {

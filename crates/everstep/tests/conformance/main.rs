@@ -86,6 +86,7 @@ scenarios! {
         ten_lost_turns_in_a_row_fail_the_run,
         the_example_of_the_guide_runs,
         the_first_of_two_waits_takes_a_signal,
+        the_steps_of_a_run_are_told_with_their_times,
         two_versions_run_side_by_side,
     }
     postgres {
