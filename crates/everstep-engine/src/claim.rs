@@ -118,6 +118,7 @@ impl Claimer {
                 continue;
             }
             if self.room() == 0 {
+                // Whoever makes room on the node says so; it may have freed before the flag was seen.
                 self.shared.has_backlog.store(true, Ordering::SeqCst);
                 next.asks_all |= self.room() > 0;
             }

@@ -17,6 +17,7 @@ use crate::ids::StepKey;
 use crate::input::Reply;
 use crate::limits;
 use crate::payload::{self, Payload};
+use crate::planted::{self, Bug};
 use crate::retry::{self, RetryPolicy};
 use crate::state::{Doing, Phase};
 use crate::time::Timestamp;
@@ -44,7 +45,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn report(&mut self, turn: u32, report: Report) -> Reply {
-        if turn != self.state.code.turn {
+        if turn != self.state.code.turn && !planted::is_planted(Bug::TurnNotFenced) {
             let last = self.state.code.turn;
             return Reply::refused("FENCED", format!("turn {turn} is over: the run's last turn is {last}"));
         }
