@@ -6,7 +6,7 @@ mod code;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::child::{Child, Children, Parent};
 use crate::code::Progress as CodeProgress;
@@ -32,6 +32,8 @@ pub struct State {
     /// The time of the last entry.
     pub updated_at: Timestamp,
     pub input: Payload,
+    /// What it gave, once it is completed; that may be `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub output: Option<Payload>,
     pub failure: Option<Failure>,
     /// When it was paused, while it is.
@@ -318,6 +320,7 @@ impl State {
                     self.graph.begin(graph);
                 }
             }
+            Event::ContextSet { .. } if workflow.is_code() => return Err(misfit("a code workflow has no context")),
             Event::ContextSet { values } => {
                 for (name, value) in values.value().as_object().into_iter().flatten() {
                     self.graph.set(&Path::default(), name, Payload::from(value.clone()));
@@ -341,9 +344,12 @@ impl State {
                 self.end(Phase::Completed);
                 self.output = Some(output.clone());
             }
-            Event::RunFailed { failure, .. } => {
+            Event::RunFailed { failure, step } => {
                 self.end(Phase::Failed);
                 self.failure = Some(failure.clone());
+                if workflow.is_code() {
+                    self.code.blamed.clone_from(step);
+                }
             }
             Event::RunCancelled { .. } => self.end(Phase::Cancelled),
             Event::WaitOpened { .. }
@@ -597,4 +603,9 @@ impl State {
 /// Whether an event ends a run.
 fn is_end(event: &Event) -> bool {
     matches!(event, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
+}
+
+/// Reads an output that is there: `null` is one.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Payload>, D::Error> {
+    Payload::deserialize(deserializer).map(Some)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use everstep_core::child::{Child, Parent};
 use everstep_core::codec::{self, Row, Unreadable};
-use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome};
+use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
 use everstep_core::input::{Input, Reply};
@@ -51,7 +51,13 @@ fn events() -> Vec<Event> {
         Outcome::of(json!({"a": [1.5, null, "x"]})),
         Outcome::of(json!("text")).by("timeout"),
         Outcome { logs: vec!["one".into(), "two\n".into()], ..Outcome::of(json!(5)) },
+        Outcome { started_at: Some(due), ..Outcome::of(json!({"startedAt": 1})) },
     ];
+    let signal = |buffered| Resolution::Signal {
+        event: "order.paid".into(),
+        payload: Payload::from(json!({"buffered": [1]})),
+        buffered,
+    };
     let failures = [Failure::fatal("A", "no"), Failure::transient("B", "später")];
     let mut events = vec![
         Event::RunStarted { input: Payload::from(json!({"x": 1})), parent: None, definition: None },
@@ -66,6 +72,21 @@ fn events() -> Vec<Event> {
         Event::StepSkipped { step: step() },
         Event::TimerSet { step: step(), attempt: 2, due },
         Event::TimerFired { step: step(), attempt: 2 },
+        Event::WaitOpened { step: step(), attempt: 1, event: None, pattern: Payload::from(json!({})), due: None },
+        Event::WaitOpened {
+            step: step(),
+            attempt: 1,
+            event: Some("ü".into()),
+            pattern: Payload::from(json!({"id": 7})),
+            due: Some(due),
+        },
+        Event::WaitResolved { step: step(), attempt: 1, by: signal(None) },
+        Event::WaitResolved { step: step(), attempt: 1, by: signal(Some(5)) },
+        Event::WaitResolved { step: step(), attempt: 1, by: Resolution::Timeout },
+        Event::SignalBuffered { event: "go".into(), payload: Payload::null(), until: due },
+        Event::TurnStarted { turn: 1, worker: "host:1".into() },
+        Event::TurnStarted { turn: u32::MAX, worker: String::new() },
+        Event::TurnLost { turn: 7 },
         Event::ContextSet { values: Payload::from(json!({"x": {"y": 1}})) },
         Event::RunPaused { reason: None },
         Event::RunResumed,
@@ -99,6 +120,8 @@ fn entries() -> Vec<Entry> {
             entry.event.kind(),
             Kind::StepCompleted
                 | Kind::StepFailed
+                | Kind::WaitResolved
+                | Kind::SignalBuffered
                 | Kind::ContextSet
                 | Kind::RunPaused
                 | Kind::RunResumed
@@ -255,11 +278,16 @@ fn replay(name: &str, definition: &str) -> Vec<State> {
     journals.iter().map(check).collect()
 }
 
+/// The numbers of the kinds that a history holds.
+fn kinds_in(name: &str) -> Vec<u8> {
+    let kinds: BTreeSet<_> = read_history(name).iter().map(|(_, row)| row.kind.number()).collect();
+    kinds.into_iter().collect()
+}
+
 /// Journals of the first format. The file is never changed: what was once written is read for ever.
 #[test]
 fn the_first_journals_are_read_for_ever() {
-    let kinds: BTreeSet<_> = read_history("1.jsonl").iter().map(|(_, row)| row.kind).collect();
-    assert_eq!(kinds, Kind::ALL.iter().copied().collect(), "the history holds every kind");
+    assert_eq!(kinds_in("1.jsonl"), [1, 2, 3, 4, 5, 6, 7, 8, 20, 21, 22, 30, 31, 32], "it holds every kind of its day");
     let states = replay("1.jsonl", "1.definition.json");
     let statuses: Vec<_> = states.iter().map(State::status).collect();
     assert_eq!(statuses, [Status::Completed, Status::Cancelled]);

@@ -1,5 +1,6 @@
 //! What the core's tests share.
 
+mod code;
 mod family;
 mod game;
 mod graphs;
@@ -15,6 +16,7 @@ use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;
 use serde_json::Value;
 
+pub(crate) use self::code::{code, steady};
 pub(crate) use self::family::Family;
 pub(crate) use self::game::Game;
 pub(crate) use self::graphs::Plan;
