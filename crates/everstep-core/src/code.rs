@@ -18,9 +18,8 @@ use crate::turn::StepKind;
 pub struct Progress {
     /// The last turn's number; 0 before the first.
     pub turn: u32,
-    /// Whether its worker was lost, and nothing has happened since.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_lost: bool,
+    #[serde(default, skip_serializing_if = "Standing::is_held")]
+    pub(crate) standing: Standing,
     /// Turns lost in a row without any progress.
     pub(crate) losses: u32,
     pub(crate) steps: BTreeMap<StepKey, Step>,
@@ -34,6 +33,27 @@ pub struct Progress {
     pub(crate) ready: usize,
     /// Bytes of JSON that it holds, with what is waited for.
     pub(crate) bytes: usize,
+}
+
+/// How the last turn stands. A worker that was asked to stop, or is given up, may not know it yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Standing {
+    /// A worker has it, as far as is known.
+    #[default]
+    Held,
+    /// That worker was lost, and nothing has happened since.
+    Lost,
+    /// The run was paused: what was running then may come to its end, and nothing new begins.
+    Revoked,
+    /// The run failed and is retried: the next turn does that.
+    Over,
+}
+
+impl Standing {
+    fn is_held(&self) -> bool {
+        *self == Self::Held
+    }
 }
 
 /// A step that the journal knows.
@@ -140,7 +160,10 @@ impl Progress {
 
     /// Something happened to a step: whatever was lost before is made good.
     fn went_on(&mut self) {
-        (self.losses, self.is_lost) = (0, false);
+        self.losses = 0;
+        if self.standing == Standing::Lost {
+            self.standing = Standing::Held;
+        }
     }
 
     /// A failed run is retried: which of the steps that failed are tried again, under their next attempts?
@@ -149,7 +172,7 @@ impl Progress {
     /// 2. Where none is to blame: the steps that failed last, with nothing but failures after them.
     /// 3. A failure before that was handled by the function, which went on, and is told it again.
     pub(crate) fn retried(&mut self, seq: u64) {
-        self.went_on();
+        (self.losses, self.standing) = (0, Standing::Over);
         let is_failed = |step: &&Step| matches!(step.end, Some(End::Failure(_)));
         let blamed = self.blamed.take().and_then(|step| self.steps.get(&step)).filter(is_failed);
         let from = match blamed {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::child::{Child, Children, Parent};
-use crate::code::Progress as CodeProgress;
+use crate::code::{Progress as CodeProgress, Standing};
 use crate::event::{Dispatch, Entry, Event, Outcome};
 use crate::failure::Failure;
 use crate::graph::{Kind, Pacing, Path, Place, Progress};
@@ -330,6 +330,9 @@ impl State {
                 self.phase = Phase::Paused;
                 self.paused_at = Some(entry.at);
                 self.failure.clone_from(reason);
+                if workflow.is_code() {
+                    self.code.standing = Standing::Revoked;
+                }
             }
             Event::RunResumed => {
                 self.phase = Phase::Live;

@@ -1,6 +1,7 @@
 //! What the worker that has a run's turn says, and what becomes of it.
 //!
-//! 1. A report counts only for the last turn; one of an older turn is fenced.
+//! 1. A report counts only for the last turn; one of an older turn is fenced. A turn that a pause ended takes the
+//!    results of what was running, and nothing else; one that a retry ended takes nothing.
 //! 2. The same report again changes nothing and is accepted again; another for a step that came to its end is refused.
 //! 3. A step is one entry, written when it is over. A failed attempt is tried again as its policy says.
 //! 4. The function's return or throw ends the run.
@@ -9,7 +10,7 @@
 use std::time::Duration;
 
 use super::{Draft, trim, waits};
-use crate::code::{End, Step};
+use crate::code::{End, Standing, Step};
 use crate::event::{Event, Outcome};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
@@ -31,8 +32,8 @@ impl Draft<'_> {
     }
 
     pub(super) fn lose_turn(&mut self, turn: u32) -> Reply {
-        let is_last = turn > 0 && turn == self.state.code.turn;
-        if self.state.phase != Phase::Live || !is_last || self.state.code.is_lost {
+        let is_held = turn == self.state.code.turn && self.state.code.standing == Standing::Held;
+        if self.state.phase != Phase::Live || turn == 0 || !is_held {
             return Reply::ignored("the turn is over");
         }
         self.write(Event::TurnLost { turn });
@@ -44,9 +45,9 @@ impl Draft<'_> {
     }
 
     pub(super) fn report(&mut self, turn: u32, report: Report) -> Reply {
-        let last = self.state.code.turn;
-        if turn == 0 || turn != last {
-            return Reply::refused("FENCED", format!("turn {turn} is over: the run's last turn is {last}"));
+        let (last, standing) = (self.state.code.turn, self.state.code.standing);
+        if turn == 0 || turn != last || standing == Standing::Over {
+            return Reply::refused("FENCED", format!("turn {turn} is over; the run's last turn is {last}"));
         }
         if let Some(reply) = self.known(&report) {
             return reply;
@@ -55,8 +56,8 @@ impl Draft<'_> {
             return self.refuse("RUN_ENDED", "takes no results");
         }
         let is_result = matches!(report, Report::Completed { .. } | Report::Failed { .. });
-        if self.state.phase != Phase::Live && !is_result {
-            return self.refuse("FENCED", "is not gone on with");
+        if standing == Standing::Revoked && !is_result {
+            return Reply::refused("FENCED", format!("the run was paused in turn {turn}: nothing new begins in it"));
         }
         match report {
             Report::Completed { step, attempt, output, logs, took } => {

@@ -1,7 +1,7 @@
 //! Runs of code workflows, as part of a run's state.
 
 use super::{Doing, Open, State};
-use crate::code::{Buffered, End};
+use crate::code::{Buffered, End, Standing};
 use crate::event::{Dispatch, Entry, Event, Resolution};
 use crate::ids::StepKey;
 use crate::status::StepStatus;
@@ -18,14 +18,14 @@ impl State {
                 if *turn != self.code.turn + 1 {
                     return None;
                 }
-                (self.code.turn, self.code.is_lost) = (*turn, false);
+                (self.code.turn, self.code.standing) = (*turn, Standing::Held);
             }
             Event::TurnLost { turn } => {
                 if *turn == 0 || *turn != self.code.turn {
                     return None;
                 }
                 self.code.losses += 1;
-                self.code.is_lost = true;
+                self.code.standing = Standing::Lost;
             }
             Event::StepDispatched { step, attempt, dispatch } => {
                 // A call that is refused is over at once.
