@@ -100,6 +100,11 @@ impl Progress {
         128 * (self.steps.len() + self.buffered.len())
     }
 
+    /// Whether the worker that has this turn may go on with the function.
+    pub fn may_go_on(&self, turn: u32) -> bool {
+        turn > 0 && turn == self.turn && matches!(self.standing, Standing::Held | Standing::Lost)
+    }
+
     /// What the journal knows of a step.
     pub fn step(&self, step: &StepKey) -> Option<&Step> {
         self.steps.get(step)
