@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use everstep_core::child::{Child, Parent};
+use everstep_core::code::End;
 use everstep_core::codec::{self, Row, Unreadable};
 use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use everstep_core::failure::Failure;
@@ -17,10 +18,11 @@ use everstep_core::payload::Payload;
 use everstep_core::state::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
-use super::support::{Random, load};
+use super::support::{Random, code, load};
 
 fn child(version: Option<u32>, due: Option<Timestamp>) -> Arc<Child> {
     let (run, input) = (RunId::new(Timestamp::EPOCH, 5), Payload::from(json!({"order": [1]})));
@@ -264,7 +266,10 @@ fn read_history(name: &str) -> Vec<(Timestamp, Row)> {
 /// The states of the journals in a history, which obey the laws.
 fn replay(name: &str, definition: &str) -> Vec<State> {
     let definition = fs::read_to_string(histories().join(definition)).unwrap();
-    let workflow = load(&serde_json::from_str(&definition).unwrap()).unwrap();
+    replay_of(name, &load(&serde_json::from_str(&definition).unwrap()).unwrap())
+}
+
+fn replay_of(name: &str, workflow: &Workflow) -> Vec<State> {
     let mut journals = Vec::<Vec<Entry>>::new();
     for (at, row) in read_history(name) {
         if row.kind == Kind::RunStarted {
@@ -274,7 +279,7 @@ fn replay(name: &str, definition: &str) -> Vec<State> {
         journal.push(codec::decode(journal.len() as u64 + 1, at, row).unwrap());
     }
     let run = RunId::new(Timestamp::from_millis(1_000_000), 7);
-    let check = |journal: &Vec<Entry>| law::check(run, &workflow, journal, &Expressions::default(), false).unwrap();
+    let check = |journal: &Vec<Entry>| law::check(run, workflow, journal, &Expressions::default(), false).unwrap();
     journals.iter().map(check).collect()
 }
 
@@ -350,4 +355,41 @@ fn journals_of_test_runs_and_forks_are_read_for_ever() {
         assert_eq!(open, [("call".to_owned(), attempt)]);
         assert!(state.parent_of(&"call".into(), attempt).is_some(), "the child is its own");
     }
+}
+
+/// Journals of functions: one that went through everything, a cancelled one that was called, one that waits, a fork,
+/// and one whose workers were lost.
+#[test]
+fn journals_of_functions_are_read_for_ever() {
+    let of_functions = [1, 2, 3, 4, 6, 7, 9, 10, 11, 14, 15, 20, 21, 22, 30, 31, 32];
+    assert_eq!(kinds_in("5.jsonl"), of_functions, "it holds every kind that such a run can have");
+    let states = replay_of("5.jsonl", &code());
+    let statuses: Vec<_> = states.iter().map(State::status).collect();
+    let expected = [Status::Completed, Status::Cancelled, Status::Running, Status::Running, Status::Failed];
+    assert_eq!(statuses, expected);
+    let turns: Vec<_> = states.iter().map(|state| state.code.turn).collect();
+    assert_eq!(turns, [4, 1, 2, 2, 10]);
+    assert_eq!(states[0].output.as_ref().unwrap().json(), r#"{"ok":true}"#);
+    assert_eq!(states[4].failure.as_ref().unwrap().code, "WORKER_LOST");
+
+    let end = |state: &State, step: &str| state.code.step(&step.into()).unwrap().end.clone();
+    let gave = |json: &str| Some(End::Output(Payload::from_json(json).unwrap()));
+    let got = |json: &str| Some(End::Signal(Payload::from_json(json).unwrap()));
+    assert_eq!(end(&states[0], "create"), gave(r#"{"id":"u1"}"#));
+    assert_eq!(end(&states[0], "mail"), gave("null"));
+    assert_eq!(end(&states[0], "nap"), Some(End::Slept));
+    assert_eq!(end(&states[0], "score"), Some(End::Failure(Failure::fatal("NO_SCORE", "no luck"))));
+    assert_eq!(end(&states[0], "early"), got(r#"{"n":1}"#));
+    assert_eq!(end(&states[0], "paid"), got(r#"{"order":7,"sum":12.5}"#));
+    assert_eq!(end(&states[0], "verified"), Some(End::Timeout));
+    assert!(matches!(end(&states[0], "slow"), Some(End::Failure(failure)) if failure.code == "STEP_TIMEOUT"));
+    assert_eq!(end(&states[0], "ship"), gave(r#"{"parcel":9}"#));
+    assert_eq!(end(&states[0], "invoice"), gave("12.5"));
+    assert!(matches!(end(&states[1], "deeper"), Some(End::Failure(failure)) if failure.code == "TOO_DEEP"));
+    assert_eq!(end(&states[3], "pay"), gave("2"));
+
+    let open: Vec<_> = states[2].open().map(|open| (open.step.as_str(), open.attempt)).collect();
+    assert_eq!(open, [("c", 1), ("nap", 1), ("ok", 1), ("pay", 1)]);
+    let retried = states[2].code.step(&"b".into()).unwrap();
+    assert_eq!((retried.attempt, retried.failures, &retried.end), (1, 1, &None), "it may be tried again");
 }

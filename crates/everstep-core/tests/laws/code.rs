@@ -322,7 +322,7 @@ impl Player {
 fn random_functions_keep_the_laws_and_reach_an_end() {
     let mut seen = BTreeMap::<Status, usize>::new();
     let mut kinds = BTreeMap::<&str, usize>::new();
-    for seed in 0..often(400) {
+    for seed in 0..often(250) {
         let mut player = Player::new(seed);
         player.play();
         player.finish();
@@ -344,7 +344,7 @@ fn random_functions_keep_the_laws_and_reach_an_end() {
 #[test]
 fn a_fork_of_a_function_at_any_item_keeps_the_laws_and_reaches_an_end() {
     let mut forks = 0;
-    for seed in 0..often(60) {
+    for seed in 0..often(30) {
         let mut player = Player::new(seed);
         player.play();
         for at in std::mem::take(&mut player.items) {
@@ -360,7 +360,7 @@ fn a_fork_of_a_function_at_any_item_keeps_the_laws_and_reaches_an_end() {
             forks += 1;
         }
     }
-    assert!(forks > 200, "{forks}");
+    assert!(forks > 100, "{forks}");
 }
 
 /// A run in its first turn.
@@ -402,16 +402,15 @@ fn a_step_costs_the_same_early_and_late() {
 #[test]
 fn a_journal_that_is_too_long_fails_the_run() {
     let mut game = begun();
-    let most = limits::JOURNAL_ENTRIES;
-    let mut steps = 0;
-    while !game.state.has_ended() {
-        assert!(game.state.seq < most, "{}", game.state.seq);
-        let reply = complete(&mut game, format!("{steps}"));
-        assert_eq!(reply, Reply::Accepted);
-        steps += 1;
+    let nearly = limits::JOURNAL_ENTRIES - limits::EVENTS_PER_DECISION as u64 - 10;
+    // The same run, had it come so far.
+    let snapshot = serde_json::to_string(&game.state).unwrap().replacen("\"seq\":2,", &format!("\"seq\":{nearly},"), 1);
+    game.state = serde_json::from_str(&snapshot).unwrap();
+    for step in 0..10 {
+        assert_eq!((complete(&mut game, format!("{step}")), game.state.has_ended()), (Reply::Accepted, step == 9));
     }
     assert_eq!(game.state.failure.as_ref().unwrap().code, "JOURNAL_TOO_LONG");
-    assert!(steps > most - 2 * limits::EVENTS_PER_DECISION as u64, "{steps}");
+    assert_eq!(game.state.seq, nearly + 11);
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(crate) use self::family::Family;
 pub(crate) use self::game::Game;
 pub(crate) use self::graphs::Plan;
 pub(crate) use self::random::{Random, often};
-pub(crate) use self::text::{definition, play};
+pub(crate) use self::text::{definition, is_code, play};
 
 /// The acting kinds of the tests: `noop` takes any config, `javascript` as the product's one, `ask` has a handle
 /// of its own and takes secrets.

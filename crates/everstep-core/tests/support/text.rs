@@ -32,8 +32,7 @@ pub(crate) fn play(text: &str) -> String {
         None => (text, ""),
     };
     let mut out = head.to_owned();
-    let is_code = head.lines().any(|line| line == "code");
-    let workflow = match if is_code { Ok(code()) } else { compile(&definition(head)) } {
+    let workflow = match if is_code(head) { Ok(code()) } else { compile(&definition(head)) } {
         Ok(workflow) => workflow,
         Err(problems) => {
             for problem in problems {
@@ -52,6 +51,11 @@ pub(crate) fn play(text: &str) -> String {
         }
     }
     player.out
+}
+
+/// Whether a head describes no graph.
+pub(crate) fn is_code(head: &str) -> bool {
+    head.lines().any(|line| line == "code")
 }
 
 fn hint(problem: &Problem) -> String {
