@@ -30,6 +30,9 @@ fmt: tools ## Format all code.
 bench: ## Measure this machine, and check the figures against the budgets.
 	$(CARGO) run --release --locked -p everstep -- bench --check bench/budgets.toml
 	$(CARGO) run --release --locked -p everstep -- bench --store postgres --check bench/budgets.toml
+	cd sdks/typescript && npm ci && npm run build
+	$(CARGO) run --release --locked -p everstep -- bench code --check bench/budgets.toml
+	$(CARGO) run --release --locked -p everstep -- bench code --store postgres --check bench/budgets.toml
 
 sim: ## Simulate SEEDS=20000 runs of the engine with crashes, duplicates and outages.
 	$(CARGO) run --release --locked -p everstep -- sim --seeds $(SEEDS)
@@ -67,8 +70,10 @@ tools:
 databases:
 	@scripts/databases.sh
 
-# curl, with which the tests do what the documents say, and the stock Socket.IO client, which they start under Node.js.
+# curl, with which the tests do what the documents say, and what they start under Node.js: the stock Socket.IO client,
+# and workers of the TypeScript SDK.
 clients:
 	@command -v curl >/dev/null || { echo "curl is missing: install it" >&2; exit 1; }
 	@command -v npm >/dev/null || { echo "Node.js is missing: install version 20 or later, with npm" >&2; exit 1; }
 	@cd crates/everstep/tests/live/client && npm ci --silent
+	@cd sdks/typescript && npm ci --silent && npm run --silent build

@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header;
 use everstep_core::payload::Payload;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -20,12 +21,21 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Body<const LIMIT: usize>(Bytes);
 
 impl<const LIMIT: usize> Body<LIMIT> {
+    /// A body that was read already.
+    pub(crate) fn of(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Reads a JSON object. What is wrong with it is told with its place.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    pub(crate) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         // An array would be read as the fields of an object, one after the other.
         if self.0.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::invalid("the body is an array, not an object"));
@@ -34,7 +44,7 @@ impl<const LIMIT: usize> Body<LIMIT> {
     }
 
     /// Reads JSON of any form.
-    pub(crate) fn any<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    pub(crate) fn any<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         if self.is_empty() {
             return Err(Problem::invalid("the request has no body").hint("send JSON"));
         }

@@ -93,7 +93,7 @@ fn ask(served: &Served, caller: &Caller, run: RunId, input: &Input, key: Option<
 impl Gathered {
     fn take(&mut self, run: RunId, answer: Result<Reply, Error>) {
         let (code, message) = match answer {
-            Ok(Reply::Accepted) => return self.accepted += 1,
+            Ok(Reply::Accepted | Reply::Buffered) => return self.accepted += 1,
             Ok(Reply::Repeated | Reply::Ignored(_)) => return self.ignored += 1,
             Ok(Reply::Refused { code, message }) => (code.into_owned(), message),
             Err(error) => (error.code().to_owned(), error.to_string()),

@@ -12,8 +12,10 @@ use everstep_engine::Delivery;
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::headers::{IdempotencyKey, IfMatch};
+use crate::openapi::Parameter;
 use crate::patience::patiently;
 use crate::problem::Problem;
+use crate::query::Query;
 use crate::runs;
 use crate::server::Served;
 use crate::wire::{Cancel, Control, Outcome};
@@ -23,6 +25,9 @@ const CONTROL: usize = 16 * 1024;
 /// Characters of a signal's name.
 const EVENT: usize = 256;
 
+pub(crate) const BUFFER: &[Parameter] =
+    &[Parameter::flag("buffer", "Whether a run of code keeps the signal, for a week, when nothing waits for it yet.")];
+
 type Answer = Result<Json<Outcome>, Problem>;
 
 /// Gives a run a signal; the body is its payload.
@@ -30,6 +35,7 @@ pub(crate) async fn signal(
     State(served): State<Served>,
     caller: Caller,
     Path((id, event)): Path<(String, String)>,
+    query: Query,
     key: IdempotencyKey,
     version: IfMatch,
     body: Body<{ limits::PAYLOAD_BYTES }>,
@@ -37,7 +43,11 @@ pub(crate) async fn signal(
     if event.chars().count() > EVENT {
         return Err(Problem::invalid(format!("the name of an event has at most {EVENT} characters")));
     }
-    let input = Input::Signal { event, payload: body.payload()? };
+    let payload = body.payload()?;
+    let input = match query.flag("buffer")? {
+        Some(true) => Input::BufferedSignal { event, payload },
+        Some(false) | None => Input::Signal { event, payload },
+    };
     deliver(&served, &caller, &id, key, version.or(None)?, input).await
 }
 
@@ -46,12 +56,13 @@ pub(crate) async fn signal_of_workflow(
     State(served): State<Served>,
     caller: Caller,
     Path((name, id, event)): Path<(String, String, String)>,
+    query: Query,
     key: IdempotencyKey,
     version: IfMatch,
     body: Body<{ limits::PAYLOAD_BYTES }>,
 ) -> Answer {
     runs::row_of(&served, caller.workspace, &name, &id).await?;
-    signal(State(served), caller, Path((id, event)), key, version, body).await
+    signal(State(served), caller, Path((id, event)), query, key, version, body).await
 }
 
 /// Cancels a run of a workflow.
@@ -131,6 +142,7 @@ async fn deliver(
 fn answer(reply: Reply) -> Answer {
     match reply {
         Reply::Accepted => Ok(Json(Outcome { outcome: "accepted", reason: None })),
+        Reply::Buffered => Ok(Json(Outcome { outcome: "buffered", reason: None })),
         Reply::Repeated => Ok(Json(Outcome { outcome: "repeated", reason: None })),
         Reply::Ignored(reason) => Ok(Json(Outcome { outcome: "ignored", reason: Some(reason.into()) })),
         Reply::Refused { code, message } => Err(refuse(code, message)),

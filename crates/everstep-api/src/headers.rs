@@ -43,7 +43,7 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
-fn check(key: &str, name: &str) -> Result<(), Problem> {
+pub(crate) fn check(key: &str, name: &str) -> Result<(), Problem> {
     let most = limits::KEY_CHARS;
     match key.chars().count() {
         0 => Err(Problem::invalid(format!("{name} is empty; it has 1 to {most} characters"))),

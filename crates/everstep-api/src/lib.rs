@@ -8,6 +8,7 @@
 //! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
 //! * `live` shows runs as they go.
 //! * `wire` holds what is sent, in its own types, so that the core may change its mind without breaking a client.
+//! * `worker` speaks with users' processes that run workflows written as code.
 //! * [`cluster`] is the way between nodes.
 
 mod access;
@@ -45,6 +46,7 @@ mod table;
 mod test_runs;
 mod views;
 mod wire;
+mod worker;
 mod workflows;
 
 pub use access::{check_workspace_name, first_key};

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Why a request was not answered as asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
     code: Cow<'static, str>,
@@ -63,7 +63,7 @@ impl Problem {
 }
 
 /// Why a request was not answered as asked (RFC 9457).
-#[derive(Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(crate) struct Document {
     #[serde(rename = "type")]
@@ -114,6 +114,8 @@ impl From<Error> for Problem {
         match error {
             Error::RunNotFound(_) | Error::WorkflowNotFound { .. } => Self::not_found(error.to_string()),
             Error::Invalid(message) => Self::invalid(message),
+            Error::StyleConflict { .. } => Self::new(StatusCode::CONFLICT, code, error.to_string())
+                .hint("a name belongs to one style; choose another, or delete that workflow first"),
             Error::Elsewhere(_) | Error::Unreachable(_) | Error::Stopping => Self::unavailable(error.to_string()),
             Error::OutcomeUnknown(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, code, error.to_string()),
             Error::Full(message) => {

@@ -9,7 +9,9 @@ use crate::openapi::{self, doc};
 use crate::server::Served;
 use crate::table::{Route, Table};
 use crate::wire::{Alive, Nodes, Object, Readiness, Welcome};
-use crate::{access, audit, catalogue, data, docs, health, live, metrics, nodes, problem, run_routes, workflows};
+use crate::{
+    access, audit, catalogue, data, docs, health, live, metrics, nodes, problem, run_routes, worker, workflows,
+};
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -31,6 +33,7 @@ fn table() -> Table {
         .with(workflows::add)
         .with(catalogue::add)
         .with(run_routes::add)
+        .with(worker::add)
         .with(access::add)
         .with(data::add)
 }

@@ -7,8 +7,8 @@ use crate::auth::Permission::{Manage, Publish, View};
 use crate::openapi::{Doc, doc};
 use crate::table::Table;
 use crate::wire::{
-    self, Bulk, Cancel, Context, Control, Entries, Fork, Forked, Gathered, Json, Logs, OfWorkflow, Outcome, Run, Runs,
-    Started, Steps, TestRun, Viewed,
+    self, Batch, Bulk, Cancel, Context, Control, Entries, Fork, Forked, Gathered, Json, Logs, OfWorkflow, Outcome, Run,
+    Runs, Started, StartedBatch, Steps, TestRun, Viewed,
 };
 use crate::{bulk, controls, forks, journal, past, runs, starts, steps, test_runs, views};
 
@@ -33,6 +33,7 @@ fn run_doc() -> Doc {
 fn signal_doc() -> Doc {
     doc("runs", "Signal a run")
         .about("The body is the signal's payload: any JSON, or nothing.")
+        .query(controls::BUFFER)
         .keyed()
         .matched()
         .may_take::<Json>()
@@ -82,6 +83,21 @@ fn of_workflows(table: Table) -> Table {
                 .answers::<Started>(200)
                 .with_header("Location", "Where the run is."),
             starts::of_workflow,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/workflows/{name}/runs/batch",
+            doc("runs", "Start many runs")
+                .about(
+                    "At most 1,000 at once; each is started or refused by itself, and answered in its place. 207 says \
+                     that not all were started.",
+                )
+                .takes::<Batch>()
+                .example(json!({"runs": [{"input": {"amount": 20}}, {"idempotencyKey": "order-17"}]}))
+                .answers::<StartedBatch>(200)
+                .answers::<StartedBatch>(207),
+            starts::batch,
         )
         .guarded(Manage, Method::POST, "/v1/workflow-runs", starts::of_definition_doc(), starts::of_definition)
         .guarded(Manage, Method::POST, "/api/v1/workflow-runs", starts::of_definition_doc(), starts::of_definition)

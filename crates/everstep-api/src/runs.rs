@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, header};
 use everstep_core::event::FORMAT;
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::state;
+use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::{codec, workflow};
 use everstep_engine::Look;
@@ -19,7 +20,7 @@ use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
-use crate::wire::{Run, RunSummary, Runs};
+use crate::wire::{ForWorker, Run, RunSummary, Runs};
 
 /// What a list of all runs is asked with.
 pub(crate) const FILTERS: &[Parameter] = &[
@@ -158,19 +159,58 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
         return Ok(Run::of(row));
     }
     if let Some(look) = served.engine.look(row.id).await {
-        return Ok(Run::of(row).seen(look));
+        let workflow = served.engine.library().of_run(&row).await.ok();
+        let for_worker = match &workflow {
+            Some(workflow) => for_worker(served, row.workspace, workflow, &look, Where::Here).await,
+            None => None,
+        };
+        return Ok(Run::of(row).seen(look, for_worker));
     }
     let Some(loaded) = served.engine.world().store.load_run(row.id).await? else {
         return Err(everstep_engine::Error::RunNotFound(row.id).into());
     };
     let workflow = served.engine.library().of_run(&loaded.run).await;
     // What a later build has written is shown as that build has summed it up.
-    let state = workflow.ok().and_then(|workflow| fold(&loaded, &workflow));
-    let run = Run::of(loaded.run);
+    let state = workflow.ok().and_then(|workflow| fold(&loaded, &workflow).map(|state| (workflow, state)));
+    let (run, workspace) = (Run::of(loaded.run), row.workspace);
     Ok(match state {
-        Some(state) => run.seen(Look::of(&state)),
+        Some((workflow, state)) => {
+            let look = Look::of(&state);
+            let for_worker = for_worker(served, workspace, &workflow, &look, Where::Anywhere).await;
+            run.seen(look, for_worker)
+        }
         None => run,
     })
+}
+
+/// Where a run is that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// In the memory of this node, which knows whether a worker has it.
+    Here,
+    /// In the database, or at another node.
+    Anywhere,
+}
+
+/// Whether a run of code could go on if a worker had it, and what it waits for then.
+pub(crate) async fn for_worker(
+    served: &Served,
+    workspace: WorkspaceId,
+    workflow: &workflow::Workflow,
+    look: &Look,
+    place: Where,
+) -> Option<ForWorker> {
+    let could_go_on = matches!(look.status, Status::Pending | Status::Running) && look.open.is_empty();
+    if !workflow.is_code() || look.worker.is_some() || !could_go_on {
+        return None;
+    }
+    let (name, version) = (&*workflow.name, workflow.version);
+    let is_served = served.live.elsewhere.is_served(&served.engine, workspace, name, version).await.ok()?;
+    match (is_served, place) {
+        (false, _) => Some(ForWorker::Unserved),
+        (true, Where::Here) => Some(ForWorker::Served),
+        (true, Where::Anywhere) => None,
+    }
 }
 
 /// The state that a journal tells; none when this build cannot read all of it.

@@ -1,29 +1,36 @@
 //! Starting runs: `POST /v1/workflows/{name}/runs` and `POST /v1/workflow-runs`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
-use everstep_core::{limits, payload};
-use everstep_engine::NewStart;
+use everstep_core::{limits, payload, workflow};
+use everstep_engine::{self as engine, NewStart};
+use everstep_store::RunRow;
+use futures_util::future;
 use serde_json::json;
 
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::headers::IdempotencyKey;
+use crate::headers::{self, IdempotencyKey};
 use crate::openapi::{Doc, doc};
 use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
 use crate::server::Served;
-use crate::wire::{OfDefinition, OfWorkflow, Started};
+use crate::wire::{self, Batch, OfDefinition, OfWorkflow, Started, StartedBatch, StartedOne};
 use crate::workflows;
 
 /// Bytes of a start: an input and what stands around it.
 const START: usize = limits::PAYLOAD_BYTES + 16 * 1024;
+/// Bytes of many starts, and how many they are at most.
+const BATCH: usize = 16 * limits::PAYLOAD_BYTES;
+const MANY: usize = 1_000;
 /// Tags of a run, and characters of the name and the value of one.
 const TAGS: usize = 50;
 const TAG: usize = 256;
@@ -39,15 +46,123 @@ pub(crate) async fn of_workflow(
     header: IdempotencyKey,
     body: Body<START>,
 ) -> Answer {
-    let OfWorkflow { input, version, idempotency_key, retention_days, tags } = body.json_or_default()?;
-    let key = header.or(idempotency_key)?.map(|key| (name.clone(), key));
-    if let Some(version) = version {
-        workflows::expect_version(&served, caller.workspace, &name, version).await?;
-    }
+    let mut asked: OfWorkflow = body.json_or_default()?;
+    asked.idempotency_key = header.or(asked.idempotency_key)?;
+    check_name(&name)?;
+    let start = prepare(caller.workspace, &name, asked)?;
+    self::start(&served, start, &query, Unknown::IsCode).await
+}
+
+/// A start of a workflow, as it is asked for.
+fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<NewStart, Problem> {
+    let OfWorkflow { input, version, idempotency_key, retention_days, tags } = asked;
+    let key = idempotency_key.map(|key| (name.to_owned(), key));
     let tags = check_tags(&tags)?;
-    let start =
-        NewStart { workspace: caller.workspace, version, key, tags, retention_days, ..NewStart::new(name, input) };
-    self::start(&served, start, &query).await
+    check_input(&input)?;
+    Ok(NewStart { workspace, version, key, tags, retention_days, ..NewStart::new(name, input) })
+}
+
+/// Starts many runs of a workflow. Each is started, or refused, by itself; they share what it costs to write them.
+pub(crate) async fn batch(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(name): Path<String>,
+    body: Body<BATCH>,
+) -> Result<(StatusCode, Json<StartedBatch>), Problem> {
+    let Batch { runs } = body.json()?;
+    if runs.is_empty() || runs.len() > MANY {
+        return Err(Problem::invalid(format!("runs holds 1 to {MANY} starts, not {}", runs.len())));
+    }
+    check_name(&name)?;
+    // What is common to all is found out once.
+    let mut versions: BTreeMap<_, Result<Found, Problem>> = BTreeMap::new();
+    for version in runs.iter().map(|run| run.version) {
+        if !versions.contains_key(&version) {
+            let start = NewStart { workspace: caller.workspace, version, ..NewStart::new(&*name, json!({})) };
+            versions.insert(version, find(&served, start).await);
+        }
+    }
+    let starts = runs.into_iter().map(|asked| async {
+        if let Some(key) = &asked.idempotency_key {
+            headers::check(key, "idempotencyKey")?;
+        }
+        let found = versions[&asked.version].as_ref().map_err(Problem::clone)?;
+        let (version, may_be_code) = (Some(found.version), found.may_be_code);
+        let start = NewStart { version, may_be_code, ..prepare(caller.workspace, &name, asked)? };
+        patiently(served.engine.start_run(start)).await
+    });
+    let started = future::join_all(starts).await;
+    let mut warning = None;
+    for found in versions.values().flatten().filter(|found| found.is_code) {
+        let elsewhere = &served.live.elsewhere;
+        // What was started is told, whether or not this can be found out.
+        if elsewhere.is_served(&served.engine, caller.workspace, &name, found.version).await.is_ok_and(|is_so| !is_so) {
+            warning = Some(wire::warning(&name, found.version));
+        }
+    }
+    let runs: Vec<_> = started.into_iter().map(StartedOne::of).collect();
+    let is_whole = runs.iter().all(StartedOne::is_started);
+    Ok((if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS }, Json(StartedBatch { runs, warning })))
+}
+
+/// The version that starts take.
+struct Found {
+    version: u32,
+    is_code: bool,
+    /// Whether nobody has served it yet.
+    may_be_code: bool,
+}
+
+async fn find(served: &Served, start: NewStart) -> Result<Found, Problem> {
+    let start = settle(served, start, Unknown::IsCode).await?;
+    if !start.may_be_code {
+        match served.engine.library().find(start.workspace, &start.workflow, start.version).await {
+            Ok(version) => {
+                let (version, is_code) = (version.workflow.version, version.workflow.is_code());
+                return Ok(Found { version, is_code, may_be_code: false });
+            }
+            Err(engine::Error::WorkflowNotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let start = code_or_missing(served, start, Unknown::IsCode).await?;
+    Ok(Found { version: start.version.unwrap_or(1), is_code: true, may_be_code: true })
+}
+
+/// What a name means that is no workflow's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unknown {
+    /// A workflow written as code, which a worker will bring along.
+    IsCode,
+    /// A mistake.
+    IsRefused,
+}
+
+/// Refuses a start of a version that is not there, or is no more. One of code need not be known.
+async fn settle(served: &Served, start: NewStart, unknown: Unknown) -> Result<NewStart, Problem> {
+    match start.version {
+        Some(version) if !workflows::is_listed(served, start.workspace, &start.workflow, version).await? => {
+            code_or_missing(served, start, unknown).await
+        }
+        Some(_) | None => Ok(start),
+    }
+}
+
+/// A start of a workflow that was not found.
+async fn code_or_missing(served: &Served, start: NewStart, unknown: Unknown) -> Result<NewStart, Problem> {
+    let (workspace, name, version) = (start.workspace, &*start.workflow, start.version);
+    if unknown == Unknown::IsCode && workflows::may_be_code(served, workspace, name, version).await? {
+        return Ok(NewStart { may_be_code: true, ..start });
+    }
+    Err(workflows::missing(served, workspace, name, version).await)
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    if workflow::is_name(name) {
+        return Ok(());
+    }
+    let hint = "a name has 1 to 128 small letters, digits, - and _, and begins with a letter or a digit";
+    Err(Problem::invalid(format!("{name:?} is no name of a workflow")).hint(hint))
 }
 
 /// The text of both paths to [`of_definition`].
@@ -81,7 +196,20 @@ pub(crate) async fn of_definition(
         return Err(Problem::invalid("the input is not an object"));
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
-    start(&served, NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) }, &query).await
+    check_input(&input)?;
+    let start = NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) };
+    self::start(&served, start, &query, Unknown::IsRefused).await
+}
+
+fn check_input(input: &Payload) -> Result<(), Problem> {
+    if payload::has_nul(input.json()) {
+        let detail = "the input holds a NUL character, which no database stores as text";
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail));
+    }
+    if input.size() > limits::PAYLOAD_BYTES {
+        return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
+    }
+    Ok(())
 }
 
 /// Tags are few and short: lists show them.
@@ -101,29 +229,42 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 }
 
 /// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
-async fn start(served: &Served, start: NewStart, query: &Query) -> Answer {
+async fn start(served: &Served, start: NewStart, query: &Query, unknown: Unknown) -> Answer {
     let seconds = runs::wait_seconds(query)?;
-    if payload::has_nul(start.input.json()) {
-        let detail = "the input holds a NUL character, which no database stores as text";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail));
-    }
-    if start.input.size() > limits::PAYLOAD_BYTES {
-        return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
-    }
     let workspace = start.workspace;
-    let (started, row) = if seconds.is_zero() {
-        (patiently(served.engine.start_run(start)).await?, None)
-    } else {
-        let (started, ending) = patiently(served.engine.start_to_end(start)).await?;
-        // When the time is over, or this node stops, the run is shown as it is.
-        (started, tokio::time::timeout(seconds, ending.row()).await.ok().and_then(Result::ok))
+    let start = settle(served, start, unknown).await?;
+    let (started, row) = match begin(served, start.clone(), seconds).await? {
+        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
+            begin(served, code_or_missing(served, start, unknown).await?, seconds).await??
+        }
+        begun => begun?,
     };
     let row = match row {
         Some(row) => row,
         None => runs::row(served, workspace, started.run).await?,
     };
     let run = runs::show(served, row).await?;
+    let warning = run.warning();
     let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
-    Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created })))
+    Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created, warning })))
+}
+
+/// Starts a run, and waits for its end for so long. What the engine refuses is told apart from what takes too long.
+async fn begin(
+    served: &Served,
+    start: NewStart,
+    seconds: Duration,
+) -> Result<Result<(engine::Started, Option<RunRow>), engine::Error>, Problem> {
+    if seconds.is_zero() {
+        let started = patiently(async { Ok(served.engine.start_run(start).await) }).await?;
+        return Ok(started.map(|started| (started, None)));
+    }
+    let (started, ending) = match patiently(async { Ok(served.engine.start_to_end(start).await) }).await? {
+        Ok(begun) => begun,
+        Err(error) => return Ok(Err(error)),
+    };
+    // When the time is over, or this node stops, the run is shown as it is.
+    let row = tokio::time::timeout(seconds, ending.row()).await.ok().and_then(Result::ok);
+    Ok(Ok((started, row)))
 }

@@ -1,6 +1,8 @@
 //! `/v1/runs/{id}/steps`: the journal, folded into steps with their attempts and times.
 
-use std::collections::BTreeMap;
+mod code;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -55,16 +57,22 @@ pub(crate) async fn of_workflow(
 async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>, Problem> {
     let after = runs::read_seq(query)?;
     let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
+    let workflow = served.engine.library().of_run(&row).await.ok();
     let mut page = Page::new(usize::try_from(limit).expect("a page is small"));
-    let mut last = after;
+    // The first entry of a step of code does not say that it is the first.
+    let is_code = workflow.as_ref().is_some_and(|workflow| workflow.is_code());
+    let mut last = if is_code { 0 } else { after };
     loop {
         let part = served.engine.world().store.journal(row.id, last, PART).await?;
         let is_last = part.len() < PART;
         for stored in part {
             last = stored.seq;
-            page.bytes += if page.is_full() { 0 } else { stored.row.payload.len() };
+            page.bytes += if page.is_full() || last <= after { 0 } else { stored.row.payload.len() };
             // What a later build has written is left out here; the journal shows that it is there.
-            if let Ok(entry) = codec::decode(stored.seq, stored.at, stored.row) {
+            let Ok(entry) = codec::decode(stored.seq, stored.at, stored.row) else { continue };
+            if is_code {
+                page.take_code(after, entry.seq, entry.at, entry.event);
+            } else {
                 page.take(entry.seq, entry.at, entry.event);
             }
         }
@@ -72,8 +80,8 @@ async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>
             break;
         }
     }
-    let workflow = served.engine.library().of_run(&row).await.ok();
-    Ok(Json(page.finish(row.ended_at.is_some(), workflow.as_ref().map(|workflow| workflow.graph()))))
+    let graph = workflow.as_ref().filter(|_| !is_code).map(|workflow| workflow.graph());
+    Ok(Json(page.finish(row.ended_at.is_some(), graph)))
 }
 
 /// The steps that began after a cursor, so many at most.
@@ -83,6 +91,8 @@ struct Page {
     has_more: bool,
     steps: Vec<Folded>,
     index: BTreeMap<StepKey, usize>,
+    /// Steps of code that stand on other pages.
+    elsewhere: BTreeSet<StepKey>,
 }
 
 struct Folded {
@@ -96,7 +106,7 @@ struct Folded {
 
 impl Page {
     fn new(limit: usize) -> Self {
-        Self { limit, bytes: 0, has_more: false, steps: Vec::new(), index: BTreeMap::new() }
+        Self { limit, bytes: 0, has_more: false, steps: Vec::new(), index: BTreeMap::new(), elsewhere: BTreeSet::new() }
     }
 
     fn is_full(&self) -> bool {
@@ -217,6 +227,7 @@ impl Folded {
             ended_at: None,
             duration_ms: None,
             output: None,
+            error: None,
             handle: None,
         };
         Self { seq, is_body: false, started_at: None, ended_at: None, step }
@@ -274,6 +285,9 @@ impl Folded {
         let ended_at = self.ended_at.filter(|_| !self.is_open());
         self.step.duration_ms =
             self.started_at.zip(ended_at).map(|(start, end)| end.since(start).as_micros() as f64 / 1_000.0);
+        if self.step.status == StepStatus::Failed {
+            self.step.error = self.step.attempts.last().and_then(|attempt| attempt.error.clone());
+        }
         self.step.started_at = self.started_at.map(Time::of);
         self.step.ended_at = ended_at.map(Time::of);
         self.step

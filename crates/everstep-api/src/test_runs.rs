@@ -34,7 +34,7 @@ pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Bod
     let started = started.map_err(workflows::refuse)?;
     let run = runs::show(&served, runs::row(&served, caller.workspace, started.run).await?).await?;
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(Started { run, created: true })))
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(Started { run, created: true, warning: None })))
 }
 
 /// Stops a test run and deletes it, with its journal.

@@ -98,6 +98,8 @@ pub enum Input {
 #[serde(rename_all = "camelCase")]
 pub enum Reply {
     Accepted,
+    /// It is in the journal, for something that may wait for it later.
+    Buffered,
     /// It was accepted before, under the same key.
     Repeated,
     /// It changes nothing: a duplicate, a late result, a signal that nobody waits for.
@@ -112,7 +114,7 @@ pub enum Reply {
 impl Reply {
     /// Whether what was asked for is in the journal.
     pub fn is_accepted(&self) -> bool {
-        matches!(self, Self::Accepted | Self::Repeated)
+        matches!(self, Self::Accepted | Self::Buffered | Self::Repeated)
     }
 
     pub fn ignored(why: &'static str) -> Self {

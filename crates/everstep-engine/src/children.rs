@@ -26,6 +26,7 @@ use crate::message::{Mail, ShardSender, Shared, StartRequest, ToShard};
 use crate::options::Options;
 use crate::ports::World;
 use crate::shard::{Shard, shard_of};
+use crate::workers;
 
 const RETRY: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -116,7 +117,7 @@ impl Call {
         if let Some(row) = self.world.store.get_run(self.workspace, child).await? {
             return Ok(self.found(&row));
         }
-        let version = self.library.find(self.workspace, &self.child.workflow, self.child.version).await;
+        let version = self.library.find_to_start(self.workspace, &self.child.workflow, self.child.version, false).await;
         let version = match version {
             Ok(version) => version,
             Err(error @ Error::WorkflowNotFound { .. }) => {
@@ -132,7 +133,7 @@ impl Call {
         let new = NewRun {
             workflow: version.workflow.name.clone(),
             version: version.workflow.version,
-            lane: String::new(),
+            lane: workers::lane(self.workspace, &version.workflow).to_string(),
             key: None,
             input: self.child.input.clone(),
             parent: Some(self.parent.run),

@@ -5,6 +5,7 @@
 //! This loop is for a database that nobody else uses, and polls nothing: it wakes when the next parked run is due, when room frees while others wait for it, or when
 //! somebody says that there is news. A database that others use as well needs `tick`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,10 +20,35 @@ use crate::message::{Mail, ShardSender, Shared, ToClaimer, ToShard};
 use crate::options::Options;
 use crate::ports::World;
 use crate::shard::shard_of;
+use crate::workers::Workers;
 
 /// Runs that are claimed, or inbox rows that are read, at once.
 pub(crate) const BATCH: usize = 500;
 const RETRY: Duration = Duration::from_secs(1);
+
+/// When each lane is to be asked for due runs again.
+struct Next {
+    lanes: BTreeMap<Arc<str>, Timestamp>,
+    /// Whether there may be room, or news, in every lane.
+    asks_all: bool,
+    /// Not before then, after a failure.
+    not_before: Timestamp,
+}
+
+impl Next {
+    fn time(&self) -> Timestamp {
+        if self.asks_all {
+            return self.not_before;
+        }
+        let first = self.lanes.values().min().copied().unwrap_or(Timestamp::NEVER);
+        first.max(self.not_before)
+    }
+
+    fn parked(&mut self, lane: Arc<str>, time: Timestamp) {
+        let due = self.lanes.entry(lane).or_insert(time);
+        *due = time.min(*due);
+    }
+}
 
 pub(crate) struct Claimer {
     pub(crate) world: World,
@@ -30,13 +56,14 @@ pub(crate) struct Claimer {
     pub(crate) node: NodeId,
     pub(crate) shared: Arc<Shared>,
     pub(crate) shards: Vec<ShardSender>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) news: mpsc::UnboundedReceiver<ToClaimer>,
 }
 
 impl Claimer {
     pub(crate) async fn run(mut self) {
         // At start-up everything may be due, and every inbox row is ours to take.
-        let mut next = Timestamp::EPOCH;
+        let mut next = Next { lanes: BTreeMap::new(), asks_all: true, not_before: Timestamp::EPOCH };
         let mut reads_inbox = true;
         let mut must_recover = false;
         loop {
@@ -44,28 +71,65 @@ impl Claimer {
             if reads_inbox {
                 reads_inbox = self.read_inbox(None).await.is_err();
             }
-            if next <= now {
+            if next.time() <= now {
                 // A claim whose answer was lost may have been made: then we own runs that we do not know.
                 let claimed = if must_recover { self.recover().await } else { Ok(()) };
                 let claimed = match claimed {
-                    Ok(()) => self.claim().await,
+                    Ok(()) => self.claim_due(&mut next, now).await,
                     Err(error) => Err(error),
                 };
                 must_recover = claimed.is_err();
-                next = claimed.unwrap_or_else(|error| {
+                if let Err(error) = claimed {
                     tracing::warn!(%error, "claiming failed; trying again");
-                    self.world.clock.now().plus(RETRY)
-                });
+                    (next.asks_all, next.not_before) = (true, self.world.clock.now().plus(RETRY));
+                }
             }
-            let until = if reads_inbox { next.min(self.world.clock.now().plus(RETRY)) } else { next };
-            match self.wait(until).await {
-                Some(ToClaimer::Parked(time)) => next = next.min(time),
-                Some(ToClaimer::Room) => next = Timestamp::EPOCH,
-                Some(ToClaimer::Inbox) => reads_inbox = true,
-                Some(ToClaimer::Stop) => return,
-                None => {}
+            let until = if reads_inbox { next.time().min(self.world.clock.now().plus(RETRY)) } else { next.time() };
+            let mut news = self.wait(until).await;
+            // What has come together is done together.
+            while let Some(one) = news {
+                match one {
+                    ToClaimer::Parked(lane, time) => next.parked(lane, time),
+                    ToClaimer::Room => next.asks_all = true,
+                    ToClaimer::Inbox => reads_inbox = true,
+                    ToClaimer::Stop => return,
+                }
+                news = self.news.try_recv().ok();
             }
         }
+    }
+
+    /// Claims what is due in the server's own lane and in those of its workers.
+    async fn claim_due(&self, next: &mut Next, now: Timestamp) -> Result<()> {
+        let asks_all = std::mem::take(&mut next.asks_all);
+        next.not_before = Timestamp::EPOCH;
+        let is_due = |next: &Next, lane: &str| asks_all || next.lanes.get(lane).is_some_and(|due| *due <= now);
+        if is_due(next, "") {
+            let wake = self.claim().await?;
+            next.lanes.insert("".into(), wake);
+        }
+        // A lane that nobody serves is asked for when somebody does.
+        next.lanes.retain(|lane, _| lane.is_empty() || self.workers.is_served(lane));
+        for (lane, share) in self.workers.room() {
+            if !is_due(next, &lane) {
+                continue;
+            }
+            let room = self.room().min(share);
+            let runs = self.world.store.claim_runs(self.node, &lane, now, room).await?;
+            let has_more = runs.len() == room;
+            self.hand_out(runs);
+            self.workers.claimed(&lane, has_more);
+            // Of what did not fit nobody hears before there is room.
+            let wake = if has_more { None } else { self.world.store.next_wake(&lane).await? };
+            next.lanes.insert(lane, wake.unwrap_or(Timestamp::NEVER));
+        }
+        // Lanes that are still due have no room: whoever makes some says so.
+        for (lane, due) in next.lanes.iter_mut().filter(|(lane, due)| !lane.is_empty() && **due <= now) {
+            *due = Timestamp::NEVER;
+            self.workers.claimed(lane, true);
+            next.asks_all |= self.workers.has_room(lane);
+        }
+        Ok(())
     }
 
     /// The next news, or `None` once `until` has come.

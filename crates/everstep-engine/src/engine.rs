@@ -22,11 +22,12 @@ use crate::error::Error;
 use crate::library::Library;
 use crate::look::Look;
 use crate::member::Member;
-use crate::message::{Mail, StartRequest, ToClaimer, ToShard, Watcher};
+use crate::message::{Mail, Respond, StartRequest, ToClaimer, ToShard, Watcher};
 use crate::options::Options;
 use crate::peers::{Delivery, Hint, Peer};
 use crate::ports::World;
 use crate::sweep;
+use crate::workers;
 
 /// How often an input follows a run that moves from node to node.
 const MOVES: usize = 3;
@@ -68,6 +69,8 @@ pub struct NewStart {
     pub key: Option<(String, String)>,
     pub tags: Payload,
     pub retention_days: Option<u32>,
+    /// Whether a name that nobody has saved is that of a code workflow.
+    pub may_be_code: bool,
 }
 
 impl NewStart {
@@ -80,6 +83,7 @@ impl NewStart {
             key: None,
             tags: Payload::from(json!({})),
             retention_days: None,
+            may_be_code: false,
         }
     }
 }
@@ -183,6 +187,10 @@ impl Engine {
         &self.0.world
     }
 
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
     /// How many runs this node holds.
     pub fn active_runs(&self) -> usize {
         self.0.member().shared.active.load(Ordering::Relaxed)
@@ -224,7 +232,8 @@ impl Engine {
 
     async fn start_as(&self, run: RunId, start: NewStart) -> Result<Started, Error> {
         check_start(&start)?;
-        let version = self.0.library.find(start.workspace, &start.workflow, start.version).await?;
+        let version = self.0.library.find_to_start(start.workspace, &start.workflow, start.version, start.may_be_code);
+        let version = version.await?;
         let retention_days = start.retention_days.unwrap_or(version.retention_days);
         self.begin(run, start, &version.workflow, retention_days).await
     }
@@ -257,7 +266,7 @@ impl Engine {
         let new = NewRun {
             workflow: workflow.name.clone(),
             version: workflow.version,
-            lane: String::new(),
+            lane: workers::lane(start.workspace, workflow).to_string(),
             key: start.key,
             input: start.input.clone(),
             parent: None,
@@ -349,12 +358,23 @@ impl Engine {
     async fn post(&self, run: RunId, mail: Mail) -> Result<Reply, Error> {
         let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
         let (reply, answer) = oneshot::channel();
-        self.0.member().tell(run, ToShard::Mail(run, Mail { reply: Some(reply), ..mail }))?;
+        self.0.member().tell(run, ToShard::Mail(run, Mail { respond: Respond::Once(reply), ..mail }))?;
         answer.await.map_err(|_| self.0.gone())?
     }
 
+    /// The other nodes that may be alive.
+    pub async fn peers(&self) -> Result<Vec<Peer>, Error> {
+        if !self.0.world.store.is_shared() {
+            return Ok(Vec::new());
+        }
+        let member = self.0.member();
+        let nodes = self.0.world.store.nodes().await?;
+        member.shared.see_peers(member.node, &nodes);
+        Ok(member.shared.peers())
+    }
+
     /// Another node, if it may be alive.
-    async fn peer(&self, node: NodeId) -> Result<Option<Peer>, Error> {
+    pub async fn peer(&self, node: NodeId) -> Result<Option<Peer>, Error> {
         let member = self.0.member();
         if let Some(peer) = member.shared.peer(node) {
             return Ok(Some(peer));

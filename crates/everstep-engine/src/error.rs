@@ -12,6 +12,9 @@ pub enum Error {
     WorkflowNotFound { name: String, version: Option<u32> },
     #[error("{0}")]
     Invalid(String),
+    /// There is a workflow of that name, written otherwise.
+    #[error("{name} is a workflow of another style: {style}")]
+    StyleConflict { name: String, style: String },
     /// Another node owns the run.
     #[error("run belongs to node {0}")]
     Elsewhere(NodeId),
@@ -38,6 +41,7 @@ impl Error {
         match self {
             Self::RunNotFound(_) | Self::WorkflowNotFound { .. } => "NOT_FOUND",
             Self::Invalid(_) => "VALIDATION_ERROR",
+            Self::StyleConflict { .. } => "WORKFLOW_STYLE_CONFLICT",
             Self::Elsewhere(_) | Self::Unreachable(_) | Self::Unavailable(_) | Self::Stopping => "UNAVAILABLE",
             Self::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
             Self::Full(_) => "STORE_FULL",

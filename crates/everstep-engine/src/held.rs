@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 use crate::engine::Started;
 use crate::error::Error;
 use crate::message::{Mail, Place};
+use crate::workers::{self, AtWorker};
 
 /// How many answered inbox rows a run remembers.
 const ROWS: usize = 64;
@@ -40,6 +41,8 @@ pub(crate) struct Loading {
     pub(crate) mailbox: VecDeque<Mail>,
     /// Tasks that went on while the run was reloaded.
     pub(crate) performing: Performing,
+    /// The worker that has the run's turn.
+    pub(crate) at_worker: Option<AtWorker>,
     /// The run's place, if it is counted as owned.
     pub(crate) place: Option<Place>,
     /// Whether it was claimed after the reading began: what is read may be older.
@@ -108,12 +111,18 @@ pub(crate) struct Held {
     pub(crate) workspace: WorkspaceId,
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) is_test: bool,
+    /// Which workers it needs; empty for what the server performs by itself.
+    pub(crate) lane: Arc<str>,
     pub(crate) state: State,
     pub(crate) tenure: Tenure,
     pub(crate) mailbox: VecDeque<Mail>,
     pub(crate) has_more: bool,
     pub(crate) flight: Option<Flight>,
     pub(crate) performing: Performing,
+    /// The worker that has the run's turn.
+    pub(crate) at_worker: Option<AtWorker>,
+    /// Whether a worker is to run its function from the top.
+    pub(crate) wants_turn: bool,
     /// The status that the run's row shows.
     pub(crate) status: Status,
     /// Waits that have a row.
@@ -175,6 +184,7 @@ pub(crate) struct Decided {
 impl Held {
     pub(crate) fn new(workspace: WorkspaceId, workflow: Arc<Workflow>, run: RunId) -> Self {
         Self {
+            lane: workers::lane(workspace, &workflow),
             workspace,
             workflow,
             is_test: false,
@@ -184,6 +194,8 @@ impl Held {
             has_more: false,
             flight: None,
             performing: Performing::default(),
+            at_worker: None,
+            wants_turn: false,
             status: Status::Pending,
             waits: BTreeSet::new(),
             renews_waits: false,
@@ -235,7 +247,7 @@ impl Held {
             }
         }
         while decided.entries.len() < limits::EVENTS_PER_DECISION {
-            let Some(mail) = self.next_mail(now) else { break };
+            let Some(mut mail) = self.next_mail(now) else { break };
             if mail.workspace.is_some_and(|workspace| workspace != self.workspace) {
                 mail.answer(Err(Error::RunNotFound(self.state.run)));
                 continue;
@@ -243,6 +255,12 @@ impl Held {
             match &mail.input {
                 Input::Result { step, attempt, .. } => self.performing.finish(step, *attempt),
                 Input::ChildStarted { child, .. } => _ = self.born.insert(*child),
+                Input::Report { turn, report } => self.hear(*turn, report),
+                // A function that only waited can be run anew when there is something for it.
+                Input::LoseTurn { turn } if self.at_worker.as_ref().is_none_or(|at| at.is_blocked) => {
+                    self.drop_turn(*turn);
+                    continue;
+                }
                 _ => {}
             }
             // What was accepted before has changed the version itself.
@@ -256,6 +274,7 @@ impl Held {
             let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), key, now, evaluate);
             let Decision { entries, since, reply, has_more } = decision;
             self.has_more = has_more;
+            mail.seq = entries.first().map_or(0, |entry| entry.seq);
             self.forget_child(&mail.input);
             decided.entries.extend(entries);
             decided.since.extend(since);
@@ -306,6 +325,11 @@ impl Held {
         if self.has_more || is_busy || !self.mailbox.is_empty() || self.has_unborn_children() {
             return Becomes::Owned;
         }
+        if self.workflow.is_code()
+            && let Some(becomes) = self.code_becomes(now)
+        {
+            return becomes;
+        }
         let due = self.state.next_due().unwrap_or(Timestamp::NEVER);
         if due > now.plus(park_after) { Becomes::Parked(due) } else { Becomes::Owned }
     }
@@ -316,6 +340,8 @@ impl Held {
             && self.flight.is_none()
             && self.mailbox.is_empty()
             && !self.has_more
+            && self.at_worker.as_ref().is_none_or(|at| at.is_blocked)
+            && !self.wants_turn
             && !self.state.has_open_tasks()
             && !self.has_unborn_children()
     }

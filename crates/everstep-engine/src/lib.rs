@@ -43,6 +43,6 @@ pub use library::{Library, Save, Saving};
 pub use look::{Activity, Look, Opened};
 pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
-pub use peers::{Alone, Delivery, Hint, Peer, Peers};
+pub use peers::{Alone, Delivery, Hint, Peer, Peers, Question};
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
-pub use workers::{Hello, Known, Letter, Message, Served, Session, SessionId, Turn, What};
+pub use workers::{Hello, Known, Letter, Message, Reported, Served, Session, SessionId, Turn, What, WorkerInfo};

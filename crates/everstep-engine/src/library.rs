@@ -9,15 +9,20 @@ use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::workflow::{Style, Workflow, is_name};
-use everstep_store::{Expects, NewWorkflow, Put, RunRow, StoredEntry, WorkflowRow};
-use serde_json::Value;
+use everstep_store::{Expects, NewWorkflow, Put, Registered, RunRow, StoredEntry, WorkflowRow};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::ports::World;
+use crate::workers::{self, Served};
 
 /// How long runs are kept when neither the workflow nor the start says so.
 const RETENTION_DAYS: u32 = 30;
+/// The style of workflows that are functions in users' processes.
+const CODE: &str = "code";
+/// The greatest version that a worker may serve.
+const MOST_VERSION: u32 = i32::MAX as u32;
 
 pub struct Library {
     world: World,
@@ -92,7 +97,7 @@ impl Library {
             Err(problems) => return Ok(Save::Invalid(problems)),
         };
         let definition = Payload::from(graph.definition().clone());
-        let digest = Sha256::digest(definition.json().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = digest(&definition);
         let row = NewWorkflow {
             workspace,
             name: name.to_owned(),
@@ -105,6 +110,7 @@ impl Library {
         match self.world.store.save_workflow(row, saving.activate, saving.expects).await? {
             Put::Saved { version, is_first, .. } => Ok(Save::Saved { version, is_first }),
             Put::Unexpected { active } => Ok(Save::Unexpected { active }),
+            Put::OtherStyle(style) => Err(Error::StyleConflict { name: name.to_owned(), style }),
         }
     }
 
@@ -118,10 +124,73 @@ impl Library {
         if let Some(version) = self.cached(workspace, name, row.version) {
             return Ok(version);
         }
+        if row.style == CODE {
+            // Its retention is the worker's last word.
+            let workflow = Arc::new(code(name, row.version));
+            return Ok(Arc::new(Version { workflow, retention_days: row.retention_days }));
+        }
         let compiled = Arc::new(self.compile(row)?);
         let key = (workspace, name.to_owned(), compiled.workflow.version);
         self.compiled.write().expect("no holder of the lock panics").insert(key, Arc::clone(&compiled));
         Ok(compiled)
+    }
+
+    /// A version to start a run of. A code workflow is known by its name alone: also a version that no worker has
+    /// registered may be asked for, and with `may_be_code` a name that nobody has.
+    pub(crate) async fn find_to_start(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: Option<u32>,
+        may_be_code: bool,
+    ) -> Result<Arc<Version>, Error> {
+        let missing = match self.find(workspace, name, version).await {
+            Err(error @ Error::WorkflowNotFound { .. }) => error,
+            found => return found,
+        };
+        let active = if version.is_some() { self.world.store.workflow(workspace, name, None).await? } else { None };
+        let retention_days = match active {
+            Some(active) if active.style == CODE => active.retention_days,
+            None if may_be_code => {
+                check_name(name)?;
+                let served = Served { name: name.to_owned(), version: version.unwrap_or(1), retention_days: None };
+                self.register(workspace, &[served]).await?;
+                RETENTION_DAYS
+            }
+            Some(_) | None => return Err(missing),
+        };
+        Ok(Arc::new(Version { workflow: Arc::new(code(name, version.unwrap_or(1))), retention_days }))
+    }
+
+    /// Saves the versions of code workflows that a worker serves.
+    pub(crate) async fn register(&self, workspace: WorkspaceId, workflows: &[Served]) -> Result<(), Error> {
+        let definition = Payload::from(json!({}));
+        let digest = digest(&definition);
+        let now = self.world.clock.now();
+        let mut rows = Vec::with_capacity(workflows.len());
+        for served in workflows {
+            check_name(&served.name)?;
+            if !(1..=MOST_VERSION).contains(&served.version) {
+                return Err(Error::Invalid(format!("{}: a version is from 1 to {MOST_VERSION}", served.name)));
+            }
+            let row = NewWorkflow {
+                workspace,
+                name: served.name.clone(),
+                style: CODE.to_owned(),
+                definition: definition.clone(),
+                digest: digest.clone(),
+                retention_days: served.retention_days.unwrap_or(RETENTION_DAYS),
+                created_at: now,
+            };
+            rows.push((row, served.version));
+        }
+        let registered = self.world.store.register_workflows(rows).await?;
+        for (served, registered) in workflows.iter().zip(registered) {
+            if let Registered::OtherStyle(style) = registered {
+                return Err(Error::StyleConflict { name: served.name.clone(), style });
+            }
+        }
+        Ok(())
     }
 
     /// The workflow of a run: a version of the library, or what a test run's journal begins with.
@@ -132,6 +201,9 @@ impl Library {
             let graph = graph::load(definition.value(), &*self.world.handlers, &*self.world.evaluate);
             let graph = graph.map_err(|problems| cannot_run(&row.workflow, row.version, &problems))?;
             return Ok(Arc::new(unpublished(&row.workflow, graph)));
+        }
+        if workers::is_code(&row.lane) {
+            return Ok(Arc::new(code(&row.workflow, row.version)));
         }
         let version = self.find(row.workspace, &row.workflow, Some(row.version)).await?;
         Ok(Arc::clone(&version.workflow))
@@ -165,6 +237,15 @@ impl Library {
             Workflow { name: row.name, version: row.version, style: Style::Graph(graph), is_unpublished: false };
         Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days })
     }
+}
+
+fn digest(definition: &Payload) -> String {
+    Sha256::digest(definition.json().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A workflow of which the server knows nothing but its name.
+fn code(name: &str, version: u32) -> Workflow {
+    Workflow { name: name.to_owned(), version, style: Style::Code, is_unpublished: false }
 }
 
 /// A workflow that is in no library.

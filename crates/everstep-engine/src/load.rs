@@ -17,7 +17,7 @@ use everstep_store::{Gate, Item, Loaded, NewEntry, Projection, RunRow};
 use crate::error::Error;
 use crate::held::{self, Becomes, Held, Loading, Slot, Tenure};
 use crate::library::Library;
-use crate::message::{Mail, Place, Read, ToClaimer, ToShard};
+use crate::message::{Mail, Place, Read, Respond, ToClaimer, ToShard};
 use crate::ports::World;
 use crate::shard::Shard;
 
@@ -115,7 +115,8 @@ impl Shard {
             Some(owner) if owner == self.node => Tenure::Owned,
             None => {
                 // Where an unknown outcome was that we parked it, nobody has been told when it is due.
-                let _ = self.claimer.send(ToClaimer::Parked(loaded.run.wake_at));
+                let lane = loaded.run.lane.as_str().into();
+                let _ = self.claimer.send(ToClaimer::Parked(lane, loaded.run.wake_at));
                 Tenure::Visiting
             }
             Some(owner) => return self.give_up(run, loading, &Error::Elsewhere(owner)),
@@ -136,6 +137,7 @@ impl Shard {
         held.place = is_owned.then(|| loading.place.unwrap_or_else(|| self.place()));
         held.performing = loading.performing;
         held.performing.keep_open(&held.state);
+        held.keep_turn(loading.at_worker);
         held.conflict = loading.conflict;
         held.urgent = loading.urgent;
         if is_owned {
@@ -175,8 +177,14 @@ impl Shard {
             self.shunned.insert(run, self.world.clock.monotonic() + SHUNNED);
         }
         loading.performing.abort();
+        Self::revoke(loading.at_worker, run);
         for mail in loading.mailbox {
-            mail.answer(Err(error.clone()));
+            match error {
+                Error::Elsewhere(owner) if matches!(mail.respond, Respond::Worker(..)) => {
+                    self.pass_on(run, mail, *owner)
+                }
+                _ => mail.answer(Err(error.clone())),
+            }
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Look {
     pub open: Vec<Opened>,
     /// How many open steps there are beside those.
     pub more: usize,
+    /// The worker that has the run's turn.
+    pub worker: Option<String>,
 }
 
 /// A step under way.
@@ -67,6 +69,7 @@ impl Look {
             paused_at: state.paused_at,
             more: count - open.len(),
             open,
+            worker: None,
         }
     }
 }

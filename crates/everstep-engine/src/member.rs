@@ -22,12 +22,14 @@ use crate::perform::Dispatcher;
 use crate::ports::World;
 use crate::shard::{Shard, shard_of};
 use crate::tick::Ticker;
+use crate::workers::Workers;
 
 pub(crate) struct Member {
     pub(crate) node: NodeId,
     pub(crate) shared: Arc<Shared>,
     pub(crate) shards: Vec<ShardSender>,
     pub(crate) claimer: mpsc::UnboundedSender<ToClaimer>,
+    pub(crate) workers: Arc<Workers>,
 }
 
 impl Member {
@@ -51,6 +53,8 @@ impl Member {
         let (claimer, news) = mpsc::unbounded_channel();
         let (shards, mailboxes): (Vec<_>, Vec<_>) = (0..options.shards).map(|_| mpsc::unbounded_channel()).unzip();
         let dispatcher = Dispatcher::new(world.clone(), Arc::clone(&shared), shards.clone());
+        let workers = Workers::new(world.clone(), node, options.worker_lease, shards.clone(), claimer.clone());
+        world.spawn.spawn(Box::pin(Arc::clone(&workers).watch()));
         for (index, messages) in mailboxes.into_iter().enumerate() {
             let shard = Shard {
                 world: world.clone(),
@@ -66,6 +70,7 @@ impl Member {
                 library: Arc::clone(library),
                 shared: Arc::clone(&shared),
                 tally: Arc::clone(tally),
+                workers: Arc::clone(&workers),
                 runs: BTreeMap::new(),
                 timers: Default::default(),
                 watchers: BTreeMap::new(),
@@ -86,6 +91,7 @@ impl Member {
             node,
             shared: Arc::clone(&shared),
             shards: shards.clone(),
+            workers: Arc::clone(&workers),
             news,
         };
         if is_shared {
@@ -93,7 +99,7 @@ impl Member {
         } else {
             world.spawn.spawn(Box::pin(claim.run()));
         }
-        Ok(Self { node, shared, shards, claimer })
+        Ok(Self { node, shared, shards, claimer, workers })
     }
 
     pub(crate) fn tell(&self, run: RunId, message: ToShard) -> Result<(), Error> {
@@ -109,6 +115,7 @@ impl Member {
     /// Ends all loops, wherever they are. What was under way is for whoever claims its runs.
     pub(crate) fn quit(&self) {
         self.shared.is_stopping.store(true, Ordering::SeqCst);
+        self.workers.close_all();
         let _ = self.claimer.send(ToClaimer::Stop);
         for shard in &self.shards {
             let _ = shard.send(ToShard::Quit);

@@ -21,6 +21,7 @@ use crate::engine::{News, Started};
 use crate::error::Error;
 use crate::look::Look;
 use crate::peers::Peer;
+use crate::workers::{self, Reported, Session};
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
@@ -30,6 +31,10 @@ pub(crate) type Read = Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>;
 pub(crate) enum ToShard {
     Start(Box<StartRequest>),
     Mail(RunId, Mail),
+    /// What a worker says of runs of this shard.
+    Reports(Arc<Session>, Vec<Reported>),
+    /// A worker that leaves gives a run's turn back.
+    TurnBack(RunId, u32),
     Committed(Vec<(RunId, Verdict)>),
     Loaded(RunId, Box<Read>),
     /// Runs that this node claimed. They are counted as active already.
@@ -90,7 +95,9 @@ pub(crate) struct StartRequest {
 /// An input with its sender's address.
 pub(crate) struct Mail {
     pub(crate) input: Input,
-    pub(crate) reply: Option<oneshot::Sender<Result<Reply, Error>>>,
+    pub(crate) respond: Respond,
+    /// The first entry that it wrote, once it is decided; 0 when it wrote none.
+    pub(crate) seq: u64,
     /// The inbox row that brought it, to be deleted with the item that answers it.
     pub(crate) inbox: Option<InboxId>,
     /// The version that the run must have for the input to be taken.
@@ -103,7 +110,7 @@ pub(crate) struct Mail {
 
 impl Mail {
     pub(crate) fn of(input: Input) -> Self {
-        Self { input, reply: None, inbox: None, expected: None, key: None, workspace: None }
+        Self { input, respond: Respond::Nobody, seq: 0, inbox: None, expected: None, key: None, workspace: None }
     }
 
     /// An input that came by the inbox.
@@ -123,10 +130,26 @@ impl Mail {
     }
 
     pub(crate) fn answer(self, answer: Result<Reply, Error>) {
-        if let Some(reply) = self.reply {
+        match self.respond {
+            Respond::Nobody => {}
             // The sender may have gone.
-            let _ = reply.send(answer);
+            Respond::Once(reply) => _ = reply.send(answer),
+            Respond::Worker(session, n) => session.put(workers::answer_of(n, self.seq, answer)),
         }
+    }
+}
+
+/// Who is told what became of an input.
+pub(crate) enum Respond {
+    Nobody,
+    Once(oneshot::Sender<Result<Reply, Error>>),
+    /// The worker that sent a report, under this number.
+    Worker(Arc<Session>, u64),
+}
+
+impl Respond {
+    pub(crate) fn is_somebody(&self) -> bool {
+        !matches!(self, Self::Nobody)
     }
 }
 
@@ -160,8 +183,8 @@ pub(crate) enum Verdict {
 }
 
 pub(crate) enum ToClaimer {
-    /// A run was parked until then.
-    Parked(Timestamp),
+    /// A run of this lane was parked until then.
+    Parked(Arc<str>, Timestamp),
     /// A run left memory while others wait for room.
     Room,
     /// There may be news in the inbox.

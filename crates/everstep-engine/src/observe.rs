@@ -52,7 +52,7 @@ impl Seen<'_> {
     /// The events of the signals that the run has taken with this item.
     pub fn signals(&self) -> impl Iterator<Item = &str> {
         self.answered.iter().filter_map(|(mail, reply)| match (&mail.input, reply) {
-            (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }, Reply::Accepted) => {
+            (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }, Reply::Accepted | Reply::Buffered) => {
                 Some(event.as_str())
             }
             _ => None,

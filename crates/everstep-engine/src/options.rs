@@ -16,6 +16,8 @@ pub struct Options {
     pub max_pending: usize,
     /// How long others wait for a silent node before they take its runs.
     pub node_lease: Duration,
+    /// How long a worker may be silent before its runs go to others.
+    pub worker_lease: Duration,
     pub sweep_every: Duration,
     /// No run is kept longer than this after its end, whatever its workflow or its start asks for.
     pub max_retention_days: u32,
@@ -33,6 +35,7 @@ impl Default for Options {
             park_after: Duration::from_secs(30),
             max_pending: 8_192,
             node_lease: Duration::from_secs(10),
+            worker_lease: Duration::from_secs(30),
             sweep_every: Duration::from_secs(300),
             max_retention_days: 365,
             address: None,

@@ -1,6 +1,7 @@
 //! What becomes of an item: applied, refused, in conflict, or lost.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everstep_core::failure::{Failure, code};
@@ -124,6 +125,7 @@ impl Shard {
             mail.answer(Ok(reply));
         }
         self.dispatch(run, &flight.dispatched);
+        self.tell_worker(run, &flight.entries, flight.becomes);
         if is_owned {
             self.see_to_children(run);
         }
@@ -184,10 +186,10 @@ impl Shard {
                 self.world.peers.hint(&peer, Hint::Work);
             }
         }
-        if due < Timestamp::NEVER {
-            let _ = self.claimer.send(ToClaimer::Parked(due));
-        }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if due < Timestamp::NEVER {
+            let _ = self.claimer.send(ToClaimer::Parked(Arc::clone(&held.lane), due));
+        }
         if planted::is_planted(Bug::ParkIgnoresInbox) {
             held.mailbox.clear();
         }
@@ -210,7 +212,7 @@ impl Shard {
         if held.tenure == Tenure::Visiting {
             // While the answer was on its way others may have gone on with the run: what waits is decided on what
             // stands there now. Of what we did ourselves nobody wants to know any more.
-            held.mailbox.retain(|mail| mail.reply.is_some() || mail.inbox.is_some());
+            held.mailbox.retain(|mail| mail.respond.is_somebody() || mail.inbox.is_some());
             if !held.mailbox.is_empty()
                 && let Some(held) = self.take_out(run)
             {
@@ -249,9 +251,10 @@ impl Shard {
         let Some(held) = self.take_out(run) else { return };
         let mut mailbox: VecDeque<_> =
             flight.answered.into_iter().map(|(mail, _)| mail).filter(|mail| !is_own(&mail.input)).collect();
-        mailbox.extend(held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)));
-        let place = held.claim.or(held.place);
-        self.load(run, Loading { mailbox, performing: held.performing, place, must_reload: false, conflict, urgent });
+        let Held { mailbox: waiting, claim, place, performing, at_worker, .. } = *held;
+        mailbox.extend(waiting.into_iter().filter(|mail| !is_own(&mail.input)));
+        let place = claim.or(place);
+        self.load(run, Loading { mailbox, performing, at_worker, place, must_reload: false, conflict, urgent });
     }
 
     /// The database refuses this item for ever: the run fails without the payload that it cannot store.
@@ -267,9 +270,10 @@ impl Shard {
         }
         let Some(held) = self.take_out(run) else { return };
         let failure = Failure::fatal(code::STORE_REFUSED, message);
-        let mailbox = held.mailbox.into_iter().filter(|mail| !is_own(&mail.input)).collect();
-        let (place, urgent) = (held.claim.or(held.place), Some(Input::Fail { failure }));
-        self.load(run, Loading { mailbox, performing: held.performing, place, urgent, ..Loading::default() });
+        let Held { mailbox, claim, place, performing, at_worker, .. } = *held;
+        let mailbox = mailbox.into_iter().filter(|mail| !is_own(&mail.input)).collect();
+        let (place, urgent) = (claim.or(place), Some(Input::Fail { failure }));
+        self.load(run, Loading { mailbox, performing, at_worker, place, urgent, ..Loading::default() });
     }
 
     /// Drops a run and tells everybody who waits for it.
@@ -282,6 +286,7 @@ impl Shard {
         }
         let Some(held) = self.take_out(run) else { return };
         held.performing.abort();
+        Self::revoke(held.at_worker, run);
         for mail in held.mailbox {
             mail.answer(Err(error.clone()));
         }

@@ -1,5 +1,7 @@
 //! The way to other nodes. Everything is true without it, only slower.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
@@ -17,6 +19,23 @@ pub trait Peers: Send + Sync {
 
     /// Tells another node what it would find out by itself a little later. May be lost.
     fn hint(&self, peer: &Peer, hint: Hint);
+
+    /// Asks another node for what whoever speaks for it knows, and returns the status and the body of its answer.
+    /// The engine itself asks nothing so.
+    async fn ask(&self, peer: &Peer, _: Question) -> Result<(u16, Vec<u8>), Error> {
+        Err(Error::Unreachable(peer.id))
+    }
+}
+
+/// What one node asks another on somebody's behalf.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub path: &'static str,
+    /// The workspace of whoever asks.
+    pub workspace: WorkspaceId,
+    pub body: Vec<u8>,
+    /// How long an answer may take.
+    pub patience: Duration,
 }
 
 /// Another node, and where it listens.

@@ -113,7 +113,12 @@ fn shown_status(held: &Held, becomes: Becomes, now: Timestamp) -> Status {
     let status = held.state.status();
     let soon = now.plus(std::time::Duration::from_secs(1));
     let is_brief = held.state.next_due().is_some_and(|due| due <= soon);
-    if status == Status::Waiting && becomes == Becomes::Owned && is_brief { Status::Running } else { status }
+    let is_busy = held.at_worker.as_ref().is_some_and(|at| !at.is_blocked);
+    if status == Status::Waiting && becomes == Becomes::Owned && (is_brief || is_busy) {
+        Status::Running
+    } else {
+        status
+    }
 }
 
 /// Whether an entry dispatches a task.
@@ -132,7 +137,12 @@ fn dispatched_task(entry: &Entry) -> Option<(everstep_core::ids::StepKey, u32)> 
 fn changed_waits(held: &mut Held, entries: &[Entry], renews: bool) -> Vec<Change<Wait>> {
     // The rows of a failed run's waits are gone; a retry brings them back.
     let opens = entries.iter().any(|entry| {
-        matches!(&entry.event, Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. } | Event::RunRetried)
+        matches!(
+            &entry.event,
+            Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. }
+                | Event::WaitOpened { .. }
+                | Event::RunRetried
+        )
     });
     if held.waits.is_empty() && !opens {
         return Vec::new();

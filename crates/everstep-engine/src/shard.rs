@@ -32,6 +32,7 @@ use crate::options::Options;
 use crate::perform::{Dispatcher, Job};
 use crate::ports::World;
 use crate::propose::{self, Writer};
+use crate::workers::Workers;
 
 /// Messages taken at once.
 const BATCH: usize = 256;
@@ -55,6 +56,7 @@ pub(crate) struct Shard {
     pub(crate) library: Arc<Library>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) tally: Arc<Tally>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) runs: BTreeMap<RunId, Slot>,
     pub(crate) timers: BTreeSet<(Timestamp, RunId)>,
     pub(crate) watchers: BTreeMap<RunId, Vec<Watcher>>,
@@ -103,6 +105,7 @@ impl Shard {
             }
             self.fire_timers();
             self.evict();
+            self.workers.flush();
             self.finish_draining();
         }
     }
@@ -111,6 +114,8 @@ impl Shard {
         match message {
             ToShard::Start(request) => self.start(*request),
             ToShard::Mail(run, mail) => self.deliver(run, mail),
+            ToShard::Reports(session, reports) => self.reported(&session, reports),
+            ToShard::TurnBack(run, turn) => self.turn_back(run, turn),
             ToShard::Committed(verdicts) => {
                 for (run, verdict) in verdicts {
                     self.committed(run, verdict);
@@ -154,7 +159,7 @@ impl Shard {
     fn look(&self, run: RunId) -> Option<Look> {
         match self.runs.get(&run)? {
             Slot::Held(held) if held.flight.is_none() && held.tenure == Tenure::Owned => {
-                self.shared.may_dispatch(&self.world.clock).then(|| Look::of(&held.state))
+                self.shared.may_dispatch(&self.world.clock).then(|| held.look())
             }
             Slot::Held(_) | Slot::Loading(_) => None,
         }
@@ -176,11 +181,19 @@ impl Shard {
         let mut held = Held::new(workspace, workflow, run);
         held.is_test = new.is_test;
         let input = Input::Start { input, parent };
-        let has_room = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
+        let has_place = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
+        let seat = match held.workflow.is_code() && has_place {
+            true => self.workers.seat(&held.lane, run, 0),
+            false => None,
+        };
+        let has_room = has_place && (seat.is_some() || !held.workflow.is_code());
         let (decided, becomes) = if has_room {
             held.mailbox.push_back(Mail::of(input));
             held.mailbox.extend(arrivals.iter().filter_map(Mail::read));
-            let decided = held.decide_all(now, &*self.world.evaluate);
+            let mut decided = held.decide_all(now, &*self.world.evaluate);
+            if let Some(seat) = seat.filter(|_| !held.state.has_ended()) {
+                held.take_seat(seat, &mut decided, now, &*self.world.evaluate);
+            }
             let becomes = held.becomes(now, self.options.park_after);
             (decided, becomes)
         } else {
@@ -253,7 +266,8 @@ impl Shard {
         if held.flight.is_some() {
             return;
         }
-        let decided = held.decide_all(now, &*self.world.evaluate);
+        let mut decided = held.decide_all(now, &*self.world.evaluate);
+        self.seek_turn(run, &mut decided, now);
         self.propose(run, decided, now, None);
     }
 
@@ -276,6 +290,7 @@ impl Shard {
                 let unsure = || Error::Unavailable("this node has lost touch with its database; try again".to_owned());
                 mail.answer(if is_sure { Ok(reply) } else { Err(unsure()) });
             }
+            self.tell_worker(run, &[], Becomes::Owned);
             self.rest(run);
             return;
         }
@@ -342,5 +357,8 @@ impl Shard {
 
 /// Whether an input is the answer to something that a run in memory has asked for.
 fn is_own_result(input: &Input) -> bool {
-    matches!(input, Input::Result { .. } | Input::ChildStarted { .. } | Input::ChildEnded { .. })
+    matches!(
+        input,
+        Input::Result { .. } | Input::ChildStarted { .. } | Input::ChildEnded { .. } | Input::LoseTurn { .. }
+    )
 }

@@ -95,7 +95,10 @@ impl Ticker {
     async fn run_once(&mut self) -> Result<bool> {
         let Claimer { world, options, node, shared, .. } = &self.claimer;
         let room = self.claimer.room();
-        let wants = Wants { lanes: vec![(String::new(), room)], release: RELEASE, inbox: BATCH };
+        let mut lanes = vec![(String::new(), room)];
+        lanes.extend(self.claimer.workers.room().into_iter().map(|(lane, share)| (lane.to_string(), share.min(room))));
+        let asked: Vec<Arc<str>> = lanes.iter().skip(1).map(|(lane, _)| lane.as_str().into()).collect();
+        let wants = Wants { lanes, release: RELEASE, inbox: BATCH };
         let sent = world.clock.monotonic();
         let tick = world.store.tick(*node, lease(world, options), world.clock.now(), &wants).await?;
         let received = world.clock.monotonic();
@@ -108,7 +111,11 @@ impl Ticker {
         }
         let claimed = tick.claimed.len();
         self.claimer.hand_out(tick.claimed);
-        shared.has_backlog.store(claimed == room, Ordering::SeqCst);
+        // Which lanes they are of is not said: whoever makes room has each asked again.
+        for lane in asked.iter().filter(|_| claimed > 0) {
+            self.claimer.workers.claimed(lane, true);
+        }
+        shared.has_backlog.store(claimed >= room, Ordering::SeqCst);
         let last = tick.arrivals.last().map(|arrival| arrival.id);
         let is_full = tick.arrivals.len() == BATCH;
         self.claimer.hand_over(&tick.arrivals);
@@ -130,7 +137,7 @@ impl Ticker {
             self.claimer.read_inbox(last).await?;
         }
         self.warn_of_skew();
-        let has_more = claimed == room && room == BATCH;
+        let has_more = claimed >= room && room == BATCH;
         Ok(has_fenced || tick.released > 0 || has_more)
     }
 
@@ -153,9 +160,17 @@ impl Ticker {
             self.claimer.hand_out(runs);
             shared.has_backlog.store(count == room, Ordering::SeqCst);
             if count < room || world.clock.monotonic() >= next {
-                return Ok(());
+                break;
             }
         }
+        let Claimer { world, node, workers, .. } = &self.claimer;
+        for (lane, share) in workers.room() {
+            let room = self.claimer.room().min(share);
+            let runs = world.store.claim_runs(*node, &lane, world.clock.now(), room).await?;
+            workers.claimed(&lane, runs.len() == room);
+            self.claimer.hand_out(runs);
+        }
+        Ok(())
     }
 
     /// Waits for the next tick, or for news; what has come together is done together.
@@ -173,7 +188,7 @@ impl Ticker {
         for news in news {
             match news {
                 // The tick finds it in its time.
-                ToClaimer::Parked(_) => {}
+                ToClaimer::Parked(..) => {}
                 ToClaimer::Room => todo.claim = true,
                 ToClaimer::Inbox => todo.inbox = true,
                 ToClaimer::Stop => todo.stop = true,

@@ -1,5 +1,7 @@
 //! What a workflow must be like for a change to be made to it.
 
+use crate::rows::NewWorkflow;
+
 /// Looked at in the transaction of the change, so that of two who expect the same, one is disappointed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expects {
@@ -14,7 +16,7 @@ pub enum Expects {
 }
 
 /// What became of a version that was to be saved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Put {
     Saved {
         version: u32,
@@ -25,6 +27,17 @@ pub enum Put {
     },
     /// It is not as expected: nothing was written. This version is active; 0 stands for none.
     Unexpected { active: u32 },
+    /// There is a workflow of that name, of this style, after which this one cannot follow: nothing was written.
+    OtherStyle(String),
+}
+
+/// What became of a version that was to be registered under its own number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Registered {
+    /// It is there, now or before.
+    Registered,
+    /// There is a workflow of that name, of this other style: nothing was written.
+    OtherStyle(String),
 }
 
 /// What became of a version that new runs were to take.
@@ -41,9 +54,18 @@ pub enum Choice {
 /// A workflow before it is changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
+    pub(crate) style: String,
     pub(crate) digest: String,
     /// 0 while none is.
     pub(crate) active: u32,
+}
+
+impl Head {
+    /// Its style, if a version of `style` cannot follow: versions of code have numbers of their own.
+    pub(crate) fn other_style(&self, style: &str) -> Option<String> {
+        let is_code = |style: &str| style == "code";
+        (is_code(&self.style) != is_code(style)).then(|| self.style.clone())
+    }
 }
 
 impl Expects {
@@ -55,5 +77,33 @@ impl Expects {
             Self::NothingElse => head.is_none_or(|head| head.digest == digest),
             Self::Active(version) => head.map_or(0, |head| head.active) == version,
         }
+    }
+}
+
+/// What is known of a version that is to be registered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Known {
+    /// The newest version of the workflow, and its style; 0 while there is none.
+    pub(crate) newest: u32,
+    pub(crate) style: Option<String>,
+    /// 0 while none is.
+    pub(crate) active: u32,
+    /// Of this very version, if it is there.
+    pub(crate) retention_days: Option<u32>,
+    /// The newest version that was deleted; 0 if none was.
+    pub(crate) deleted: u32,
+}
+
+impl Known {
+    /// The style of the workflow, if it is another.
+    pub(crate) fn other_style(&self, style: &str) -> Option<&str> {
+        self.style.as_deref().filter(|known| *known != style)
+    }
+
+    /// Whether all is as it would be after the version was registered.
+    pub(crate) fn is_as_registered(&self, workflow: &NewWorkflow) -> bool {
+        self.other_style(&workflow.style).is_none()
+            && self.retention_days == Some(workflow.retention_days)
+            && self.active == self.newest
     }
 }

@@ -20,7 +20,7 @@ mod texts;
 
 pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};
-pub use expects::{Choice, Expects, Put};
+pub use expects::{Choice, Expects, Put, Registered};
 pub use filter::RunFilter;
 pub use item::{Change, Gate, InboxId, Item, Message, NewEntry, NewRun, Outcome, Projection, Sent, Wait};
 pub use resources::{ResourceKind, ResourceRow};

@@ -9,8 +9,8 @@ use everstep_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
-use crate::error::Result;
-use crate::expects::{Choice, Expects, Put};
+use crate::error::{Error, Result};
+use crate::expects::{Choice, Expects, Put, Registered};
 use crate::filter::RunFilter;
 use crate::item::{Item, Outcome};
 use crate::resources::{ResourceKind, ResourceRow};
@@ -94,11 +94,25 @@ pub trait Store: Send + Sync {
         match self.save_workflow(workflow, activate, Expects::Anything).await? {
             Put::Saved { version, is_new, .. } => Ok((version, is_new)),
             Put::Unexpected { .. } => unreachable!("nothing was expected"),
+            Put::OtherStyle(style) => {
+                Err(Error::Refused(format!("there is a workflow of that name, of style {style}")))
+            }
         }
     }
 
     /// As [`Store::put_workflow`], if the workflow is as expected. Of two at once, one is first.
+    /// A workflow that is written as code has versions of no other style.
     async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put>;
+
+    /// Saves versions under numbers of their own, which whoever wrote them has chosen, and makes the newest version
+    /// of each workflow the active one. Each is answered in its place.
+    ///
+    /// * A version that is there stays as it is, but for its retention: the last word counts.
+    /// * A workflow of that name and another style stays as it is, and the others are registered all the same.
+    /// * A workflow that was deleted is new, also under numbers that it had; unless runs refer to versions
+    ///   of another style that have these numbers.
+    /// * When nothing changes, nothing is written and nobody waits.
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>>;
 
     /// Makes a version the one that new runs take. `false`: there is no such version.
     async fn activate_workflow(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool> {

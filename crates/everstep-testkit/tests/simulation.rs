@@ -6,12 +6,21 @@ use everstep_testkit::sim::{self, Options};
 const SEEDS: u64 = 500;
 
 fn alone(_: u64) -> Options {
-    Options { nodes: Some(1), ..Options::default() }
+    Options { nodes: Some(1), code: Some(false), ..Options::default() }
 }
 
 /// Two to four servers on one database.
 fn several(seed: u64) -> Options {
-    Options { nodes: Some(2 + seed as usize % 3), ..Options::default() }
+    Options { nodes: Some(2 + seed as usize % 3), code: Some(false), ..Options::default() }
+}
+
+/// With workers that run code workflows.
+fn code_alone(seed: u64) -> Options {
+    Options { code: Some(true), ..alone(seed) }
+}
+
+fn code_of_several(seed: u64) -> Options {
+    Options { code: Some(true), ..several(seed) }
 }
 
 fn play(seeds: std::ops::Range<u64>, options: fn(u64) -> Options) {
@@ -45,9 +54,19 @@ fn five_hundred_seeds_of_several_nodes_lose_and_double_nothing_second_half() {
 }
 
 #[test]
+fn five_hundred_seeds_of_code_lose_and_double_nothing() {
+    play(0..SEEDS, code_alone);
+}
+
+#[test]
+fn five_hundred_seeds_of_code_and_several_nodes_lose_and_double_nothing() {
+    play(0..SEEDS, code_of_several);
+}
+
+#[test]
 fn a_seed_replays_exactly() {
     for seed in [1, 42, 8113] {
-        for options in [alone(seed), several(seed)] {
+        for options in [alone(seed), several(seed), code_alone(seed), code_of_several(seed)] {
             let first = sim::play(seed, &options).unwrap();
             assert_eq!(first, sim::play(seed, &options).unwrap());
         }

@@ -494,6 +494,10 @@ pub(crate) struct SimArgs {
     /// How many servers share the database; 1 is one alone [default: the seed decides, up to 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nodes: Option<u8>,
+
+    /// Whether workers run code workflows [default: the seed decides].
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) code: Option<bool>,
 }
 
 /// Print the document of the HTTP API, OpenAPI 3.1.

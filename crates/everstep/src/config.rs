@@ -272,6 +272,12 @@ impl Engine {
                 .or(file.max_state_mib)
                 .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(1024 * 1024)),
             park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
+            worker_lease: match typed.worker_lease.or(file.worker_lease) {
+                Some(Span(lease)) if lease < LEAST_LEASE => {
+                    return Err(invalid(format!("worker-lease must be at least {} ms", LEAST_LEASE.as_millis())));
+                }
+                lease => lease.map_or(defaults.worker_lease, |span| span.0),
+            },
             max_retention_days: match typed.max_retention_days.or(file.max_retention_days) {
                 Some(0) => return Err(invalid("max-retention-days must be at least 1")),
                 days => days.unwrap_or(defaults.max_retention_days),

@@ -277,6 +277,16 @@ pub(crate) struct EngineSettings {
     )]
     pub(crate) park_after: Option<Span>,
 
+    /// How long a worker of code workflows may be silent before its runs go to others; at least 500ms [default: 30s].
+    #[arg(
+        long,
+        env = "EVERSTEP_WORKER_LEASE",
+        hide_env_values = true,
+        value_name = "DURATION",
+        help_heading = "Engine options"
+    )]
+    pub(crate) worker_lease: Option<Span>,
+
     /// Days after its end for which a run is kept at most, whatever its start asks for [default: 365].
     #[arg(
         long,

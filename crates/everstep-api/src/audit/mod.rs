@@ -8,4 +8,4 @@ mod recorder;
 mod watch;
 
 pub use recorder::Audit;
-pub(crate) use watch::watch;
+pub(crate) use watch::{note, watch};

@@ -7,18 +7,20 @@ use axum::response::Response;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 use everstep_store::AuditRow;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::auth::{Caller, Gate, Needs, Permission};
 use crate::id;
 use crate::server::Served;
+use crate::worker;
 
 /// Characters of what a client may put into a row.
 const MOST: usize = 1_024;
 
 /// Writes down what succeeds and is more than a look.
 pub(crate) async fn watch(State(served): State<Served>, request: Request, next: Next) -> Response {
-    if request.method().is_safe() {
+    // What workers say all the time is in the journals of their runs.
+    if request.method().is_safe() || worker::is_exchange(request.uri().path()) {
         return next.run(request).await;
     }
     // A client that goes away ends its request, but what was done must not go without its row.
@@ -30,7 +32,7 @@ pub(crate) async fn watch(State(served): State<Served>, request: Request, next: 
 
 async fn answer(served: Served, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let (method, target) = (parts.method.clone(), shorten(parts.uri.path()));
+    let (method, target) = (parts.method.clone(), shorten(&worker::audited(parts.uri.path())));
     let (key, id) = (text(&parts.headers, "idempotency-key"), text(&parts.headers, "x-request-id"));
     let caller = parts.extensions.get::<Caller>().cloned().expect("a guarded route has a caller");
     let response = next.run(Request::from_parts(parts, body)).await;
@@ -54,6 +56,22 @@ async fn answer(served: Served, request: Request, next: Next) -> Response {
         }
     }
     response
+}
+
+/// Writes down what was done otherwise than by a request of its own.
+pub(crate) async fn note(served: &Served, caller: &Caller, action: &str, target: &str, mut details: Value) {
+    details["keyName"] = (*caller.name).into();
+    let now = served.engine.world().clock.now();
+    let row = AuditRow {
+        id: id::new_id(now),
+        workspace: caller.workspace,
+        at: now,
+        actor: format!("key:{}", caller.key),
+        action: action.to_owned(),
+        target: target.to_owned(),
+        details: Payload::from(details),
+    };
+    served.audit.gather(row).await;
 }
 
 fn row(caller: &Caller, method: &Method, path: &str, target: String, details: Payload, now: Timestamp) -> AuditRow {

@@ -11,6 +11,7 @@ use crate::auth::ticket::Ticket;
 use crate::auth::{Caller, Permission, Secret};
 use crate::problem::Problem;
 use crate::server::Served;
+use crate::worker;
 
 const HOW: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; \
                    keys are made with `everstep keys create`, and the first one stands in the file admin.key of the \
@@ -110,9 +111,19 @@ pub(crate) fn lacks(permission: Permission) -> Problem {
 
 /// The holder of a key, counted against its limit.
 pub(crate) async fn authenticate_secret(served: &Served, text: &str) -> Result<Caller, Problem> {
+    admit(served, holder(served, text).await?)
+}
+
+/// The holder of a worker's key. What a worker says all the time is not counted: its session bounds it.
+async fn authenticate_worker(served: &Served, text: &str) -> Result<Caller, Problem> {
+    let caller = holder(served, text).await?;
+    if caller.may(Permission::Serve) { Ok(caller) } else { admit(served, caller) }
+}
+
+async fn holder(served: &Served, text: &str) -> Result<Caller, Problem> {
     let Ok(secret) = text.parse::<Secret>() else { return Err(refuse("what was sent has not the form of a key")) };
     let found = served.keys.find(&secret, served.engine.world().clock.now()).await?;
-    admit(served, found.ok_or_else(|| refuse("the key is unknown, has expired or was revoked"))?)
+    found.ok_or_else(|| refuse("the key is unknown, has expired or was revoked"))
 }
 
 /// Whoever had a ticket made, counted against the limit of their key.
@@ -145,6 +156,9 @@ async fn find(served: &Served, uri: &Uri, headers: &HeaderMap) -> Result<Caller,
     match (given(headers)?, shown.next(), shown.next()) {
         (None, None, _) => Err(refuse("this route needs a key")),
         (None, Some((_, ticket)), None) => authenticate_ticket(served, &ticket).await,
+        (Some(text), None, _) if worker::is_exchange(uri.path()) && !Ticket::is_meant(text) => {
+            authenticate_worker(served, text).await
+        }
         (Some(text), None, _) => authenticate_header(served, text).await,
         (_, Some(_), _) => Err(refuse("a ticket is shown once, and without a key")),
     }

@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use axum::http::{Method, Request, StatusCode, header};
 use everstep_core::ids::{NodeId, WorkspaceId};
 use everstep_core::input::Reply;
-use everstep_engine::{Delivery, Engine, Error, Hint, Peer, Peers};
+use everstep_engine::{Delivery, Engine, Error, Hint, Peer, Peers, Question};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -33,6 +33,8 @@ const HINT: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(30);
 /// Bytes of an answer.
 const BODY: usize = 64 * 1024;
+/// Bytes of the answer to a question: what a worker is told holds the outputs of runs.
+const ANSWER_BODY: usize = 64 * 1024 * 1024;
 
 /// The way to other nodes. Cheap to clone.
 #[derive(Clone)]
@@ -97,6 +99,20 @@ impl Channel {
         body: Vec<u8>,
         patience: Duration,
     ) -> Result<Bytes, Trouble> {
+        let (status, body) = self.exchange(peer, path, caller, body, patience, BODY).await?;
+        judge(status, body)
+    }
+
+    /// Sends a signed request and returns the status and the body of its answer.
+    async fn exchange(
+        &self,
+        peer: &Peer,
+        path: &'static str,
+        caller: Option<WorkspaceId>,
+        body: Vec<u8>,
+        patience: Duration,
+        limit: usize,
+    ) -> Result<(StatusCode, Bytes), Trouble> {
         let engine = self.0.engine.get().ok_or_else(|| Trouble::NotTaken("this node has not joined yet".to_owned()))?;
         let envelope = Envelope {
             sender: engine.node(),
@@ -120,9 +136,8 @@ impl Channel {
                 if error.is_connect() { Trouble::NotTaken(why) } else { Trouble::NoAnswer(why) }
             })?;
             let status = response.status();
-            let body = Limited::new(response.into_body(), BODY).collect().await;
-            let body = body.map_err(|error| Trouble::NoAnswer(error.to_string()))?.to_bytes();
-            judge(status, body)
+            let body = Limited::new(response.into_body(), limit).collect().await;
+            Ok((status, body.map_err(|error| Trouble::NoAnswer(error.to_string()))?.to_bytes()))
         };
         match tokio::time::timeout(patience, answered).await {
             Ok(answered) => answered,
@@ -177,6 +192,21 @@ impl Peers for Channel {
             tracing::error!(peer = %peer.id, %error, "the answer of a node cannot be read");
             Err(Error::OutcomeUnknown(peer.id))
         })
+    }
+
+    async fn ask(&self, peer: &Peer, question: Question) -> Result<(u16, Vec<u8>), Error> {
+        let Question { path, workspace, body, patience } = question;
+        match self.exchange(peer, path, Some(workspace), body, patience, ANSWER_BODY).await {
+            Ok((status, body)) => Ok((status.as_u16(), body.into())),
+            Err(Trouble::NotTaken(why)) => {
+                tracing::debug!(peer = %peer.id, path, why, "a node did not take a question");
+                Err(Error::Unreachable(peer.id))
+            }
+            Err(Trouble::NoAnswer(why)) => {
+                tracing::debug!(peer = %peer.id, path, why, "a node has not answered a question");
+                Err(Error::OutcomeUnknown(peer.id))
+            }
+        }
     }
 
     fn hint(&self, peer: &Peer, hint: Hint) {

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Json, Router};
+use everstep_core::ids::WorkspaceId;
 use everstep_core::input::Reply;
 use everstep_core::limits;
 use everstep_engine::{Delivery, Engine, Error, Hint};
@@ -20,9 +21,10 @@ use crate::cluster::signature::{Content, Envelope};
 use crate::cluster::{ClusterKey, DELIVER, HINTS};
 use crate::listen;
 use crate::problem::Problem;
+use crate::worker;
 
-/// Bytes of what one node says to another: a payload and what stands around it.
-const BODY: usize = 2 * limits::PAYLOAD_BYTES;
+/// Bytes of what one node says to another: what a worker has sent, or a payload, and what stands around it.
+const BODY: usize = 4 * limits::PAYLOAD_BYTES + 64 * 1024;
 
 #[derive(Clone)]
 struct Ear {
@@ -42,6 +44,10 @@ pub async fn serve(
     let router = Router::new()
         .route(DELIVER, post(deliver))
         .route(HINTS, post(hints))
+        .route(worker::away::POLL, post(poll))
+        .route(worker::away::RESULTS, post(results))
+        .route(worker::away::CLOSE, post(close))
+        .route(worker::away::LIST, post(workers))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
         .with_state(ear);
@@ -65,6 +71,23 @@ async fn hints(State(ear): State<Ear>, signed: Signed) -> Result<StatusCode, Pro
     Ok(StatusCode::ACCEPTED)
 }
 
+/// What another node's caller says to a worker's session that is here.
+async fn poll(State(ear): State<Ear>, signed: Signed) -> Result<Vec<u8>, Problem> {
+    worker::away::poll(&ear.engine, signed.workspace()?, &signed.body).await
+}
+
+async fn results(State(ear): State<Ear>, signed: Signed) -> Result<Vec<u8>, Problem> {
+    worker::away::results(&ear.engine, signed.workspace()?, &signed.body).await
+}
+
+async fn close(State(ear): State<Ear>, signed: Signed) -> Result<(), Problem> {
+    worker::away::close(&ear.engine, signed.workspace()?, &signed.body)
+}
+
+async fn workers(State(ear): State<Ear>, signed: Signed) -> Result<Vec<u8>, Problem> {
+    Ok(worker::away::list(&ear.engine, signed.workspace()?))
+}
+
 /// Strangers learn nothing about what is here.
 async fn nothing(_: Signed) -> impl IntoResponse {
     StatusCode::NOT_FOUND
@@ -77,6 +100,11 @@ struct Signed {
 }
 
 impl Signed {
+    /// The workspace that it is asked for.
+    fn workspace(&self) -> Result<WorkspaceId, Problem> {
+        self.envelope.caller.ok_or_else(|| Problem::invalid("it is asked for no workspace"))
+    }
+
     fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Problem> {
         serde_json::from_slice(&self.body).map_err(|error| Problem::invalid(error.to_string()))
     }

@@ -14,8 +14,9 @@ use everstep_core::workflow::Workflow;
 use everstep_engine::Look;
 use everstep_store::StoredEntry;
 
+use crate::past;
 use crate::problem::Problem;
-use crate::runs;
+use crate::runs::{self, Where};
 use crate::server::Served;
 use crate::wire::Run;
 
@@ -40,7 +41,11 @@ impl Snapshot {
         let (seq, has_ended) = (loaded.run.seq, loaded.run.ended_at.is_some());
         let run = Run::of(loaded.run);
         let run = match &fold.folded {
-            Some((_, state)) if !has_ended => run.seen(Look::of(state)),
+            Some((workflow, state)) if !has_ended => {
+                let look = Look::of(state);
+                let for_worker = runs::for_worker(served, workspace, workflow, &look, Where::Anywhere).await;
+                run.seen(look, for_worker)
+            }
             _ => run,
         };
         Ok(Self { run, seq, fold })
@@ -86,9 +91,16 @@ impl Fold {
 
     /// The context without what begins with `__`; null where this build cannot tell.
     pub(crate) fn context(&self) -> Payload {
-        let document =
-            |(workflow, state): &(Arc<Workflow>, State)| View::new(workflow, state, &Path::default()).document(false);
+        let document = |(workflow, state): &(Arc<Workflow>, State)| match workflow.is_code() {
+            true => past::of_code(state),
+            false => View::new(workflow, state, &Path::default()).document(false),
+        };
         self.folded.as_ref().map_or_else(Payload::null, document)
+    }
+
+    /// Whether the run is one of code, whose steps have any names.
+    pub(crate) fn is_code(&self) -> bool {
+        self.folded.as_ref().is_some_and(|(workflow, _)| workflow.is_code())
     }
 
     /// Why the run failed or was paused.

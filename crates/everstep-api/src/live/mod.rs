@@ -25,9 +25,11 @@ use tokio::sync::{Semaphore, watch};
 use self::feed::Feed;
 use self::fold::Snapshot;
 use self::hub::{Hub, Seen, Stage};
+pub(crate) use self::pass::LOOKED_AT;
 use self::slots::Slots;
 pub use self::slots::Streams;
 use self::socket::Polls;
+use crate::worker::list::Elsewhere;
 
 /// What all followers at one node share.
 pub struct Live {
@@ -39,6 +41,8 @@ pub struct Live {
     loads: Semaphore,
     polls: Polls,
     is_stopping: watch::Sender<bool>,
+    /// Which workflows the workers of other nodes serve.
+    pub(crate) elsewhere: Elsewhere,
 }
 
 const LOADS: usize = 4;
@@ -54,6 +58,7 @@ impl Live {
             loads: Semaphore::new(LOADS),
             polls: Polls::default(),
             is_stopping: watch::Sender::new(false),
+            elsewhere: Elsewhere::default(),
         }
     }
 
@@ -63,7 +68,7 @@ impl Live {
     }
 
     /// Waits until it is time to stop.
-    async fn stopped(&self) {
+    pub(crate) async fn stopped(&self) {
         let mut is_stopping = self.is_stopping.subscribe();
         // The sender lives as long as this value.
         let _ = is_stopping.wait_for(|is_stopping| *is_stopping).await;

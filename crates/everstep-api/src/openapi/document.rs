@@ -20,6 +20,7 @@ const TAGS: &[(&str, &str)] = &[
     ("workflows", "Definitions and their versions."),
     ("catalogue", "The kinds of nodes that a graph may be made of."),
     ("runs", "Executions of workflows: started, followed, steered."),
+    ("workers", "Users' processes that run workflows written as code."),
     ("data", "Data sources, and the saved queries that ask them."),
     ("access", "Who may do what: keys, workspaces, tickets, the audit, secrets."),
     ("nodes", "The servers that share a database."),

@@ -186,6 +186,14 @@ const PLACES: &[(&str, Parameter)] = &[
             "The query's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit.",
         ),
     ),
+    (
+        "sessions",
+        Parameter::pattern(
+            "id",
+            "^[0-9a-f]{32}\\.[0-9a-f]{32}$",
+            "The session's id, as it was given when it was opened.",
+        ),
+    ),
     ("signals", Parameter::sized("event", 1, 256, "The signal's name.")),
 ];
 

@@ -22,9 +22,9 @@ pub(crate) struct Cancel {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Outcome {
-    /// `accepted`: it is in the journal. `repeated`: it was accepted before, under the same key.
-    /// `ignored`: it changes nothing.
-    #[schemars(extend("enum" = ["accepted", "repeated", "ignored"]))]
+    /// `accepted`: it is in the journal. `buffered`: it is kept until something waits for it. `repeated`: it was accepted
+    /// before, under the same key. `ignored`: it changes nothing.
+    #[schemars(extend("enum" = ["accepted", "buffered", "repeated", "ignored"]))]
     pub(crate) outcome: &'static str,
     /// Why nothing was changed.
     #[serde(skip_serializing_if = "Option::is_none")]

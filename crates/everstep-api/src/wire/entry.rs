@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::codec;
-use everstep_core::event::{Dispatch, Event, Outcome};
+use everstep_core::event::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
@@ -80,6 +80,9 @@ enum Data {
         handle: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         logs: Vec<String>,
+        /// When a worker began it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        started_at: Option<Time>,
     },
     Failed {
         error: Value,
@@ -109,11 +112,50 @@ enum Data {
     Cancelled {
         reason: Option<String>,
     },
+    TurnStarted {
+        turn: u32,
+        worker: String,
+    },
+    TurnLost {
+        turn: u32,
+    },
+    WaitOpened {
+        /// The signal's name; the step's if there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        event: Option<String>,
+        #[serde(rename = "match")]
+        #[schemars(with = "Json")]
+        pattern: Payload,
+        due: Option<Time>,
+    },
+    WaitResolved(Resolved),
+    SignalBuffered {
+        event: String,
+        #[schemars(with = "Json")]
+        payload: Payload,
+        /// How long it is kept.
+        until: Time,
+    },
     Nothing {},
     /// Written by a later build.
     Unreadable {
         unreadable: String,
     },
+}
+
+/// What ended a wait.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "by", rename_all = "camelCase")]
+enum Resolved {
+    Signal {
+        event: String,
+        #[schemars(with = "Json")]
+        payload: Payload,
+        /// The entry that kept the signal, where it came before the wait.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        buffered: Option<u64>,
+    },
+    Timeout,
 }
 
 /// What a dispatched step is doing.
@@ -158,8 +200,8 @@ impl Data {
                 Self::Started { input, parent, definition }
             }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::of(dispatch)),
-            Event::StepCompleted { outcome: Outcome { output, handle, logs, .. }, .. } => {
-                Self::Completed { output, handle, logs }
+            Event::StepCompleted { outcome: Outcome { output, handle, logs, started_at }, .. } => {
+                Self::Completed { output, handle, logs, started_at: started_at.map(Time::of) }
             }
             Event::StepFailed { failure, logs, .. } => Self::Failed { error: told(&failure), logs },
             Event::TimerSet { due, .. } => Self::Due { due: Time::of(due) },
@@ -168,15 +210,21 @@ impl Data {
             Event::RunCompleted { output } => Self::Output { output },
             Event::RunFailed { failure, step } => Self::RunFailed { error: told(&failure), failed_step: step },
             Event::RunCancelled { reason } => Self::Cancelled { reason },
-            Event::StepSkipped { .. }
-            | Event::WaitOpened { .. }
-            | Event::WaitResolved { .. }
-            | Event::SignalBuffered { .. }
-            | Event::TurnStarted { .. }
-            | Event::TurnLost { .. }
-            | Event::TimerFired { .. }
-            | Event::RunResumed
-            | Event::RunRetried => Self::Nothing {},
+            Event::TurnStarted { turn, worker } => Self::TurnStarted { turn, worker },
+            Event::TurnLost { turn } => Self::TurnLost { turn },
+            Event::WaitOpened { event, pattern, due, .. } => {
+                Self::WaitOpened { event, pattern, due: due.map(Time::of) }
+            }
+            Event::WaitResolved { by, .. } => Self::WaitResolved(match by {
+                Resolution::Signal { event, payload, buffered } => Resolved::Signal { event, payload, buffered },
+                Resolution::Timeout => Resolved::Timeout,
+            }),
+            Event::SignalBuffered { event, payload, until } => {
+                Self::SignalBuffered { event, payload, until: Time::of(until) }
+            }
+            Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => {
+                Self::Nothing {}
+            }
         }
     }
 }

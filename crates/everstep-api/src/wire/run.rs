@@ -8,7 +8,8 @@ use everstep_store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::wire::waiting::{self, Open};
+use crate::problem::{Document, Problem};
+use crate::wire::waiting::{self, ForWorker, Open};
 use crate::wire::{Id, Json, Status as AnyStatus, Time};
 
 /// A run, whole.
@@ -37,6 +38,11 @@ pub(crate) struct Run {
     is_test: bool,
     /// What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null once it has ended.
     waiting_for: Option<String>,
+    /// Whether no worker serves its workflow.
+    #[serde(skip)]
+    is_unserved: bool,
+    /// The worker that has the run, where it is code and the node that answers holds it.
+    worker: Option<String>,
     /// The steps under way, at most 100.
     open: Vec<Open>,
     #[schemars(with = "Json")]
@@ -68,6 +74,8 @@ impl Run {
             origin: row.origin,
             is_test: row.is_test,
             waiting_for: None,
+            is_unserved: false,
+            worker: None,
             open: Vec::new(),
             tags: row.tags,
             idempotency_key: row.key.map(|(_, key)| key),
@@ -79,11 +87,23 @@ impl Run {
         }
     }
 
+    /// What to say to whoever has started it, if no worker goes on with it.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.is_unserved.then(|| waiting::warning(&self.workflow, self.workflow_version))
+    }
+
     /// What the journal says; the row may tell it a second later.
-    pub(crate) fn seen(mut self, look: Look) -> Self {
+    ///
+    /// `for_worker` is what a run of code waits for that no worker has.
+    pub(crate) fn seen(mut self, look: Look, for_worker: Option<ForWorker>) -> Self {
         self.status = look.status.as_str();
         self.version = look.seq;
-        self.waiting_for = waiting::sentence(&look);
+        self.is_unserved = for_worker == Some(ForWorker::Unserved);
+        self.waiting_for = match for_worker {
+            Some(for_worker) => Some(for_worker.sentence(&self.workflow, self.workflow_version)),
+            None => waiting::sentence(&look),
+        };
+        self.worker.clone_from(&look.worker);
         self.open = look.open.into_iter().map(Open::of).collect();
         self
     }
@@ -143,10 +163,50 @@ pub(crate) struct Started {
     pub(crate) run: Run,
     /// False when a run with that key was there before.
     pub(crate) created: bool,
+    /// What should be looked after: no worker serves the workflow, say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<String>,
+}
+
+/// The answer to many starts, each in its place.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StartedBatch {
+    pub(crate) runs: Vec<StartedOne>,
+    /// What should be looked after: no worker serves the workflow, say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<String>,
+}
+
+/// What became of one start of many: a run, or an error.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StartedOne {
+    /// The run's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Id>")]
+    id: Option<RunId>,
+    /// False when a run with that key was there before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<bool>,
+    /// Why it was not started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Document>,
+}
+
+impl StartedOne {
+    pub(crate) fn of(started: Result<everstep_engine::Started, Problem>) -> Self {
+        match started {
+            Ok(started) => Self { id: Some(started.run), created: Some(started.created), error: None },
+            Err(problem) => Self { id: None, created: None, error: Some(problem.document()) },
+        }
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        self.error.is_none()
+    }
 }
 
 /// Why a step or a run failed.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Error {
     code: String,
     message: String,

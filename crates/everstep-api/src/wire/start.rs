@@ -34,6 +34,15 @@ impl Default for OfWorkflow {
     }
 }
 
+/// `POST /v1/workflows/{name}/runs/batch`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "StartBatch")]
+pub(crate) struct Batch {
+    #[schemars(length(min = 1, max = 1_000))]
+    pub(crate) runs: Vec<OfWorkflow>,
+}
+
 /// `POST /v1/workflow-runs`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

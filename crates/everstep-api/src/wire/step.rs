@@ -22,12 +22,13 @@ pub(crate) struct Steps {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Step {
-    /// The step's name within the run: `fetch`, or `each[3].fetch` inside an iteration.
+    /// The step's name within the run: `fetch`, or `each[3].fetch` inside an iteration; as code has named it.
     #[schemars(with = "String")]
     pub(crate) key: StepKey,
-    /// The node of the graph.
+    /// The node of the graph; the name again for a step of code.
     pub(crate) node: String,
-    /// The node's type; null when its workflow cannot be read.
+    /// The node's type, or what a step of code is: `run`, `sleep`, `wait` or `call`. Null when the workflow cannot be
+    /// read.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
     #[schemars(with = "StepWord")]
@@ -40,6 +41,8 @@ pub(crate) struct Step {
     /// What a completed step gave.
     #[schemars(with = "Json")]
     pub(crate) output: Option<Payload>,
+    /// Why it failed at last.
+    pub(crate) error: Option<Error>,
     /// The handle by which it was left; null for the usual one.
     pub(crate) handle: Option<String>,
 }
@@ -101,7 +104,7 @@ pub(crate) struct Line {
 pub(crate) struct Context {
     /// The last entry that is told here.
     pub(crate) seq: u64,
-    /// Variables by name, `input` among them.
+    /// Variables by name, `input` among them. Of a run of code: `input`, and under `steps` what each step gave.
     #[schemars(with = "crate::wire::Object")]
     pub(crate) context: Payload,
     /// The iterations that are under way, each with what belongs to it alone.

@@ -79,14 +79,39 @@ pub(crate) fn sentence(look: &Look) -> Option<String> {
         }
         Status::Running | Status::Waiting => {}
     }
-    let Some(first) = look.open.first() else { return Some("goes on at once".to_owned()) };
+    let at = look.worker.as_ref().map(|worker| format!("runs at worker {worker}"));
+    let Some(first) = look.open.first() else { return Some(at.unwrap_or_else(|| "goes on at once".to_owned())) };
     let mut text = clause(first);
     // A loop is open while its steps are: it is not one more thing to wait for.
     let others = look.open.iter().skip(1).filter(|open| open.activity != Activity::Body).count() + look.more;
     if others > 0 {
         let _ = write!(text, " and {others} more");
     }
-    Some(text)
+    Some(at.map_or_else(|| text.clone(), |at| format!("{at}: {text}")))
+}
+
+/// Why a run of code does not go on that could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForWorker {
+    /// Workers serve it, and none of them has it.
+    Served,
+    /// No worker serves it.
+    Unserved,
+}
+
+impl ForWorker {
+    pub(crate) fn sentence(self, workflow: &str, version: u32) -> String {
+        let which = format!("waits for a worker that serves {workflow} version {version}");
+        match self {
+            Self::Served => format!("{which} and has room"),
+            Self::Unserved => format!("{which}: none is connected"),
+        }
+    }
+}
+
+/// What whoever starts a run is told that nobody goes on with.
+pub(crate) fn warning(workflow: &str, version: u32) -> String {
+    format!("no worker serves {workflow} version {version}; the run waits for one")
 }
 
 fn clause(open: &Opened) -> String {
@@ -126,7 +151,7 @@ mod tests {
     }
 
     fn look(open: Vec<Opened>) -> Look {
-        Look { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0 }
+        Look { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0, worker: None }
     }
 
     #[test]
@@ -156,6 +181,18 @@ mod tests {
         assert_eq!(sentence(&several).unwrap(), "performs step a, attempt 2 and 2 more");
         let body = look(vec![opened("each", Activity::Body, None)]);
         assert_eq!(sentence(&body).unwrap(), "goes on inside step each");
+    }
+
+    #[test]
+    fn a_run_of_code_says_where_it_is() {
+        let mut running = look(vec![]);
+        (running.status, running.worker) = (Status::Running, Some("host:1".to_owned()));
+        assert_eq!(sentence(&running).unwrap(), "runs at worker host:1");
+        running.open = vec![opened("nap", Activity::Delay, None)];
+        assert_eq!(sentence(&running).unwrap(), "runs at worker host:1: sleeps at step nap");
+        let none = "waits for a worker that serves onboard-user version 2: none is connected";
+        assert_eq!(ForWorker::Unserved.sentence("onboard-user", 2), none);
+        assert_eq!(ForWorker::Served.sentence("a", 1), "waits for a worker that serves a version 1 and has room");
     }
 
     #[test]

@@ -21,11 +21,12 @@ pub(crate) struct Workflow {
     pub(crate) version: u32,
     /// The version that new runs take; null while none is active.
     active_version: Option<u32>,
-    style: String,
+    /// How it is written: `graph`, or `code`, which a worker has.
+    pub(crate) style: String,
     description: Option<String>,
-    /// As it was understood: older names of fields are replaced by ours.
-    #[schemars(with = "Definition")]
-    pub(crate) definition: Payload,
+    /// As it was understood: older names of fields are replaced by ours. Null for code.
+    #[schemars(with = "Option<Definition>")]
+    pub(crate) definition: Option<Payload>,
     /// SHA-256 of the definition.
     digest: String,
     /// How long runs are kept after their end, unless their start says otherwise.
@@ -35,13 +36,14 @@ pub(crate) struct Workflow {
 
 impl Workflow {
     pub(crate) fn of(row: WorkflowRow, active_version: Option<u32>) -> Self {
+        let is_code = row.style == "code";
         Self {
             name: row.name,
             version: row.version,
             active_version,
             style: row.style,
             description: row.definition.value()["description"].as_str().map(str::to_owned),
-            definition: row.definition,
+            definition: Some(row.definition).filter(|_| !is_code),
             digest: row.digest,
             retention_days: row.retention_days,
             created_at: Time::of(row.created_at),
@@ -224,14 +226,14 @@ pub(crate) struct Exported {
 impl Exported {
     pub(crate) const FORMAT: u32 = 1;
 
-    pub(crate) fn of(workflow: Workflow) -> Self {
+    pub(crate) fn of(workflow: Workflow, definition: Payload) -> Self {
         Self {
             everstep: Self::FORMAT,
             kind: "workflow",
             name: workflow.name,
             style: workflow.style,
             version: workflow.version,
-            definition: workflow.definition,
+            definition,
             digest: workflow.digest,
         }
     }

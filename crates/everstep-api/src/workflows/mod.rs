@@ -50,26 +50,34 @@ async fn find(
 }
 
 /// Whether a version may be shown and started. Those of a deleted workflow are kept for its runs alone.
-async fn is_listed(served: &Served, workspace: WorkspaceId, name: &str, version: u32) -> Result<bool, Problem> {
-    let versions = served.engine.world().store.list_versions(workspace, name, version.checked_add(1), 1).await?;
-    Ok(versions.first().is_some_and(|row| row.version == version))
-}
-
-/// Refuses a start of a version that is not there, or is no more.
-pub(crate) async fn expect_version(
+pub(crate) async fn is_listed(
     served: &Served,
     workspace: WorkspaceId,
     name: &str,
     version: u32,
-) -> Result<(), Problem> {
-    match is_listed(served, workspace, name, version).await? {
-        true => Ok(()),
-        false => Err(missing(served, workspace, name, Some(version)).await),
-    }
+) -> Result<bool, Problem> {
+    let versions = served.engine.world().store.list_versions(workspace, name, version.checked_add(1), 1).await?;
+    Ok(versions.first().is_some_and(|row| row.version == version))
+}
+
+/// Whether a workflow that cannot be started may be one of code, which nobody has served yet.
+///
+/// 1. One of another style is not, be it that none of its versions is active.
+/// 2. Nor is a version that was deleted and that runs refer to.
+pub(crate) async fn may_be_code(
+    served: &Served,
+    workspace: WorkspaceId,
+    name: &str,
+    version: Option<u32>,
+) -> Result<bool, Problem> {
+    let store = &served.engine.world().store;
+    let newest = store.list_versions(workspace, name, None, 1).await?.first().map(|row| row.version);
+    let row = store.workflow(workspace, name, Some(newest.or(version).unwrap_or(1))).await?;
+    Ok(row.is_none_or(|row| row.style == "code"))
 }
 
 /// Why a workflow was not found.
-async fn missing(served: &Served, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Problem {
+pub(crate) async fn missing(served: &Served, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Problem {
     let versions = served.engine.world().store.list_versions(workspace, name, None, 1).await;
     let newest = versions.ok().and_then(|versions| versions.first().map(|row| row.version));
     match (newest, version) {
@@ -91,6 +99,13 @@ pub(crate) fn refuse(problems: Vec<graph::Problem>) -> Problem {
     let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
     let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)
+}
+
+/// The refusal of what only a workflow with a definition can be asked for.
+fn is_code(name: &str) -> Problem {
+    let detail = format!("workflow {name:?} is written as code: its workers have it, and there is no definition here");
+    let hint = "a new version comes with a worker that serves it; a graph needs another name";
+    Problem::new(StatusCode::CONFLICT, "WORKFLOW_STYLE_CONFLICT", detail).hint(hint)
 }
 
 /// The header `ETag` of a workflow: its active version.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::list::read_version;
 use super::save::{Answer, make, save};
-use super::{DEFINITION, find};
+use super::{DEFINITION, find, is_code};
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::headers::IdempotencyKey;
@@ -37,10 +37,11 @@ pub(crate) async fn export(
     Path(name): Path<String>,
     query: Query,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Exported>), Problem> {
-    let (workflow, _) = find(&served, caller.workspace, &name, read_version(&query)?).await?;
+    let (mut workflow, _) = find(&served, caller.workspace, &name, read_version(&query)?).await?;
+    let definition = workflow.definition.take().ok_or_else(|| is_code(&name))?;
     let file = format!("attachment; filename=\"{}.v{}.json\"", workflow.name, workflow.version);
     let file = HeaderValue::from_str(&file).expect("a name is plain text");
-    Ok(([(header::CONTENT_DISPOSITION, file)], Json(Exported::of(workflow))))
+    Ok(([(header::CONTENT_DISPOSITION, file)], Json(Exported::of(workflow, definition))))
 }
 
 /// Saves what was exported: a new workflow, or another version of one.
@@ -65,7 +66,8 @@ pub(crate) async fn clone(
 ) -> Answer {
     let Clone { name: new, version, activate } = body.json()?;
     let (workflow, _) = find(&served, caller.workspace, &name, version).await?;
-    make(&served, caller.workspace, &new, workflow.definition.value(), activate, key).await
+    let definition = workflow.definition.ok_or_else(|| is_code(&name))?;
+    make(&served, caller.workspace, &new, definition.value(), activate, key).await
 }
 
 /// Reads a portable document. Its format is looked at first, so that a newer one is told from a wrong one.

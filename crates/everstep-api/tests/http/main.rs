@@ -20,4 +20,6 @@ mod steps;
 mod stream;
 mod support;
 mod walk;
+mod worker_socket;
+mod workers;
 mod workflows;

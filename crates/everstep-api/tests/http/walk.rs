@@ -12,6 +12,7 @@ use everstep_store::KeyRow;
 use serde_json::{Value, json};
 
 use crate::support::{Server, chain, wait_for_go};
+use crate::workers::hello;
 
 /// Stands in whatever the first workspace keeps. Nobody else may ever see it.
 const HIDDEN: &str = "seen-by-its-own-alone";
@@ -23,6 +24,8 @@ struct Ours {
     run: String,
     test_run: String,
     key: String,
+    /// A worker's.
+    session: String,
 }
 
 impl Ours {
@@ -45,7 +48,11 @@ impl Ours {
         server.put(&format!("/v1/data-sources/{NAME}"), &source).await.is(201);
         let query = json!({"source": NAME, "sql": format!("select '{HIDDEN}'")});
         server.put(&format!("/v1/queries/{NAME}"), &query).await.is(201);
-        Self { run, test_run, key }
+        let mut hello = hello(&[("code", 1)]);
+        hello["worker"] = json!(HIDDEN);
+        let opened = server.post("/v1/worker/sessions", &hello).await.is(201);
+        let session = opened["session"].as_str().unwrap().to_owned();
+        Self { run, test_run, key, session }
     }
 
     /// A route's path with something of ours in each of its places.
@@ -59,6 +66,7 @@ impl Ours {
                 ("runs", "{id}") => &self.run,
                 ("test-runs", "{id}") => &self.test_run,
                 ("keys", "{id}") => &self.key,
+                ("sessions", "{id}") => &self.session,
                 ("signals", "{event}") => "go",
                 (before, word) if word.starts_with('{') => {
                     panic!("{} {}: make something for {before}/{word} in Ours", route.method, route.path)
@@ -69,6 +77,15 @@ impl Ours {
         words.join("/")
     }
 
+    /// What a route is asked with, about ours.
+    fn body(&self, route: &Route) -> Value {
+        let mut body = written(route).0;
+        if let Some(session) = body.get_mut("session") {
+            *session = json!(self.session);
+        }
+        body
+    }
+
     /// Nothing of ours was touched.
     async fn are_untouched(&self, server: &Server) {
         for run in [&self.run, &self.test_run] {
@@ -76,6 +93,8 @@ impl Ours {
             assert_eq!((&run["status"], &run["version"]), (&json!("waiting"), &json!(4)));
         }
         assert_eq!(server.get(&format!("/v1/workflows/{NAME}")).await.is(200)["version"], 1);
+        let poll = json!({"session": self.session, "seen": 0, "waitMs": 0});
+        server.post("/v1/worker/poll", &poll).await.is(200);
         for path in ["data-sources", "queries"] {
             let shown = server.get(&format!("/v1/{path}/{NAME}")).await.is(200);
             assert!(shown.to_string().contains(HIDDEN), "{shown}");
@@ -96,16 +115,24 @@ enum Found {
     Theirs,
     /// It is not for other workspaces at all.
     Denied,
+    /// A refusal of its own.
+    Refused(u16),
 }
 
 /// A body that a route would take, and what others find there. Reading needs no body.
 fn written(route: &Route) -> (Value, Found) {
-    use Found::{Denied, Nothing, Theirs};
+    use Found::{Denied, Nothing, Refused, Theirs};
     let nothing = Value::Null;
     match (route.method.as_str(), route.path) {
         ("GET", "/v1/nodes" | "/v1/workspaces" | "/metrics") => (nothing, Denied),
         // What kinds of nodes there are is the same for all.
         ("GET", "/v1/catalog/{kind}") => (nothing, Theirs),
+        // This is no WebSocket.
+        ("GET", "/v1/worker/socket") => (nothing, Refused(426)),
+        ("POST", "/v1/worker/sessions") => (hello(&[("theirs-too", 1)]), Theirs),
+        ("DELETE", "/v1/worker/sessions/{id}") => (nothing, Refused(410)),
+        ("POST", "/v1/worker/poll") => (json!({"session": "", "seen": 0, "waitMs": 0}), Refused(410)),
+        ("POST", "/v1/worker/results") => (json!({"session": "", "seen": 0, "results": []}), Refused(410)),
         ("GET", path) if path.contains('{') => (nothing, Nothing),
         ("GET", _) => (nothing, Theirs),
         ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),
@@ -117,7 +144,9 @@ fn written(route: &Route) -> (Value, Found) {
         ("DELETE", "/v1/workflows/{name}") => (nothing, Nothing),
         ("POST", "/v1/workflows/{name}/activate") => (json!({"version": 1}), Nothing),
         ("POST", "/v1/workflows/{name}/clone") => (json!({"name": "copy"}), Nothing),
-        ("POST", "/v1/workflows/{name}/runs") => (json!({}), Nothing),
+        // A name that is no workflow's is that of code, which a worker may bring along.
+        ("POST", "/v1/workflows/{name}/runs") => (json!({}), Theirs),
+        ("POST", "/v1/workflows/{name}/runs/batch") => (json!({"runs": [{}]}), Theirs),
         ("DELETE", "/v1/workflows/{name}/runs/{id}") => (nothing, Nothing),
         ("POST", "/v1/workflows/{name}/runs/{id}/signals/{event}") => (json!({"note": HIDDEN}), Nothing),
         ("POST", "/v1/workflow-runs" | "/api/v1/workflow-runs") => (json!({"definitionId": NAME}), Nothing),
@@ -197,7 +226,7 @@ async fn nobody_comes_in_without_a_good_key() {
             assert_eq!(server.knock(route.method.clone(), &path, &[], "").await, 200, "{path}");
             continue;
         }
-        let body = text(&written(&route).0);
+        let body = text(&ours.body(&route));
         for headers in wrong {
             let answer = server.ask(route.method.clone(), &path, headers, &body).await;
             assert_eq!(answer.headers["www-authenticate"], "Bearer");
@@ -222,14 +251,15 @@ async fn every_route_asks_for_its_permission() {
     let server = Server::start().await;
     let ours = Ours::make(&server).await;
     // Not ours: what is permitted happens to nobody.
-    let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3) };
+    let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3), session: "none".to_owned() };
     for route in guarded() {
         let Some(needed) = route.needs.permission() else { continue };
-        let body = text(&written(&route).0);
+        let body = text(&ours.body(&route));
         for permission in Permission::ALL {
             let key = server.key_with(&[*permission]).await;
             let headers = [("x-api-key", &*key)];
             if *permission == needed || *permission == Permission::Admin {
+                let body = text(&other.body(&route));
                 let [path, body] = [&other.path(&route), &body].map(|text| text.replace(NAME, "nobodys"));
                 let status = server.knock(route.method.clone(), &path, &headers, &body).await;
                 assert!(![401, 403].contains(&status), "{} {path} with {permission}: {status}", route.method);
@@ -254,7 +284,7 @@ async fn nothing_of_another_workspace_is_there() {
     // What they make themselves comes last: until then there is nothing of those names for them.
     let (theirs, not): (Vec<_>, Vec<_>) = guarded().partition(|route| written(route).1 == Found::Theirs);
     for route in not.into_iter().chain(theirs) {
-        let (body, found) = written(&route);
+        let (body, found) = (ours.body(&route), written(&route).1);
         let (path, place) = (ours.path(&route), format!("{} {}", route.method, route.path));
         if route.is_live() {
             let status = server.knock(route.method.clone(), &path, &[("x-api-key", stranger)], "").await;
@@ -266,6 +296,7 @@ async fn nothing_of_another_workspace_is_there() {
             Found::Nothing => answer.status == 404,
             Found::Theirs => (200..300).contains(&answer.status),
             Found::Denied => answer.status == 403,
+            Found::Refused(status) => answer.status == status,
         };
         assert!(is_as_found, "{place} finds {found:?}: {} {}", answer.status, answer.body);
         assert!(!answer.body.to_string().contains(HIDDEN), "{place}: {}", answer.body);
@@ -281,7 +312,7 @@ async fn no_route_takes_a_key_from_its_address() {
     let ours = Ours::make(&server).await;
     let key = server.key_with(&[Permission::Admin]).await;
     for route in guarded() {
-        let body = text(&written(&route).0);
+        let body = text(&ours.body(&route));
         for query in [format!("x={key}"), "api_key=1".to_owned(), format!("x-api-key={key}"), format!("ticket={key}")] {
             // A good key in the header does not mend it.
             for headers in [&[][..], &[("x-api-key", &*key)]] {
@@ -301,7 +332,7 @@ async fn a_ticket_opens_live_routes_alone() {
     let made = server.post("/v1/tickets", &Value::Null).await.is(201);
     let ticket = made["ticket"].as_str().unwrap();
     for route in guarded() {
-        let (path, body) = (ours.path(&route), text(&written(&route).0));
+        let (path, body) = (ours.path(&route), text(&ours.body(&route)));
         let bearer = format!("Bearer {ticket}");
         let shown = format!("{path}?ticket={ticket}");
         if route.is_live() {

@@ -135,7 +135,8 @@ impl Draft<'_> {
             return Reply::refused("TOO_MANY_SIGNALS", message);
         }
         let until = self.now.plus(Duration::from_secs(limits::BUFFERED_DAYS * 86_400));
-        self.accept(Event::SignalBuffered { event: event.to_owned(), payload, until })
+        self.accept(Event::SignalBuffered { event: event.to_owned(), payload, until });
+        Reply::Buffered
     }
 
     /// What follows without any news: a call that a fork takes over from its original is made again.

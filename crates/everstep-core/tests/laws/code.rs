@@ -421,11 +421,11 @@ fn a_run_keeps_a_hundred_signals_and_forgets_the_expired() {
         game.input(input).1
     };
     for n in 0..limits::BUFFERED_SIGNALS {
-        assert_eq!(signal(&mut game, n), Reply::Accepted);
+        assert_eq!(signal(&mut game, n), Reply::Buffered);
     }
     assert!(matches!(signal(&mut game, 100), Reply::Refused { code, .. } if code == "TOO_MANY_SIGNALS"));
     game.now = game.now.plus(Duration::from_secs(limits::BUFFERED_DAYS * 86_400));
-    assert_eq!(signal(&mut game, 101), Reply::Accepted);
+    assert_eq!(signal(&mut game, 101), Reply::Buffered);
     let wait = |game: &mut Game, step: &str| {
         let (event, pattern) = (Some("go".into()), Payload::from(json!({})));
         let report = Report::Waited { step: step.into(), event, pattern, timeout_ms: None };

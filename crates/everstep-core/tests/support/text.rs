@@ -106,7 +106,7 @@ impl Player {
                 self.say(format_args!("  {}", self.told(run, &message)));
             }
             match reply {
-                Reply::Accepted => {}
+                Reply::Accepted | Reply::Buffered => {}
                 Reply::Repeated => self.say("  repeated"),
                 Reply::Ignored(why) => self.say(format_args!("  ignored: {why}")),
                 Reply::Refused { code, .. } => self.say(format_args!("  refused: {code}")),

@@ -26,6 +26,18 @@ pub enum Letter {
     Revoked { run: RunId, turn: u32 },
 }
 
+impl Letter {
+    /// Bytes of the payloads that it holds.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Turn(turn) => turn.input.size() + turn.steps.iter().map(Known::size).sum::<usize>(),
+            Self::Wake { step, .. } => step.size(),
+            Self::Refused { detail, .. } => detail.len(),
+            Self::Ack { .. } | Self::Later { .. } | Self::Cancelled { .. } | Self::Revoked { .. } => 0,
+        }
+    }
+}
+
 /// A run on its way to a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
@@ -49,6 +61,17 @@ pub struct Known {
     /// The entry that says it.
     pub seq: u64,
     pub what: What,
+}
+
+impl Known {
+    fn size(&self) -> usize {
+        match &self.what {
+            What::Completed { output } => output.size(),
+            What::Resolved { payload } => payload.size(),
+            What::Failed { failure, .. } => failure.message.len(),
+            What::Slept | What::TimedOut | What::Retry { .. } | What::Open => 0,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

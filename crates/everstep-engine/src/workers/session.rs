@@ -2,6 +2,7 @@
 //!
 //! What a worker is told is numbered, and kept until the worker says that it has seen it: a lost answer loses nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +18,8 @@ use super::letter::Letter;
 
 /// Letters that one message holds at most.
 const MESSAGE: usize = 1_024;
+/// Bytes of payloads after which a message takes no more letters.
+const BYTES: usize = 4 * 1024 * 1024;
 
 /// The id of a session: the node that it belongs to, and 128 bits that nobody can guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,6 +92,8 @@ pub(crate) struct Inner {
     pub(crate) capacity: usize,
     /// Runs whose turn is here.
     pub(crate) live: BTreeMap<RunId, u32>,
+    /// Those of them that only wait: they take nobody's room.
+    pub(crate) blocked: BTreeSet<RunId>,
     /// Runs that the worker brought along and that nobody has claimed yet.
     pub(crate) holds: BTreeMap<RunId, u32>,
     /// When bytes came last, on the monotonic clock, and when.
@@ -106,6 +111,15 @@ pub(crate) struct Inner {
     /// Counted up by whoever carries the session, so that an older carrier knows that it is one.
     carrier: u64,
     is_over: bool,
+    /// Whether letters were put there since the carrier was told.
+    has_untold: bool,
+}
+
+impl Inner {
+    /// How many runs more the worker takes.
+    pub(crate) fn free(&self) -> usize {
+        self.capacity.saturating_sub(self.live.len() - self.blocked.len())
+    }
 }
 
 impl Session {
@@ -120,6 +134,7 @@ impl Session {
             inner: Mutex::new(Inner {
                 capacity: hello.capacity,
                 live: BTreeMap::new(),
+                blocked: BTreeSet::new(),
                 holds: hello.holds.into_iter().collect(),
                 heard: monotonic,
                 heard_at: now,
@@ -131,6 +146,7 @@ impl Session {
                 pending: BTreeSet::new(),
                 carrier: 0,
                 is_over: false,
+                has_untold: false,
             }),
             news: Notify::new(),
         }
@@ -188,7 +204,14 @@ impl Session {
         if inner.outbox.is_empty() {
             return None;
         }
-        let rest = if inner.outbox.len() > MESSAGE { inner.outbox.split_off(MESSAGE) } else { Vec::new() };
+        let mut bytes = 0;
+        let fits = |letter: &&Letter| {
+            let is_room = bytes < BYTES;
+            bytes += letter.size();
+            is_room
+        };
+        let count = inner.outbox.iter().take(MESSAGE).take_while(fits).count();
+        let rest = inner.outbox.split_off(count);
         inner.last += 1;
         let message = Arc::new(Message { m: inner.last, letters: std::mem::replace(&mut inner.outbox, rest) });
         inner.has_more_than_answers = inner.outbox.iter().any(|letter| !is_answer(letter));
@@ -201,9 +224,20 @@ impl Session {
         self.until(|inner| !inner.outbox.is_empty() || inner.carrier != carrier).await;
     }
 
-    /// Waits until there is more to be taken than answers to reports, or the session is over.
-    pub async fn turn_news(&self) {
-        self.until(|inner| inner.has_more_than_answers).await;
+    /// Waits until there is more to be taken than answers to reports, or the session is over, or another carries it.
+    pub async fn turn_news(&self, carrier: u64) {
+        self.until(|inner| inner.has_more_than_answers || inner.carrier != carrier).await;
+    }
+
+    /// Answers reports that cannot be understood, by their numbers.
+    pub fn refuse(&self, reports: Vec<(u64, String)>) {
+        if reports.is_empty() {
+            return;
+        }
+        for (n, detail) in reports {
+            self.put(Letter::Refused { n, code: Cow::Borrowed("VALIDATION_ERROR"), detail });
+        }
+        self.flush();
     }
 
     /// Waits until every report is answered, or the session is over.
@@ -242,11 +276,14 @@ impl Session {
             }
         }
         inner.outbox.push(letter);
+        inner.has_untold = true;
     }
 
     /// Tells whoever carries the session that there is something.
     pub(crate) fn flush(&self) {
-        self.news.notify_waiters();
+        if std::mem::take(&mut self.inner().has_untold) {
+            self.news.notify_waiters();
+        }
     }
 
     /// Ends the session. Returns the runs whose turns were here.
@@ -257,6 +294,7 @@ impl Session {
         inner.sent.clear();
         inner.pending.clear();
         inner.holds.clear();
+        inner.blocked.clear();
         let runs = std::mem::take(&mut inner.live).into_iter().collect();
         drop(inner);
         self.news.notify_waiters();

@@ -20,6 +20,7 @@ mod lists;
 mod nodes;
 mod partitions;
 mod queries;
+mod register;
 mod resources;
 mod rows;
 mod runs;

@@ -237,7 +237,7 @@ pub(super) fn number(row: &Row, column: usize) -> Result<u32> {
     u32::try_from(get::<i32>(row, column)?).map_err(unreadable)
 }
 
-fn days(row: &Row, column: usize) -> Result<u32> {
+pub(super) fn days(row: &Row, column: usize) -> Result<u32> {
     u32::try_from(get::<i64>(row, column)?).map_err(unreadable)
 }
 

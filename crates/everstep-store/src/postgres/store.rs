@@ -13,7 +13,7 @@ use super::url::Address;
 use super::{schema, server};
 use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 use crate::error::Result;
-use crate::expects::{Choice, Expects, Put};
+use crate::expects::{Choice, Expects, Put, Registered};
 use crate::filter::RunFilter;
 use crate::item::{InboxId, Item, Outcome, Wait};
 use crate::resources::{ResourceKind, ResourceRow};
@@ -124,6 +124,10 @@ impl Store for PostgresStore {
 
     async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
         self.save(&workflow, activate, expects).await
+    }
+
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>> {
+        self.register(&workflows).await
     }
 
     async fn choose_version(

@@ -40,6 +40,10 @@ impl PostgresStore {
             Ok(head) => head,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
+        if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
+            connection.commit().await?;
+            return Ok(Ok(Put::OtherStyle(style)));
+        }
         if !expects.allows(head.as_ref(), &workflow.digest) {
             connection.commit().await?;
             return Ok(Ok(Put::Unexpected { active: head.map_or(0, |head| head.active) }));
@@ -215,6 +219,6 @@ async fn head(
     let workspace = workspace.uuid();
     let key = params! { "workspace": workspace, "name": name };
     let rows = connection.query(query!("put_workflow/2_head"), key).await?;
-    let read = |row| Ok(Head { digest: rows::get(row, 1)?, active: rows::number(row, 2)? });
+    let read = |row| Ok(Head { digest: rows::get(row, 1)?, active: rows::number(row, 2)?, style: rows::get(row, 3)? });
     Ok(rows.first().map(read).transpose())
 }

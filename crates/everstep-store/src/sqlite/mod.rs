@@ -14,6 +14,7 @@ mod keys;
 mod lists;
 mod nodes;
 mod queries;
+mod register;
 mod resources;
 mod rows;
 mod runs;

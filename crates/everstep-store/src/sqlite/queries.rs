@@ -120,6 +120,20 @@ mod tests {
             (query!("delete_resource"), "PRIMARY KEY (workspace=? AND kind=? AND name=?)"),
             (query!("put_resource/1_replace"), "PRIMARY KEY (workspace=? AND kind=? AND name=?)"),
             (query!("activate_workflow"), "sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version=?)"),
+            (
+                query!("register_workflows/1_known"),
+                "newest USING INDEX sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version=?)",
+            ),
+            (
+                query!("register_workflows/1_known"),
+                "workflows USING COVERING INDEX sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version>?)",
+            ),
+            (query!("register_workflows/3_in_use"), "runs_listed_by_workflow (workspace=? AND workflow=?)"),
+            (query!("register_workflows/3_in_use"), "runs_of_tests (workspace=? AND workflow=? AND version=?)"),
+            (
+                query!("register_workflows/5_forget"),
+                "sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version>? AND version<?)",
+            ),
             (query!("delete_workflow/1_newest"), "sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version>?)"),
             (
                 query!("list_workflows"),

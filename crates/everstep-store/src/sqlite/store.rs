@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::threads::Threads;
 use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 use crate::error::Result;
-use crate::expects::{Choice, Expects, Put};
+use crate::expects::{Choice, Expects, Put, Registered};
 use crate::filter::RunFilter;
 use crate::item::{InboxId, Item, Outcome, Wait};
 use crate::pack::Packed;
@@ -151,6 +151,10 @@ impl Store for SqliteStore {
 
     async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
         self.write(move |database| database.save_workflow(&workflow, activate, expects)).await
+    }
+
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>> {
+        self.write(move |database| database.register_workflows(&workflows)).await
     }
 
     async fn choose_version(

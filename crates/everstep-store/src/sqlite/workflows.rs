@@ -17,6 +17,9 @@ impl Database {
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
         let head = head(&tx, workflow.workspace, &workflow.name)?;
+        if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
+            return Ok(Put::OtherStyle(style));
+        }
         if !expects.allows(head.as_ref(), &workflow.digest) {
             return Ok(Put::Unexpected { active: head.map_or(0, |head| head.active) });
         }
@@ -176,7 +179,8 @@ impl Database {
 fn head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Option<Head>> {
     let mut statement = tx.prepare_cached(query!("put_workflow/1_head"))?;
     let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
-    Ok(statement.query_row(params, |row| Ok(Head { digest: row.get(1)?, active: row.get(2)? })).optional()?)
+    let read = |row: &rusqlite::Row<'_>| Ok(Head { digest: row.get(1)?, active: row.get(2)?, style: row.get(3)? });
+    Ok(statement.query_row(params, read).optional()?)
 }
 
 /// The newest version that a workflow had when it was deleted; 0 if it never was.

@@ -10,13 +10,13 @@ use everstep_store::{Deletion, NewRun, Store};
 use super::fixtures::*;
 use super::workflows::{active, workflow};
 
-const DAY: Duration = Duration::from_secs(86_400);
+pub(super) const DAY: Duration = Duration::from_secs(86_400);
 
 async fn names(store: &dyn Store) -> Vec<String> {
     store.list_workflows(HERE, None, 100).await.unwrap().into_iter().map(|workflow| workflow.name).collect()
 }
 
-async fn versions(store: &dyn Store, name: &str) -> Vec<u32> {
+pub(super) async fn versions(store: &dyn Store, name: &str) -> Vec<u32> {
     store.list_versions(HERE, name, None, 100).await.unwrap().into_iter().map(|version| version.version).collect()
 }
 
@@ -25,7 +25,7 @@ async fn is_found(store: &dyn Store, version: u32) -> bool {
 }
 
 /// The database's clock, by which deletions are measured.
-async fn clock(store: &dyn Store) -> Timestamp {
+pub(super) async fn clock(store: &dyn Store) -> Timestamp {
     store.join(new_node(), LEASE, None).await.unwrap()
 }
 

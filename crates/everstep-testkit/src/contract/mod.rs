@@ -21,6 +21,7 @@ pub mod inbox;
 pub mod keys;
 pub mod nodes;
 pub mod reads;
+pub mod registrations;
 pub mod resources;
 pub mod settings;
 pub mod starts;
@@ -199,6 +200,17 @@ macro_rules! contract_tests {
                 versions_are_listed_newest_first_in_pages,
                 counts_add_up,
                 runs_are_counted_anew,
+            }
+            registrations {
+                a_version_is_registered_under_its_own_number,
+                the_newest_registered_version_is_the_active_one,
+                the_last_word_on_a_version_s_retention_counts,
+                many_versions_are_registered_in_one_call,
+                code_has_versions_of_no_other_style,
+                a_deleted_workflow_is_registered_anew_under_any_number,
+                a_deleted_workflow_of_another_style_leaves_the_numbers_that_no_run_refers_to,
+                parallel_registrations_agree,
+                of_a_drawing_and_code_with_one_name_one_is_there,
             }
             deletions {
                 a_deleted_workflow_is_neither_active_nor_listed,

@@ -16,7 +16,7 @@ use super::fixtures::*;
 
 const NUL: &str = "a\0b";
 
-fn is_refused<T: Debug>(written: &Result<T>) {
+pub(super) fn is_refused<T: Debug>(written: &Result<T>) {
     assert!(matches!(written, Err(Error::Refused(_))), "{written:?}");
 }
 

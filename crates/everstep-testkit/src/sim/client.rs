@@ -12,7 +12,7 @@ use everstep_store::RunRow;
 use serde_json::{Value, json};
 
 use super::executor::{Executor, OUTSIDE};
-use super::judge::Judge;
+use super::judge::{Judge, is_code};
 use super::ledger::{Fate, Signal};
 use super::server::Server;
 
@@ -35,8 +35,9 @@ impl Client {
     }
 
     /// Starts one run and insists until it is answered, more than once if it likes.
-    pub(super) async fn start(self, name: String, definitions: Arc<[(String, Value)]>, n: u64) {
+    pub(super) async fn start(self, name: String, version: Option<u32>, definitions: Arc<[(String, Value)]>, n: u64) {
         let key = format!("{name}-{n}");
+        let may_be_code = self.judge.is_scripted(&name);
         let items: Vec<u64> = (0..self.executor.with_random(|random| random.between(0, 5))).collect();
         let mut answers = 0;
         let wanted = self.executor.with_random(|random| random.between(1, 3));
@@ -45,6 +46,8 @@ impl Client {
             let definitions = Arc::clone(&definitions);
             let start = NewStart {
                 key: Some((name.clone(), key.clone())),
+                version,
+                may_be_code,
                 ..NewStart::new(name.clone(), json!({"n": n, "items": items}))
             };
             let answer = self.server().ask(|engine| async move {
@@ -212,8 +215,10 @@ impl Client {
         let number = self.executor.with_random(|random| random.number() >> 12);
         self.judge.store.ledger().signals.insert(number, Signal { run, fate: Fate::Unknown });
         let mut was_unknown = false;
+        let keeps = self.judge.row(run).is_ok_and(|row| is_code(&row)) && self.executor.chance(30);
         for _ in 0..3 {
-            let input = Input::Signal { event: "person".into(), payload: Payload::from(json!({"signal": number})) };
+            let (event, payload) = ("person".into(), Payload::from(json!({"signal": number})));
+            let input = if keeps { Input::BufferedSignal { event, payload } } else { Input::Signal { event, payload } };
             let fate = match self.deliver(run, input, Some(number.to_string())).await {
                 Fate::Accepted => Fate::Accepted,
                 // What was sent before may arrive yet.
@@ -234,14 +239,14 @@ impl Client {
     /// Has any server deliver an input. Who is told that nobody waits is told the truth.
     async fn deliver(&self, run: RunId, input: Input, key: Option<String>) -> Fate {
         let server = self.server();
-        let is_signal = matches!(input, Input::Signal { .. });
+        let is_signal = matches!(input, Input::Signal { .. } | Input::BufferedSignal { .. });
         let waited = if is_signal { self.waits(run) } else { Vec::new() };
         let delivery = Delivery { workspace: WorkspaceId::DEFAULT, run, input, expected: None, key };
         self.executor.note(|| format!("{run} {:?} by server {}", delivery.input, server.index));
         let reply = server.ask(|engine| async move { engine.deliver(delivery).await }).await;
         self.executor.note(|| format!("{run} {reply:?} by server {}", server.index));
         match reply {
-            Some(Ok(Reply::Accepted | Reply::Repeated)) => Fate::Accepted,
+            Some(Ok(Reply::Accepted | Reply::Buffered | Reply::Repeated)) => Fate::Accepted,
             Some(Ok(Reply::Ignored(_) | Reply::Refused { .. })) => {
                 let still = self.waits(run);
                 if let Some(step) = waited.iter().find(|step| still.contains(step)) {

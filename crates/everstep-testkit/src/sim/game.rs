@@ -1,5 +1,6 @@
 //! One simulation, from the first start to the verdict.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,13 +8,16 @@ use std::time::Duration;
 use everstep_core::time::Timestamp;
 use everstep_engine::Alone;
 use everstep_store::sqlite::Database;
+use serde_json::Value;
 
 use super::client::Client;
 use super::executor::{Executor, OUTSIDE, Step};
+use super::fleet::Fleet;
 use super::graphs;
 use super::judge::{Judge, Judged, show};
 use super::ledger::Ledger;
 use super::post::Post;
+use super::scripts::{self, Scripts};
 use super::server::{Directory, Server, world};
 use super::store::SimStore;
 use super::storm::Storm;
@@ -23,11 +27,15 @@ use super::{Failure, Options, Report};
 pub(super) fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     let nodes = options.nodes.unwrap_or_else(|| mixed(seed)).max(1);
     let executor = Executor::new(seed, options.has_trace);
-    let mut game = Game::new(executor.clone(), nodes);
+    let code = options.code.unwrap_or(seed / 2 % 2 == 1);
+    let mut game = Game::new(executor.clone(), nodes, code);
     let played = game.play(options.most_polls);
     // Tasks hold the executor that holds them, and servers the directory that lists them.
     for server in &game.servers {
         server.crash();
+    }
+    if let Some(fleet) = &game.fleet {
+        fleet.end();
     }
     executor.kill(OUTSIDE);
     game.directory.lock().expect("one thread").clear();
@@ -44,7 +52,7 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>>
             faults: ledger.faults,
             digest: judged.digest,
         })
-        .map_err(|message| Box::new(Failure { seed, nodes, message, trace: executor.take_trace() }))
+        .map_err(|message| Box::new(Failure { seed, nodes, code, message, trace: executor.take_trace() }))
 }
 
 /// One server alone in every other seed, else two to four.
@@ -59,11 +67,13 @@ struct Game {
     directory: Directory,
     judge: Arc<Judge>,
     storm: Storm,
+    scripts: Scripts,
+    fleet: Option<Fleet>,
     planned: usize,
 }
 
 impl Game {
-    fn new(executor: Executor, nodes: usize) -> Self {
+    fn new(executor: Executor, nodes: usize, code: bool) -> Self {
         let is_shared = nodes > 1;
         let database_skew: Arc<AtomicI64> = Arc::default();
         let mut database = Database::in_memory().expect("SQLite opens in memory");
@@ -85,9 +95,14 @@ impl Game {
         let addresses = servers.iter().map(|server| (server.address(), server.clone()));
         directory.lock().expect("one thread").extend(addresses);
         let onlooker = world(&store, OUTSIDE, &Arc::default(), Arc::new(Alone));
-        let judge = Arc::new(Judge::new(store.clone(), onlooker));
-        let storm = Storm::new(store.clone(), servers.clone(), database_skew);
-        Self { executor, store, servers, directory, judge, storm, planned: 0 }
+        let scripts = if code { make_scripts(&executor, is_shared) } else { Scripts::default() };
+        let judge = Arc::new(Judge::new(store.clone(), onlooker, Arc::clone(&scripts)));
+        let fleet = code.then(|| {
+            let places = executor.with_random(|random| random.between(1, 3)) as usize;
+            Fleet::new(store.clone(), servers.clone(), Arc::clone(&scripts), places)
+        });
+        let storm = Storm::new(store.clone(), servers.clone(), fleet.clone(), database_skew);
+        Self { executor, store, servers, directory, judge, storm, scripts, fleet, planned: 0 }
     }
 
     fn play(&mut self, most_polls: u64) -> Result<Judged, String> {
@@ -101,6 +116,13 @@ impl Game {
         let (most_workflows, most_runs) = if is_shared { (2, 4) } else { (3, 6) };
         let workflows = self.executor.with_random(|random| random.between(1, most_workflows));
         let child = self.executor.with_random(|random| graphs::make_child(random, is_shared));
+        if let Some(fleet) = &self.fleet {
+            fleet.boot_all();
+            self.start_code(&client, &child, most_runs);
+        }
+        // Of code alone, or of both.
+        let workflows =
+            if self.fleet.is_some() { self.executor.with_random(|random| random.below(2)) as u64 } else { workflows };
         for index in 0..workflows {
             let definition = self.executor.with_random(|random| graphs::make(random, is_shared));
             let name = format!("w{index}");
@@ -108,7 +130,7 @@ impl Game {
             let runs = self.executor.with_random(|random| random.between(1, most_runs));
             for n in 0..runs {
                 self.planned += 1;
-                let start = client.clone().start(name.clone(), Arc::clone(&definitions), n);
+                let start = client.clone().start(name.clone(), None, Arc::clone(&definitions), n);
                 self.executor.spawn(OUTSIDE, start);
             }
         }
@@ -118,6 +140,24 @@ impl Game {
         self.executor.spawn(OUTSIDE, post.deliver());
         self.drive(&client, most_polls)?;
         self.judge.verdict()
+    }
+
+    /// Starts runs of code workflows, of any version or of one.
+    fn start_code(&mut self, client: &Client, child: &Value, most_runs: u64) {
+        let definitions: Arc<[_]> = [(graphs::CHILD.to_owned(), child.clone())].into();
+        let names: BTreeSet<_> = self.scripts.keys().map(|(name, _)| name.clone()).collect();
+        for name in names.into_iter().filter(|name| name != scripts::CHILD) {
+            for n in 0..self.executor.with_random(|random| random.between(1, most_runs)) {
+                let version = match self.executor.with_random(|random| random.below(3)) {
+                    0 => Some(1),
+                    1 => Some(2).filter(|version| self.scripts.contains_key(&(name.clone(), *version))),
+                    _ => None,
+                };
+                self.planned += 1;
+                let start = client.clone().start(name.clone(), version, Arc::clone(&definitions), n);
+                self.executor.spawn(OUTSIDE, start);
+            }
+        }
     }
 
     fn drive(&mut self, client: &Client, most_polls: u64) -> Result<(), String> {
@@ -194,4 +234,17 @@ impl Game {
 /// Longer than any delay or timeout in a made graph: a run that writes nothing for so long is stranded.
 fn longest_rest(is_shared: bool) -> Duration {
     Duration::from_secs(if is_shared { 40 } else { 600 })
+}
+
+/// The functions that all workers have: one or two of them, in one or two versions, and the one that others call.
+fn make_scripts(executor: &Executor, is_brief: bool) -> Scripts {
+    executor.with_random(|random| {
+        let mut scripts = BTreeMap::from([((scripts::CHILD.to_owned(), 1), scripts::make_child(random, is_brief))]);
+        for index in 0..random.between(1, 2) {
+            for version in 1..=random.between(1, 2) as u32 {
+                scripts.insert((format!("code-{index}"), version), scripts::make(random, is_brief));
+            }
+        }
+        Arc::new(scripts)
+    })
 }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use everstep_core::codec;
-use everstep_core::event::{Dispatch, Entry, Event};
+use everstep_core::event::{Dispatch, Entry, Event, Resolution};
 use everstep_core::failure::code;
 use everstep_core::graph;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
@@ -18,13 +18,16 @@ use everstep_engine::World;
 use everstep_store::RunRow;
 
 use super::ledger::{Fate, Ledger};
+use super::scripts::Scripts;
 use super::store::SimStore;
+use super::turns;
 
 /// Reads runs and judges them by the laws.
 pub(super) struct Judge {
     pub(super) store: SimStore,
     world: World,
     workflows: Mutex<BTreeMap<(String, u32), Arc<Workflow>>>,
+    scripts: Scripts,
 }
 
 pub(super) struct Judged {
@@ -33,8 +36,13 @@ pub(super) struct Judged {
 }
 
 impl Judge {
-    pub(super) fn new(store: SimStore, world: World) -> Self {
-        Self { store, world, workflows: Mutex::default() }
+    pub(super) fn new(store: SimStore, world: World, scripts: Scripts) -> Self {
+        Self { store, world, workflows: Mutex::default(), scripts }
+    }
+
+    /// Whether workers have functions of a name.
+    pub(super) fn is_scripted(&self, name: &str) -> bool {
+        self.scripts.keys().any(|(known, _)| known == name)
     }
 
     pub(super) fn row(&self, run: RunId) -> Result<RunRow, String> {
@@ -46,6 +54,10 @@ impl Judge {
         let key = (row.workflow.clone(), row.version);
         if let Some(workflow) = self.workflows.lock().expect("one thread").get(&key) {
             return Ok(Arc::clone(workflow));
+        }
+        if is_code(row) {
+            let (name, version) = (row.workflow.clone(), row.version);
+            return Ok(Arc::new(Workflow { name, version, style: Style::Code, is_unpublished: false }));
         }
         let found = self.store.direct(|db| db.workflow(row.workspace, &row.workflow, Some(row.version)));
         let found = found.map_err(|error| error.to_string())?.ok_or("the workflow is gone")?;
@@ -171,6 +183,13 @@ impl Judge {
         if !state.has_ended() || row.ended_at.is_none() || row.status != state.status() {
             return Err(format!("{run} is {} and its row says {}", state.status(), row.status));
         }
+        if is_code(&row) {
+            let script = self.scripts.get(&(row.workflow.clone(), row.version));
+            let script =
+                script.ok_or_else(|| format!("{run} is of {} {}, which is unknown", row.workflow, row.version))?;
+            turns::check(&self.store.ledger(), run, script, journal)
+                .map_err(|fault| format!("{fault}\n{}", show(journal)))?;
+        }
         if row.owner.is_some() {
             return Err(format!("{run} has ended and is owned"));
         }
@@ -181,6 +200,11 @@ impl Judge {
         }
         Ok(())
     }
+}
+
+/// Whether workers run a run's function.
+pub(super) fn is_code(row: &RunRow) -> bool {
+    row.lane.starts_with("code/")
 }
 
 /// Every entry was written by a commit that the database took, of the node that the entry names.
@@ -239,6 +263,13 @@ fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), S
                     *seen.entry(number).or_default() += 1;
                 }
             }
+            // A signal that was kept is taken later, perhaps.
+            Event::WaitResolved { by: Resolution::Signal { payload, buffered: None, .. }, .. }
+            | Event::SignalBuffered { payload, .. } => {
+                if let Some(number) = payload.value().get("signal").and_then(serde_json::Value::as_u64) {
+                    *seen.entry(number).or_default() += 1;
+                }
+            }
             _ => {}
         }
     }
@@ -258,7 +289,12 @@ fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), S
 
 /// Whether a wait was answered by a letter.
 fn is_letter(event: &Event) -> bool {
-    matches!(event, Event::StepCompleted { outcome, .. } if outcome.output.json() == r#"{"letter":true}"#)
+    let letter = r#"{"letter":true}"#;
+    match event {
+        Event::StepCompleted { outcome, .. } => outcome.output.json() == letter,
+        Event::WaitResolved { by: Resolution::Signal { payload, .. }, .. } => payload.json() == letter,
+        _ => false,
+    }
 }
 
 /// A journal's last entries, for people.

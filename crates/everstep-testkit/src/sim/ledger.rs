@@ -15,6 +15,10 @@ pub(super) struct Ledger {
     /// Whether the servers share their database, and how long a silent one is waited for.
     pub(super) is_shared: bool,
     pub(super) lease: Duration,
+    /// How long a silent worker is waited for.
+    pub(super) worker_lease: Duration,
+    /// What workers' steps have given.
+    pub(super) tokens: BTreeSet<(RunId, StepKey, u64)>,
     /// Calls of a hundred that go wrong in each way.
     pub(super) fault_rate: usize,
     /// Runs by the key that they were started with.
@@ -110,6 +114,8 @@ impl Ledger {
         Self {
             is_shared,
             lease,
+            worker_lease: lease * 2,
+            tokens: BTreeSet::new(),
             fault_rate,
             started: BTreeMap::new(),
             children: BTreeSet::new(),

@@ -7,10 +7,15 @@
 //!
 //! * `game` plays a seed on the `executor`; `client` and `post` are the world outside, `storm` is what breaks.
 //! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries what servers tell each other.
+//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` the way to a server and back,
+//!   `scripts` are the functions that they run, and `turns` says what must hold of them.
 //! * `watch` and `judge` say what must hold, from what stands in the `ledger`.
 
+mod carrier;
 mod client;
 mod executor;
+mod fleet;
+mod function;
 mod game;
 mod graphs;
 mod handlers;
@@ -19,11 +24,14 @@ mod ledger;
 mod peers;
 mod post;
 mod random;
+mod scripts;
 mod server;
 mod store;
 mod storm;
+mod turns;
 mod watch;
 mod wire;
+mod worker;
 
 use std::fmt;
 
@@ -36,6 +44,8 @@ pub use random::Seeded;
 pub struct Options {
     /// Servers on one database. One is alone, as on SQLite; when it is not said, the seed decides.
     pub nodes: Option<usize>,
+    /// Whether workers run code workflows; when it is not said, the seed decides.
+    pub code: Option<bool>,
     /// Polls before a simulation that does not end is called stuck.
     pub most_polls: u64,
     /// Whether every poll and fault is kept for the report.
@@ -46,7 +56,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: None, most_polls: 100_000, has_trace: false, bug: None }
+        Self { nodes: None, code: None, most_polls: 100_000, has_trace: false, bug: None }
     }
 }
 
@@ -71,6 +81,7 @@ pub struct Report {
 pub struct Failure {
     pub seed: u64,
     pub nodes: usize,
+    pub code: bool,
     pub message: String,
     pub trace: Vec<String>,
 }
@@ -81,7 +92,7 @@ impl fmt::Display for Failure {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        write!(f, "replay it with: everstep sim --nodes {} --seed {}", self.nodes, self.seed)
+        write!(f, "replay it with: everstep sim --nodes {} --code {} --seed {}", self.nodes, self.code, self.seed)
     }
 }
 

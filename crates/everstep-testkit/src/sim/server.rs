@@ -137,6 +137,7 @@ impl Server {
             max_active_runs,
             max_state_bytes,
             node_lease: lease,
+            worker_lease: self.ledger().worker_lease,
             sweep_every: Duration::from_secs(3_600),
             address: is_shared.then(|| self.address()),
             ..Options::default()

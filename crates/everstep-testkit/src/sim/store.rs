@@ -10,8 +10,8 @@ use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
     Arrival, AuditFilter, AuditRow, Change, Choice, Counts, Deletion, Error, Expects, InboxId, Item, KeyRow, Loaded,
-    NewWorkflow, NodeRow, Outcome, Put, ResourceKind, ResourceRow, Result, RunFilter, RunPage, RunRow, Snapshot, Store,
-    StoredEntry, Tick, VersionRow, Wait, Wants, WorkflowRow, WorkflowSummary, WorkspaceRow,
+    NewWorkflow, NodeRow, Outcome, Put, Registered, ResourceKind, ResourceRow, Result, RunFilter, RunPage, RunRow,
+    Snapshot, Store, StoredEntry, Tick, VersionRow, Wait, Wants, WorkflowRow, WorkflowSummary, WorkspaceRow,
 };
 use uuid::Uuid;
 
@@ -196,6 +196,10 @@ impl Store for SimStore {
 
     async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
         self.call("put_workflow", move |db| db.save_workflow(&workflow, activate, expects)).await
+    }
+
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>> {
+        self.call("register_workflows", move |db| db.register_workflows(&workflows)).await
     }
 
     async fn choose_version(

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::executor::{BEGIN, Executor};
+use super::fleet::Fleet;
 use super::server::Server;
 use super::store::SimStore;
 
@@ -19,11 +20,17 @@ pub(super) struct Storm {
     /// When it is over: polls alone, time among many.
     polls: u64,
     time: Duration,
+    fleet: Option<Fleet>,
     pub(super) crashes: u32,
 }
 
 impl Storm {
-    pub(super) fn new(store: SimStore, servers: Vec<Server>, database_skew: Arc<AtomicI64>) -> Self {
+    pub(super) fn new(
+        store: SimStore,
+        servers: Vec<Server>,
+        fleet: Option<Fleet>,
+        database_skew: Arc<AtomicI64>,
+    ) -> Self {
         let executor = store.executor.clone();
         let is_alone = !store.ledger().is_shared;
         let (polls, every, time) = executor.with_random(|random| {
@@ -31,7 +38,7 @@ impl Storm {
             let every = if is_alone { random.between(40, 800) } else { random.between(60, 600) };
             (random.between(100, 1_500), every as usize, time)
         });
-        Self { executor, servers, store, database_skew, every, polls, time, crashes: 0 }
+        Self { executor, servers, store, database_skew, every, polls, time, fleet, crashes: 0 }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -48,6 +55,11 @@ impl Storm {
 
     /// Between two polls anything may happen.
     pub(super) fn strike(&mut self) {
+        if let Some(fleet) = &self.fleet
+            && self.is_time_for(self.every)
+        {
+            fleet.strike();
+        }
         if self.store.ledger().is_shared {
             if self.is_time_for(self.every) {
                 self.strike_cluster();
@@ -138,6 +150,9 @@ impl Storm {
             ledger.is_shared
         };
         self.executor.note(|| "the storm is over".to_owned());
+        if let Some(fleet) = &self.fleet {
+            fleet.calm();
+        }
         for server in &self.servers {
             if server.machine(|machine| machine.is_paused) {
                 server.resume();

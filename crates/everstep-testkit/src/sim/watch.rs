@@ -10,7 +10,7 @@ use everstep_core::time::Timestamp;
 use everstep_store::{Gate, Item, Outcome, RunRow};
 
 use super::executor::BEGIN;
-use super::judge::Judge;
+use super::judge::{Judge, is_code};
 use super::ledger::Ledger;
 use super::server::Server;
 use super::store::SimStore;
@@ -113,6 +113,8 @@ impl Watch {
                     self.check_owner(&row, owner, now)?;
                 }
                 None if row.wake_at == Timestamp::NEVER => self.check_waiting(&row)?,
+                // Who has room for it is for the workers to say.
+                None if is_code(&row) => {}
                 None => self.check_claimable(&row, now)?,
             }
         }

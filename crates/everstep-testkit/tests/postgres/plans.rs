@@ -5,7 +5,8 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AuditFilter, AuditRow, Change, Item, NewWorkflow, ResourceKind, ResourceRow, RunFilter, Snapshot, Store, Wants,
+    AuditFilter, AuditRow, Change, Item, NewWorkflow, Registered, ResourceKind, ResourceRow, RunFilter, Snapshot,
+    Store, Wants,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -32,6 +33,12 @@ const OTHERS: &str = "
     from generate_series(1, 20000) as n;
     insert into deleted_workflows (workspace, name, version, look_at)
     values ('00000000-0000-0000-0000-000000000001', 'other', 1, 0);
+    insert into workflows (workspace, name, version, style, definition, digest, retention_days, created_at)
+    select '00000000-0000-0000-0000-000000000001', 'drawn', n, 'graph', '', n, 7, 0
+    from generate_series(1, 3) as n
+    on conflict do nothing;
+    insert into deleted_workflows (workspace, name, version)
+    values ('00000000-0000-0000-0000-000000000001', 'drawn', 3);
     insert into audit (workspace, id, at, actor, action, target, details)
     select workspace, id, 9e15, 'other', 'other', 'other', '' from runs where workflow = 'other';
     insert into resources (workspace, kind, name, body, created_at, updated_at)
@@ -48,7 +55,10 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     apply(store, node, &waiting).await;
     // Refused, so that its reason is looked up.
     commit(store, node, &waiting).await;
-    let wants = Wants { lanes: vec![(String::new(), 10)], release: 10, inbox: 10 };
+    // Workers serve many lanes, of which most are empty.
+    let mut lanes: Vec<_> = (0..50).map(|number| (format!("code/{}/workflow {number}/1", HERE.uuid()), 10)).collect();
+    lanes.push((String::new(), 10));
+    let wants = Wants { lanes, release: 10, inbox: 10 };
     assert!(store.tick(node, LEASE, at(0), &wants).await.unwrap().claimed.contains(&parked));
     store.claim_runs(node, "", at(0), 10).await.unwrap();
     store.release_runs(at(0), 10).await.unwrap();
@@ -97,7 +107,8 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
         retention_days: 7,
         created_at: at(0),
     };
-    store.put_workflow(workflow, true).await.unwrap();
+    store.put_workflow(workflow.clone(), true).await.unwrap();
+    register(store, &workflow).await;
     store.activate_workflow(HERE, "orders", 1).await.unwrap();
     store.list_workflows(HERE, None, 10).await.unwrap();
     store.list_versions(HERE, "orders", None, 10).await.unwrap();
@@ -126,6 +137,16 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     store.resources(HERE, ResourceKind::Secret, None, 10).await.unwrap();
     store.delete_resource(HERE, ResourceKind::Secret, "token").await.unwrap();
     store.workspaces().await.unwrap();
+}
+
+/// Registers versions: new ones, known ones, and one that had its number when it was drawn.
+async fn register(store: &PostgresStore, workflow: &NewWorkflow) {
+    let code = |name: &str| NewWorkflow { name: name.to_owned(), style: "code".to_owned(), ..workflow.clone() };
+    let names = (0..50).map(|number| (code(&format!("code {number}")), 1)).collect::<Vec<_>>();
+    for _ in 0..2 {
+        store.register_workflows(names.clone()).await.unwrap();
+    }
+    assert_eq!(store.register_workflows(vec![(code("drawn"), 2)]).await.unwrap(), [Registered::Registered]);
 }
 
 #[test]

@@ -9,10 +9,13 @@ use clap::ValueEnum;
 use clap::builder::ArgPredicate;
 use everstep_testkit::postgres::{Cluster, Durability};
 
-use super::cases::Case;
+use super::cases::{Case, Kit};
+use super::usage::Process;
 
 const IN_FLIGHT: &[usize] = &[1, 64, 256, 1_024];
 const QUICK_IN_FLIGHT: &[usize] = &[1, 256];
+/// For a worker's load.
+const LOADS: &[usize] = &[64, 256];
 
 /// Measures the store and the engine on this machine.
 #[derive(Clone, Debug, clap::Args)]
@@ -30,8 +33,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL")]
     pub(super) server: Option<String>,
 
-    /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape, or
-    /// two-nodes (PostgreSQL).
+    /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape,
+    /// two-nodes (PostgreSQL), code (a worker of the TypeScript SDK, which must be named), or a part of it such as
+    /// code-load.
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 
@@ -54,6 +58,22 @@ pub(crate) struct Args {
     /// Compare the figures with a file of budgets; exit with 1 when one is missed.
     #[arg(long, value_name = "FILE")]
     pub(super) check: Option<PathBuf>,
+
+    /// Node.js, for the worker of case code.
+    #[arg(long, value_name = "PROGRAM", default_value = "node")]
+    pub(super) node: PathBuf,
+
+    /// The worker of case code.
+    #[arg(long, value_name = "FILE", default_value = "bench/worker/worker.mjs")]
+    pub(super) worker: PathBuf,
+
+    /// The built TypeScript SDK that the worker uses.
+    #[arg(long, value_name = "DIR", default_value = "sdks/typescript")]
+    pub(super) sdk: PathBuf,
+
+    /// Let the worker of case code leave profiles of its processor time in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(super) profile: Option<PathBuf>,
 
     /// Measure one case in this very process and print its figures: the other half of `idle` and `sleeping`.
     #[arg(long, hide = true, value_name = "CASE")]
@@ -98,18 +118,19 @@ pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
     pub(super) site: Site,
     /// A server that was started for this measurement, and ends with it.
-    pub(super) _own_server: Option<Arc<Cluster>>,
+    pub(super) own_server: Option<Arc<Cluster>>,
     pub(super) length: Duration,
     pub(super) in_flight: Vec<usize>,
+    /// Runs in flight for a worker's load.
+    pub(super) loads: Vec<usize>,
+    pub(super) kit: Kit,
 }
 
 impl Plan {
     pub(super) fn of(args: &Args) -> anyhow::Result<Self> {
-        let usual = if args.quick { QUICK_IN_FLIGHT } else { IN_FLIGHT };
-        let in_flight = if args.in_flight.is_empty() {
-            usual.to_vec()
-        } else {
-            args.in_flight.iter().map(|n| usize::from(*n)).collect()
+        let in_flight = |usual: &[usize]| match &args.in_flight[..] {
+            [] => usual.to_vec(),
+            given => given.iter().map(|n| usize::from(*n)).collect(),
         };
         let seconds = args.seconds.unwrap_or(if args.quick { 1 } else { 5 });
         let (mut own_server, mut server) = (None, args.server.clone());
@@ -126,9 +147,30 @@ impl Plan {
         Ok(Self {
             cases: Case::find_all(&args.cases, &site)?,
             site,
-            _own_server: own_server,
+            own_server,
             length: Duration::from_secs(u64::from(seconds)),
-            in_flight,
+            in_flight: in_flight(if args.quick { QUICK_IN_FLIGHT } else { IN_FLIGHT }),
+            loads: in_flight(LOADS),
+            kit: Kit {
+                node: args.node.clone(),
+                program: args.worker.clone(),
+                sdk: args.sdk.clone(),
+                profile: args.profile.clone(),
+            },
         })
+    }
+
+    /// The process of the database's server, if it was started for this measurement.
+    pub(super) fn database(&self) -> Option<Process> {
+        let file = self.own_server.as_ref()?.folder().join("data/postmaster.pid");
+        let text = std::fs::read_to_string(file).ok()?;
+        Some(Process(text.lines().next()?.trim().parse().ok()?))
+    }
+
+    /// The bytes of a database on that server.
+    pub(super) fn database_size(&self, url: &str) -> Option<f64> {
+        let (_, name) = url.rsplit_once('/')?;
+        let rows = self.own_server.as_ref()?.sql(name, "select pg_database_size(current_database())");
+        rows.first()?.parse().ok()
     }
 }

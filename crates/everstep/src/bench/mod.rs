@@ -7,6 +7,7 @@
 mod args;
 mod budgets;
 mod cases;
+mod connection;
 mod drive;
 mod figure;
 mod ground;
@@ -15,6 +16,7 @@ mod process;
 mod report;
 mod run;
 mod shapes;
+mod usage;
 
 pub(crate) use args::Args;
 pub(crate) use run::run;

@@ -8,9 +8,7 @@ use anyhow::Context;
 
 use super::args::Plan;
 use super::figure::Figure;
-
-/// The kernel counts in these, whatever its own ticks are.
-const TICKS_PER_SECOND: f64 = 100.0;
+use super::usage::{Process, TICKS_PER_SECOND};
 
 /// Measures a case in a fresh process of this very program, so that no other case disturbs it.
 pub(super) async fn measure_in_child(case: &str, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
@@ -26,40 +24,17 @@ pub(super) async fn measure_in_child(case: &str, plan: &Plan) -> anyhow::Result<
 
 /// Resident memory in megabytes.
 pub(super) fn resident_memory() -> anyhow::Result<f64> {
-    let status = fs::read_to_string("/proc/self/status").context("reading this process's memory")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
-    Ok(kilobytes.context("/proc/self/status tells no VmRSS")? * 1_024.0 / 1e6)
+    Process::this().resident_memory()
 }
 
 /// The processor time taken so far, by all threads, in seconds.
 pub(super) fn processor_seconds() -> anyhow::Result<f64> {
-    // User and system time.
-    Ok(stat_field(11)? + stat_field(12)?)
-}
-
-/// The processor time of child processes that have ended, in seconds.
-fn children_seconds() -> anyhow::Result<f64> {
-    Ok(stat_field(13)? + stat_field(14)?)
-}
-
-/// A time of this process, by its place behind the program's name, which may hold spaces itself.
-fn stat_field(place: usize) -> anyhow::Result<f64> {
-    let stat = fs::read_to_string("/proc/self/stat").context("reading this process's time")?;
-    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names no program")?;
-    let ticks: Option<f64> = fields.split_whitespace().nth(place).and_then(|ticks| ticks.parse().ok());
-    Ok(ticks.context("/proc/self/stat tells no times")? / TICKS_PER_SECOND)
+    Process::this().processor_seconds()
 }
 
 /// The processor time of all threads to the nanosecond, from the scheduler. A thread that has ended is not in it.
 pub(super) fn scheduled_time() -> anyhow::Result<Duration> {
-    let mut nanos = 0;
-    for thread in fs::read_dir("/proc/self/task").context("listing this process's threads")? {
-        // A thread may end while we look.
-        let Ok(stat) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
-        nanos += stat.split_whitespace().next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0);
-    }
-    Ok(Duration::from_nanos(nanos))
+    Process::this().scheduled_time()
 }
 
 /// Watches what the rest of the machine does during a measurement.
@@ -83,10 +58,16 @@ impl Machine {
 
 /// The processor time that others have taken so far: the machine's, without ours and our children's.
 fn foreign_seconds() -> anyhow::Result<f64> {
+    let this = Process::this();
+    Ok(busy_seconds()? - this.processor_seconds()? - this.children_seconds()?)
+}
+
+/// The processor time that everybody has taken so far, of all cores.
+pub(super) fn busy_seconds() -> anyhow::Result<f64> {
     let stat = fs::read_to_string("/proc/stat").context("reading the machine's time")?;
     let line = stat.lines().next().unwrap_or_default();
     let ticks: Vec<f64> = line.split_whitespace().skip(1).filter_map(|ticks| ticks.parse().ok()).collect();
     // User, nice, system, idle, waiting, interrupts, soft interrupts and stolen time; guests are in the first.
     let busy: f64 = [0, 1, 2, 5, 6, 7].iter().filter_map(|place| ticks.get(*place)).sum();
-    Ok(busy / TICKS_PER_SECOND - processor_seconds()? - children_seconds()?)
+    Ok(busy / TICKS_PER_SECOND)
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
-use super::budgets::Verdict;
+use super::budgets::{Aim, Verdict};
 use super::figure::Figure;
 
 pub(super) fn print_json(figures: &[Figure]) -> anyhow::Result<()> {
@@ -26,6 +26,24 @@ pub(super) fn tell_verdicts(verdicts: &[Verdict]) {
     for verdict in verdicts {
         tell(&verdict.text);
     }
+    let aims: Vec<_> = verdicts.iter().filter_map(|verdict| verdict.aim.as_ref()).collect();
+    if !aims.is_empty() {
+        tell(&table_of_aims(&aims).to_string());
+    }
+}
+
+/// Targets beside what was measured. A ratio of 1 or more reaches the target.
+fn table_of_aims(aims: &[&Aim]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_header(["target", "unit", "aimed at", "measured", "ratio"]);
+    for Aim { name, measured, target, sign, unit, ratio } in aims {
+        let aimed = format!("{sign} {}", show(*target));
+        table.add_row([name.clone(), unit.clone(), aimed, show(*measured), format!("{ratio:.2}")]);
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
 }
 
 /// Tells what is going on, beside the figures.

@@ -36,7 +36,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         report::print_tables(&figures)?;
     }
     let Some(budgets) = budgets else { return Ok(ExitCode::SUCCESS) };
-    let verdicts = budgets.check(&figures)?;
+    let verdicts = budgets.check(&plan.cases, &figures)?;
     report::tell_verdicts(&verdicts);
     let is_held = verdicts.iter().all(|verdict| verdict.is_held);
     Ok(if is_held { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
         Some(seed) => (seed, 1),
         None => (args.from, args.seeds),
     };
-    let options = Options { nodes: args.nodes.map(usize::from), ..Options::default() };
+    let options = Options { nodes: args.nodes.map(usize::from), code: args.code, ..Options::default() };
     let began = Instant::now();
     let (total, failures) = play_all(first, count, &options);
     for failure in &failures {

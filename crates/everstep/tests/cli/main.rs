@@ -10,6 +10,7 @@ mod examples;
 mod http;
 mod keys;
 mod outside;
+mod retention;
 mod run;
 mod secrets;
 mod serve;

@@ -111,7 +111,7 @@ fn play(server: &Server) -> [String; 2] {
     })
 }
 
-fn fetch(address: &str, headers: &str) -> String {
+pub(crate) fn fetch(address: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\nhost: x\r\n{headers}connection: close\r\n\r\n").unwrap();
     let mut page = String::new();

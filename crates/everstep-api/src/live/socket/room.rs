@@ -55,7 +55,7 @@ impl Room {
             self.settle(seq - 1).await?;
         }
         let entry = self.fold.apply(stored);
-        if let Some(update) = entry.and_then(|entry| words::node_update(self.run, &entry)) {
+        if let Some(update) = entry.and_then(|entry| words::node_update(self.run, &self.fold, &entry)) {
             self.send(update).await?;
         }
         if seq == self.seq || seq > self.seq && self.feed.is_level() {

@@ -3,15 +3,15 @@
 //! | entry | `status` of `workflow_node_update` |
 //! |---|---|
 //! | StepDispatched: a task, an instant, a body | `running` |
-//! | StepDispatched: a delay, a wait, a child run | `waiting` |
-//! | StepCompleted | `success` |
+//! | StepDispatched: a delay, a wait, a child run; WaitOpened | `waiting` |
+//! | StepCompleted, WaitResolved | `success` |
 //! | StepFailed, also when it will be tried again | `error` |
 //! | StepSkipped | `skipped` |
 //!
 //! Statuses of runs are in capitals: `RUNNING`, `WAITING`, `PAUSED`, `COMPLETED`, `FAILED`, `CANCELLED`.
 //! A node in a loop keeps its id in every iteration; `stepKey` tells them apart.
 
-use everstep_core::event::{Dispatch, Entry, Event};
+use everstep_core::event::{Dispatch, Entry, Event, Resolution};
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
 use serde::Serialize;
@@ -58,7 +58,7 @@ struct StatusUpdate<'a> {
 }
 
 /// An entry that is about a step, as it is told.
-pub(super) fn node_update(run: RunId, entry: &Entry) -> Option<String> {
+pub(super) fn node_update(run: RunId, fold: &Fold, entry: &Entry) -> Option<String> {
     let (mut output, mut failure) = (None, None);
     let status = match &entry.event {
         Event::StepDispatched { dispatch, .. } => match dispatch {
@@ -74,11 +74,17 @@ pub(super) fn node_update(run: RunId, entry: &Entry) -> Option<String> {
             "error"
         }
         Event::StepSkipped { .. } => "skipped",
+        Event::WaitOpened { .. } => "waiting",
+        Event::WaitResolved { by, .. } => {
+            output = match by {
+                Resolution::Signal { payload, .. } => Some(payload),
+                Resolution::Timeout => None,
+            };
+            "success"
+        }
         Event::RunStarted { .. }
         | Event::TimerSet { .. }
         | Event::TimerFired { .. }
-        | Event::WaitOpened { .. }
-        | Event::WaitResolved { .. }
         | Event::SignalBuffered { .. }
         | Event::TurnStarted { .. }
         | Event::TurnLost { .. }
@@ -94,7 +100,7 @@ pub(super) fn node_update(run: RunId, entry: &Entry) -> Option<String> {
     let update = NodeUpdate {
         instance: run,
         // A node's id has no dot; what stands before it are the iterations around it.
-        node: step.as_str().rsplit('.').next().unwrap_or_default(),
+        node: if fold.is_code() { step.as_str() } else { step.place() },
         status,
         output,
         error: failure.map(|failure| &*failure.message),

@@ -11,7 +11,8 @@ select
                 and name = :name
         ),
         0
-    ) as active
+    ) as active,
+    style
 from workflows
 where workspace = :workspace
     and name = :name

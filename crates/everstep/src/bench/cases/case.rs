@@ -1,5 +1,6 @@
 //! The cases by name.
 
+use super::code::Part;
 use super::{growth, http, idle, latency, shape, sleeping, starts, throughput, two_nodes};
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
@@ -24,6 +25,8 @@ pub(in crate::bench) enum Case {
     OneNode,
     HalfNode,
     Shape(Shape),
+    /// A part of `code`, which needs more than this program, and so is measured only when it is named.
+    Code(Part),
 }
 
 impl Case {
@@ -46,6 +49,10 @@ impl Case {
         shapes::ALL.iter().copied().map(Self::Shape)
     }
 
+    fn code() -> impl Iterator<Item = Self> {
+        Part::ALL.into_iter().map(Self::Code)
+    }
+
     pub(in crate::bench) fn name(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -59,16 +66,19 @@ impl Case {
             Self::OneNode => two_nodes::ONE,
             Self::HalfNode => two_nodes::HALF,
             Self::Shape(shape) => shape.name,
+            Self::Code(part) => part.name(),
         }
     }
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
-        let names = || Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
-        let found = Self::all().chain([Self::OneNode, Self::HalfNode]).find(|case| case.name() == name);
-        found.ok_or_else(|| anyhow::anyhow!("there is no case {name:?}; there are shapes, {}", names()))
+        let public = || Self::all().chain(Self::code());
+        let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
+        let found = public().chain([Self::OneNode, Self::HalfNode]).find(|case| case.name() == name);
+        found.ok_or_else(|| anyhow::anyhow!("there is no case {name:?}; there are shapes, code, {}", names()))
     }
 
-    /// The cases that were named, or all of them. `shapes` is every shape.
+    /// The cases that were named, or all that need nothing but this program. `shapes` is every shape, `code` is every
+    /// part of that case.
     pub(in crate::bench) fn find_all(names: &[String], site: &Site) -> anyhow::Result<Vec<Self>> {
         let is_shared = matches!(site, Site::Postgres(_));
         if names.is_empty() {
@@ -79,6 +89,7 @@ impl Case {
         for name in names {
             match name.as_str() {
                 "shapes" => cases.extend(Self::shapes()),
+                "code" => cases.extend(Self::code()),
                 name => cases.push(Self::find(name)?),
             }
         }
@@ -105,6 +116,7 @@ impl Case {
             Self::TwoNodes => two_nodes::measure(plan).await,
             Self::OneNode | Self::HalfNode => two_nodes::measure_node(self.name(), plan).await,
             Self::Shape(shape) => shape::measure(shape, plan).await,
+            Self::Code(part) => part.measure(plan).await,
         }
     }
 }

@@ -11,16 +11,16 @@ use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Ports;
 use everstep_vault::{DataSources, Vault};
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::case::SAMPLES;
 use crate::bench::args::{Plan, Site};
+use crate::bench::connection::{Answer, Connection};
 use crate::bench::drive::{self, Load, Pace};
 use crate::bench::figure::{Figure, Figures, median};
 use crate::bench::shapes::{self, CHAIN};
-use crate::bench::{ground, report};
+use crate::bench::{connection, ground, report};
 
 /// Programs that start a run, wait for its end, and start the next.
 const CLIENTS: usize = 64;
@@ -93,42 +93,16 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
 
 /// Starts a run and asks for the answer at its end, as one request.
 fn request(address: &str, key: &str) -> Vec<u8> {
-    let body = json!({"input": shapes::input()}).to_string();
-    let head = format!(
-        "POST /v1/workflows/{}/runs?waitSeconds=30 HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        CHAIN.name,
-        body.len()
-    );
-    (head + &body).into_bytes()
+    let path = format!("/v1/workflows/{}/runs?waitSeconds=30", CHAIN.name);
+    connection::post(address, key, &path, &json!({"input": shapes::input()}).to_string())
 }
 
 /// Sends a request again and again on one connection until it is aborted.
 async fn keep_asking(address: String, request: Vec<u8>, ended: Arc<AtomicU64>) -> anyhow::Result<()> {
-    let mut stream = TcpStream::connect(&address).await.context("connecting")?;
-    stream.set_nodelay(true)?;
-    let mut answer = Vec::with_capacity(4096);
+    let mut connection = Connection::open(&address).await?;
     loop {
-        stream.write_all(&request).await?;
-        let answer = read_answer(&mut stream, &mut answer).await?;
-        ensure!(answer.starts_with("HTTP/1.1 201") && answer.contains("\"completed\""), "no run: {answer}");
+        let Answer { status, body } = connection.ask(&request).await?;
+        ensure!(status == 201 && body.contains("\"completed\""), "no run: {status} {body}");
         ended.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// Reads one answer, whose length its head tells.
-async fn read_answer<'a>(stream: &mut TcpStream, answer: &'a mut Vec<u8>) -> anyhow::Result<&'a str> {
-    answer.clear();
-    let mut whole = usize::MAX;
-    while answer.len() < whole {
-        ensure!(stream.read_buf(answer).await? > 0, "the server closed the connection");
-        if whole == usize::MAX
-            && let Some(end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")
-        {
-            let head = std::str::from_utf8(&answer[..end])?.to_ascii_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            whole = end + 4 + length.context("an answer without a length")?.parse::<usize>()?;
-        }
-    }
-    Ok(std::str::from_utf8(answer)?)
 }

@@ -1,6 +1,7 @@
 //! What is measured. Each case is a file; `case` finds them by name.
 
 mod case;
+mod code;
 mod growth;
 mod http;
 mod idle;
@@ -14,3 +15,4 @@ mod throughput;
 mod two_nodes;
 
 pub(super) use case::Case;
+pub(super) use code::Kit;

@@ -1,0 +1,80 @@
+//! Speaks with workers over HTTP.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::BYTES;
+use super::away::{self, Place};
+use super::held::{self, Poll, Sent};
+use super::hello::{Hello, Welcome};
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::patience::patiently;
+use crate::problem::Problem;
+use crate::server::Served;
+
+/// Opens a session.
+pub(crate) async fn open(
+    State(served): State<Served>,
+    caller: Caller,
+    body: Body<BYTES>,
+) -> Result<(StatusCode, Json<Welcome>), Problem> {
+    let hello: Hello = body.json()?;
+    let session = patiently(served.engine.open_session(hello.check(caller.workspace)?)).await?;
+    Ok((StatusCode::CREATED, Json(Welcome::to(&served.engine, &session))))
+}
+
+/// A worker leaves in order.
+pub(crate) async fn close(
+    State(served): State<Served>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    match away::place(&served.engine, caller.workspace, &id).await? {
+        Place::Here(session) => served.engine.close_session(&session),
+        Place::At(peer) => away::pass_close(&served.engine, caller.workspace, &peer, id).await?,
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Tells a worker what there is, as soon as there is something.
+pub(crate) async fn poll(State(served): State<Served>, caller: Caller, body: Body<BYTES>) -> Result<Response, Problem> {
+    let poll: Poll = body.json()?;
+    poll.check()?;
+    match away::place(&served.engine, caller.workspace, &poll.session).await? {
+        Place::Here(session) => {
+            let told = tokio::select! {
+                told = held::poll(&served.engine, &session, &poll) => told?,
+                // The worker goes on at another node.
+                () = served.live.stopped() => held::nothing(),
+            };
+            Ok(json(told))
+        }
+        Place::At(peer) => {
+            let passed = away::pass_poll(&served.engine, caller.workspace, &peer, body.bytes());
+            tokio::select! {
+                told = passed => told.map(json),
+                () = served.live.stopped() => Ok(json(held::nothing())),
+            }
+        }
+    }
+}
+
+/// Takes reports, and answers when they are in the journal.
+pub(crate) async fn results(
+    State(served): State<Served>,
+    caller: Caller,
+    body: Body<BYTES>,
+) -> Result<Response, Problem> {
+    let sent = Sent::read(&body)?;
+    match away::place(&served.engine, caller.workspace, &sent.session).await? {
+        Place::Here(session) => held::results(&served.engine, &session, sent).await.map(json),
+        Place::At(peer) => away::pass_results(&served.engine, caller.workspace, &peer, body.bytes()).await.map(json),
+    }
+}
+
+fn json(body: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}

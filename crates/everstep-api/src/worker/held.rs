@@ -1,0 +1,138 @@
+//! What is said with a worker whose session this node holds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_engine::{self as engine, Engine, Session};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::hello;
+use super::message::Message;
+use super::report::{Item, Reports};
+use super::{ANSWERED, BYTES, HELD, gone};
+use crate::body::Body;
+use crate::problem::Problem;
+
+/// `POST /v1/worker/poll`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "WorkerPoll")]
+pub(crate) struct Poll {
+    pub(super) session: String,
+    /// The last message of all that were seen without a gap; 0 for none.
+    seen: u64,
+    /// Runs that the worker takes at once from now on.
+    #[schemars(range(max = 100_000))]
+    capacity: Option<usize>,
+    /// How long to wait for something to be told; 10,000 if it is left out.
+    #[schemars(range(max = 10_000))]
+    wait_ms: Option<u64>,
+}
+
+impl Poll {
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        if self.wait() > HELD {
+            return Err(Problem::invalid(format!("waitMs: a poll is held for at most {} ms", HELD.as_millis())));
+        }
+        self.capacity.map_or(Ok(()), hello::check_capacity)
+    }
+
+    fn wait(&self) -> Duration {
+        self.wait_ms.map_or(HELD, Duration::from_millis)
+    }
+}
+
+/// `POST /v1/worker/results`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "WorkerResults")]
+pub(crate) struct Results<R> {
+    session: String,
+    /// The last message of all that were seen without a gap; 0 for none.
+    seen: u64,
+    #[schemars(length(max = 512))]
+    results: R,
+}
+
+/// What a worker has sent.
+pub(super) struct Sent {
+    pub(super) session: String,
+    seen: u64,
+    reports: Reports,
+}
+
+impl Sent {
+    pub(super) fn read<const LIMIT: usize>(body: &Body<LIMIT>) -> Result<Self, Problem> {
+        // Usually all reports are as they should be, and one pass reads them.
+        if let Ok(Results { session, seen, results }) = body.json::<Results<Vec<Item<'_>>>>() {
+            return Ok(Self { session, seen, reports: Reports::of(results)? });
+        }
+        let Results { session, seen, results } = body.json::<Results<Vec<&RawValue>>>()?;
+        Ok(Self { session, seen, reports: Reports::pick(results)? })
+    }
+}
+
+/// Waits until there is something to tell besides answers to reports.
+pub(super) async fn poll(engine: &Engine, session: &Session, poll: &Poll) -> Result<Vec<u8>, Problem> {
+    engine.heard(session);
+    if let Some(capacity) = poll.capacity {
+        engine.set_capacity(session, capacity);
+    }
+    session.seen(poll.seen);
+    let carrier = session.attach();
+    let unseen = session.unseen();
+    if unseen.is_empty() {
+        // When the time is over there may be answers all the same.
+        let _ = timeout(poll.wait(), session.turn_news(carrier)).await;
+    }
+    if session.is_over() {
+        return Err(gone());
+    }
+    // What another poll of the same worker waits for is not taken away from it.
+    if !session.is_carried_by(carrier) {
+        return Ok(nothing());
+    }
+    Ok(tell(session, unseen))
+}
+
+/// Takes reports, and waits until they are in the journal.
+pub(super) async fn results(engine: &Engine, session: &Arc<Session>, sent: Sent) -> Result<Vec<u8>, Problem> {
+    let Sent { seen, reports, .. } = sent;
+    engine.heard(session);
+    session.seen(seen);
+    session.refuse(reports.refused);
+    engine.report(session, reports.taken);
+    // What is not answered by then is answered in a later message.
+    let _ = timeout(ANSWERED, session.all_answered()).await;
+    if session.is_over() {
+        return Err(gone());
+    }
+    Ok(tell(session, Vec::new()))
+}
+
+const BEGIN: &[u8] = b"{\"messages\":[";
+const END: &[u8] = b"]}";
+
+/// An answer without a message.
+pub(super) fn nothing() -> Vec<u8> {
+    [BEGIN, END].concat()
+}
+
+/// What was told before, and then what there is to tell. What makes the answer too long is told in the next.
+fn tell(session: &Session, before: Vec<Arc<engine::Message>>) -> Vec<u8> {
+    let mut body = BEGIN.to_vec();
+    let mut messages = before.into_iter().chain(std::iter::from_fn(|| session.take()));
+    while body.len() < BYTES
+        && let Some(message) = messages.next()
+    {
+        if body.len() > BEGIN.len() {
+            body.push(b',');
+        }
+        Message::of(&message).write(&mut body);
+    }
+    body.extend_from_slice(END);
+    body
+}

@@ -1,0 +1,572 @@
+//! What a worker says of its runs.
+//!
+//! 1. Each report is checked by itself: what is wrong with one is told of that one, and the others are taken.
+//! 2. Only a report without a number that could be answered spoils the whole message.
+//! 3. What is cut is what people read: log lines and the words of an error. Everything else is whole or refused.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::limits;
+use everstep_core::payload::Payload;
+use everstep_core::retry::{Backoff, RetryPolicy};
+use everstep_core::time::Timestamp;
+use everstep_core::turn::{Moment, Report};
+use everstep_core::workflow;
+use everstep_engine::Reported;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::REPORTS;
+use crate::problem::Problem;
+use crate::wire::{Id, Json, Object};
+
+/// Bytes of a step's name.
+const STEP: usize = 256;
+/// Characters of a signal's name.
+const EVENT: usize = 256;
+/// Bytes of an error's code, of its message and of its stack.
+const CODE: usize = 128;
+const MESSAGE: usize = 16 * 1024;
+/// Nothing sleeps or waits longer, in milliseconds.
+const LONGEST: u64 = limits::FARTHEST_DAYS * 24 * 3_600 * 1_000;
+/// The last millisecond of the year 9999.
+const LAST: i64 = 253_402_300_799_999;
+const ATTEMPTS: u32 = 1_000;
+/// A code for an error that brings none.
+const ERROR: &str = "ERROR";
+
+/// One piece of news of a run. Which fields there are depends on its kind.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "WorkerResult")]
+pub(crate) struct Item<'a> {
+    /// A number that the answer names.
+    n: u64,
+    #[schemars(with = "Id")]
+    run: RunId,
+    turn: u32,
+    kind: Kind,
+    /// The step's name. Of `completed`, `failed`, `sleep`, `wait` and `call`; that of `threw` is the step whose failure
+    /// it was.
+    #[serde(borrow)]
+    #[schemars(with = "Option<String>")]
+    step: Option<Text<'a>>,
+    /// Of `completed` and `failed`.
+    attempt: Option<u32>,
+    /// Of `completed` and `returned`; `null` if it is left out.
+    #[serde(borrow)]
+    #[schemars(with = "Option<Json>")]
+    output: Option<&'a RawValue>,
+    /// Of `completed` and `failed`: lines that the step has logged.
+    logs: Option<Vec<String>>,
+    /// Of `completed` and `failed`: milliseconds that the attempt took.
+    took_ms: Option<f64>,
+    /// Of `failed`, `threw`, `diverged` and `declined`.
+    error: Option<Thrown>,
+    /// Of `failed`.
+    retry: Option<Retry>,
+    /// Of `sleep`: milliseconds from now.
+    for_ms: Option<u64>,
+    /// Of `sleep`: milliseconds since 1970.
+    until_ms: Option<i64>,
+    /// Of `wait`: the signal's name; the step's if it is left out.
+    event: Option<String>,
+    /// Of `wait`: what the signal's payload must contain.
+    #[serde(borrow, rename = "match")]
+    #[schemars(with = "Option<Object>")]
+    pattern: Option<&'a RawValue>,
+    /// Of `wait` and `call`.
+    timeout_ms: Option<u64>,
+    /// Of `call`: the workflow of the run that it starts.
+    workflow: Option<String>,
+    /// Of `call`.
+    version: Option<u32>,
+    /// Of `call`; `{}` if it is left out.
+    #[serde(borrow)]
+    #[schemars(with = "Option<Json>")]
+    input: Option<&'a RawValue>,
+    /// Of `blocked`: the last entry that the function was told of.
+    seq: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum Kind {
+    Completed,
+    Failed,
+    Sleep,
+    Wait,
+    Call,
+    Returned,
+    Threw,
+    Blocked,
+    Diverged,
+    Declined,
+}
+
+/// Text that is borrowed where it stands without escapes.
+#[derive(Debug, Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// What user code has thrown.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "WorkerError")]
+struct Thrown {
+    /// `ERROR` if it is left out.
+    code: Option<String>,
+    message: String,
+    /// Where it was thrown. It is kept with the log lines of the attempt.
+    stack: Option<String>,
+    /// Whether another attempt may help; true if it is left out. A step alone is tried again.
+    retryable: Option<bool>,
+}
+
+/// When a failed attempt is tried again: three attempts, 1 s and up to 60 s apart, give or take a fifth, if nothing is
+/// said.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "WorkerRetry")]
+struct Retry {
+    /// All attempts, the first included.
+    #[schemars(range(min = 1, max = 1_000))]
+    attempts: Option<u32>,
+    backoff: Option<Delays>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+struct Delays {
+    #[schemars(extend("enum" = ["fixed", "linear", "exp"]))]
+    kind: Option<String>,
+    base_ms: Option<u64>,
+    max_ms: Option<u64>,
+    /// The part of a delay by which it varies.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    jitter: Option<f64>,
+}
+
+/// The reports of one message, and those that are refused at once.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    pub(super) taken: Vec<Reported>,
+    pub(super) refused: Vec<(u64, String)>,
+}
+
+impl Reports {
+    /// Checks reports that could all be read.
+    pub(super) fn of(items: Vec<Item<'_>>) -> Result<Self, Problem> {
+        check_count(items.len())?;
+        let mut reports = Self { taken: Vec::with_capacity(items.len()), refused: Vec::new() };
+        items.into_iter().for_each(|item| reports.add(item));
+        Ok(reports)
+    }
+
+    /// Reads reports one by one, because not all of them can be read.
+    pub(super) fn pick(items: Vec<&RawValue>) -> Result<Self, Problem> {
+        check_count(items.len())?;
+        let mut reports = Self::default();
+        for (at, raw) in items.into_iter().enumerate() {
+            match read_object::<Item<'_>>(raw) {
+                Ok(item) => reports.add(item),
+                Err(why) => {
+                    let numbered = read_object::<Numbered>(raw);
+                    let Numbered { n } = numbered.map_err(|error| {
+                        Problem::invalid(format!("results[{at}] has no number n to answer it by: {error}"))
+                    })?;
+                    reports.refused.push((n, why));
+                }
+            }
+        }
+        Ok(reports)
+    }
+
+    fn add(&mut self, item: Item<'_>) {
+        let (n, run, turn) = (item.n, item.run, item.turn);
+        match item.check() {
+            Ok(report) => self.taken.push(Reported { n, run, turn, report }),
+            Err(why) => self.refused.push((n, why)),
+        }
+    }
+}
+
+/// What can be read of every report.
+#[derive(Deserialize)]
+struct Numbered {
+    n: u64,
+}
+
+fn check_count(count: usize) -> Result<(), Problem> {
+    if count > REPORTS {
+        return Err(Problem::invalid(format!("{count} results are sent at once; at most {REPORTS} are taken")));
+    }
+    Ok(())
+}
+
+/// Reads an object: a list of its values in order is none.
+fn read_object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, String> {
+    if !raw.get().starts_with('{') {
+        return Err("it is no object".to_owned());
+    }
+    serde_json::from_str(raw.get()).map_err(|error| error.to_string())
+}
+
+impl Item<'_> {
+    /// What it says, or why it cannot be taken.
+    fn check(mut self) -> Result<Report, String> {
+        let report = match self.kind {
+            Kind::Completed => Report::Completed {
+                step: self.step()?,
+                attempt: self.attempt()?,
+                output: payload(self.output.take()),
+                logs: cut_lines(self.logs.take().unwrap_or_default()),
+                took: self.took()?,
+            },
+            Kind::Failed => {
+                let (failure, stack) = self.error()?;
+                let mut logs = self.logs.take().unwrap_or_default();
+                logs.extend(stack);
+                Report::Failed {
+                    step: self.step()?,
+                    attempt: self.attempt()?,
+                    failure,
+                    retry: self.retry.take().unwrap_or_default().check()?,
+                    logs: cut_lines(logs),
+                    took: self.took()?,
+                }
+            }
+            Kind::Sleep => Report::Slept { step: self.step()?, until: self.until()? },
+            Kind::Wait => Report::Waited {
+                step: self.step()?,
+                event: self.event()?,
+                pattern: self.pattern()?,
+                timeout_ms: self.timeout()?,
+            },
+            Kind::Call => Report::Called {
+                step: self.step()?,
+                workflow: self.workflow()?,
+                version: self.version()?,
+                input: self.input.take().map_or_else(empty, |raw| Payload::from_raw(raw.to_owned())),
+                timeout_ms: self.timeout()?,
+            },
+            Kind::Returned => Report::Returned { output: payload(self.output.take()) },
+            Kind::Threw => {
+                let step = if self.step.is_some() { Some(self.step()?) } else { None };
+                Report::Threw { failure: self.error()?.0, step }
+            }
+            Kind::Blocked => Report::Blocked { seq: self.seq.take().ok_or("seq is missing")? },
+            Kind::Diverged => Report::Diverged { failure: self.error()?.0 },
+            Kind::Declined => Report::Declined { failure: self.error()?.0 },
+        };
+        match self.left() {
+            None => Ok(report),
+            Some(name) => Err(format!("a result of this kind has no {name}")),
+        }
+    }
+
+    /// A field that is there although the kind has none of it.
+    fn left(&self) -> Option<&'static str> {
+        let fields = [
+            ("step", self.step.is_some()),
+            ("attempt", self.attempt.is_some()),
+            ("output", self.output.is_some()),
+            ("logs", self.logs.is_some()),
+            ("tookMs", self.took_ms.is_some()),
+            ("error", self.error.is_some()),
+            ("retry", self.retry.is_some()),
+            ("forMs", self.for_ms.is_some()),
+            ("untilMs", self.until_ms.is_some()),
+            ("event", self.event.is_some()),
+            ("match", self.pattern.is_some()),
+            ("timeoutMs", self.timeout_ms.is_some()),
+            ("workflow", self.workflow.is_some()),
+            ("version", self.version.is_some()),
+            ("input", self.input.is_some()),
+            ("seq", self.seq.is_some()),
+        ];
+        fields.into_iter().find(|(_, is_there)| *is_there).map(|(name, _)| name)
+    }
+
+    fn step(&mut self) -> Result<StepKey, String> {
+        let Text(name) = self.step.take().ok_or("step is missing")?;
+        match name.len() {
+            0 => Err("step is empty; a step has a name".to_owned()),
+            length if length > STEP => Err(format!("step has {length} bytes; a step's name has at most {STEP}")),
+            _ if name.contains('\0') => Err("step holds a NUL character".to_owned()),
+            _ => Ok(StepKey::from(&*name)),
+        }
+    }
+
+    fn attempt(&mut self) -> Result<u32, String> {
+        match self.attempt.take() {
+            Some(0) => Err("attempts count from 1".to_owned()),
+            Some(attempt) => Ok(attempt),
+            None => Err("attempt is missing".to_owned()),
+        }
+    }
+
+    /// Microseconds.
+    fn took(&mut self) -> Result<u64, String> {
+        match self.took_ms.take().unwrap_or(0.0) {
+            millis if (0.0..=LONGEST as f64).contains(&millis) => Ok((millis * 1_000.0) as u64),
+            millis => Err(format!("tookMs is {millis}; no attempt takes so long")),
+        }
+    }
+
+    fn error(&mut self) -> Result<(Failure, Option<String>), String> {
+        let Thrown { code, message, stack, retryable } = self.error.take().ok_or("error is missing")?;
+        let code = code.filter(|code| !code.is_empty()).map_or_else(|| ERROR.to_owned(), |code| words(code, CODE));
+        let failure = Failure { retryable: retryable.unwrap_or(true), ..Failure::fatal(code, words(message, MESSAGE)) };
+        Ok((failure, stack.map(|stack| words(stack, MESSAGE))))
+    }
+
+    fn until(&mut self) -> Result<Moment, String> {
+        match (self.for_ms.take(), self.until_ms.take()) {
+            (Some(millis), None) if millis <= LONGEST => Ok(Moment::After(millis)),
+            (Some(_), None) => Err(format!("forMs: nothing sleeps for more than {} days", limits::FARTHEST_DAYS)),
+            (None, Some(millis)) if (0..=LAST).contains(&millis) => Ok(Moment::At(Timestamp::from_millis(millis))),
+            (None, Some(_)) => Err("untilMs: the time is before 1970 or after 9999".to_owned()),
+            (None, None) | (Some(_), Some(_)) => Err("a sleep has either forMs or untilMs".to_owned()),
+        }
+    }
+
+    fn event(&mut self) -> Result<Option<String>, String> {
+        let event = self.event.take();
+        let is_name = |event: &String| !event.is_empty() && event.chars().count() <= EVENT && !event.contains('\0');
+        if event.as_ref().is_none_or(is_name) {
+            return Ok(event);
+        }
+        Err(format!("event has 1 to {EVENT} characters, none of them NUL"))
+    }
+
+    fn pattern(&mut self) -> Result<Payload, String> {
+        let Some(raw) = self.pattern.take() else { return Ok(empty()) };
+        if !raw.get().starts_with('{') {
+            return Err("match is no object".to_owned());
+        }
+        Ok(Payload::from_raw(raw.to_owned()))
+    }
+
+    fn timeout(&mut self) -> Result<Option<u64>, String> {
+        match self.timeout_ms.take() {
+            Some(millis) if millis > LONGEST => {
+                Err(format!("timeoutMs: nothing waits for more than {} days", limits::FARTHEST_DAYS))
+            }
+            timeout => Ok(timeout),
+        }
+    }
+
+    fn workflow(&mut self) -> Result<String, String> {
+        let name = self.workflow.take().ok_or("workflow is missing")?;
+        if workflow::is_name(&name) { Ok(name) } else { Err(format!("workflow: {name:?} is no name of a workflow")) }
+    }
+
+    fn version(&mut self) -> Result<Option<u32>, String> {
+        match self.version.take() {
+            Some(version) if version == 0 || i32::try_from(version).is_err() => {
+                Err(format!("version: versions count from 1, to {}", i32::MAX))
+            }
+            version => Ok(version),
+        }
+    }
+}
+
+impl Retry {
+    fn check(self) -> Result<RetryPolicy, String> {
+        let Self { attempts, backoff } = self;
+        let Delays { kind, base_ms, max_ms, jitter } = backoff.unwrap_or_default();
+        let attempts = attempts.unwrap_or(3);
+        if !(1..=ATTEMPTS).contains(&attempts) {
+            return Err(format!("retry.attempts: there are 1 to {ATTEMPTS} attempts, not {attempts}"));
+        }
+        let backoff = match kind.as_deref() {
+            None | Some("exp") => Backoff::Exp,
+            Some("fixed") => Backoff::Fixed,
+            Some("linear") => Backoff::Linear,
+            Some(kind) => return Err(format!("retry.backoff.kind is fixed, linear or exp, not {kind:?}")),
+        };
+        let base_ms = base_ms.unwrap_or(1_000);
+        let max_ms = max_ms.unwrap_or_else(|| base_ms.max(60_000));
+        if base_ms > max_ms || max_ms > LONGEST {
+            return Err(format!("retry.backoff: baseMs is at most maxMs, and that at most {LONGEST}"));
+        }
+        let jitter = jitter.unwrap_or(0.2);
+        if !(0.0..=1.0).contains(&jitter) {
+            return Err(format!("retry.backoff.jitter is a part from 0 to 1, not {jitter}"));
+        }
+        let non_retryable = Vec::new();
+        Ok(RetryPolicy { max_attempts: attempts, backoff, base_ms, max_ms, multiplier: 2.0, jitter, non_retryable })
+    }
+}
+
+fn payload(raw: Option<&RawValue>) -> Payload {
+    raw.map_or_else(Payload::null, |raw| Payload::from_raw(raw.to_owned()))
+}
+
+fn empty() -> Payload {
+    Payload::from(serde_json::json!({}))
+}
+
+/// Words for people, cut where they become too many. No database stores a NUL as text.
+fn words(mut text: String, most: usize) -> String {
+    if text.contains('\0') {
+        text = text.replace('\0', "\u{fffd}");
+    }
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
+        text.push('…');
+    }
+    text
+}
+
+/// Log lines, cut where they become too many.
+fn cut_lines(lines: Vec<String>) -> Vec<String> {
+    let mut room = limits::LOG_BYTES;
+    let mut kept = Vec::with_capacity(lines.len());
+    for line in lines {
+        // A line costs a little even when it is empty.
+        let size = line.len() + 4;
+        if size > room {
+            let mut mark = String::new();
+            let _ = write!(mark, "… (the log was cut after {} KiB)", limits::LOG_BYTES / 1024);
+            kept.push(words(line, room.saturating_sub(mark.len() + 16)));
+            kept.push(mark);
+            break;
+        }
+        room -= size;
+        kept.push(words(line, size));
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str = "019a8b6e-9d00-7000-8000-000000000001";
+
+    /// Reads one report, with what every report has.
+    fn read(fields: &str) -> Result<Report, String> {
+        let text = format!("{{\"n\":7,\"run\":\"{RUN}\",\"turn\":3,{fields}}}");
+        let raw = RawValue::from_string(text).unwrap();
+        let mut reports = Reports::pick(vec![&raw]).unwrap();
+        match reports.refused.pop() {
+            Some((7, why)) => Err(why),
+            Some((n, _)) => panic!("{n} was answered"),
+            None => Ok(reports.taken.pop().unwrap().report),
+        }
+    }
+
+    #[test]
+    fn every_kind_of_report_is_read() {
+        let completed = r#""kind":"completed","step":"a","attempt":1,"output":{"x": 1},"logs":["hi"],"tookMs":1.5"#;
+        let Ok(Report::Completed { step, attempt, output, logs, took }) = read(completed) else { panic!() };
+        assert_eq!((step.as_str(), attempt, output.json(), took), ("a", 1, r#"{"x": 1}"#, 1_500));
+        assert_eq!(logs, ["hi"]);
+        let failed = r#""kind":"failed","step":"a","attempt":2,"error":{"message":"no","stack":"at a"},
+            "retry":{"attempts":5,"backoff":{"kind":"linear","baseMs":10,"maxMs":100,"jitter":0.5}},"tookMs":2"#;
+        let Ok(Report::Failed { failure, retry, logs, .. }) = read(failed) else { panic!() };
+        assert_eq!((failure.code.as_str(), failure.message.as_str(), failure.retryable), ("ERROR", "no", true));
+        assert_eq!((retry.max_attempts, retry.backoff, retry.base_ms, retry.max_ms), (5, Backoff::Linear, 10, 100));
+        assert_eq!(logs, ["at a"]);
+        let slept = read(r#""kind":"sleep","step":"nap","forMs":60000"#);
+        assert_eq!(slept, Ok(Report::Slept { step: "nap".into(), until: Moment::After(60_000) }));
+        let slept = read(r#""kind":"sleep","step":"nap","untilMs":5000"#);
+        let until = Moment::At(Timestamp::from_millis(5_000));
+        assert_eq!(slept, Ok(Report::Slept { step: "nap".into(), until }));
+        let Ok(Report::Waited { event, pattern, timeout_ms, .. }) = read(r#""kind":"wait","step":"w""#) else {
+            panic!()
+        };
+        assert_eq!((event, pattern.json(), timeout_ms), (None, "{}", None));
+        let call = r#""kind":"call","step":"c","workflow":"child","version":2,"input":[1],"timeoutMs":5"#;
+        let Ok(Report::Called { workflow, version, input, timeout_ms, .. }) = read(call) else { panic!() };
+        assert_eq!((workflow.as_str(), version, input.json(), timeout_ms), ("child", Some(2), "[1]", Some(5)));
+        assert_eq!(read(r#""kind":"returned""#), Ok(Report::Returned { output: Payload::null() }));
+        let Ok(Report::Threw { step, .. }) = read(r#""kind":"threw","error":{"message":"x"},"step":"a""#) else {
+            panic!()
+        };
+        assert_eq!(step, Some("a".into()));
+        assert_eq!(read(r#""kind":"blocked","seq":9"#), Ok(Report::Blocked { seq: 9 }));
+        assert!(matches!(read(r#""kind":"diverged","error":{"message":"x"}"#), Ok(Report::Diverged { .. })));
+        assert!(matches!(read(r#""kind":"declined","error":{"message":"x"}"#), Ok(Report::Declined { .. })));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_report_is_said_of_it_alone() {
+        let long = format!(r#""kind":"sleep","step":"{}","forMs":1"#, "x".repeat(257));
+        let wrong = [
+            (r#""kind":"finished""#, "unknown variant"),
+            (r#""kind":"returned","result":1"#, "unknown field"),
+            (r#""kind":"returned","step":"a""#, "has no step"),
+            (r#""kind":"blocked","seq":1,"output":2"#, "has no output"),
+            (r#""kind":"completed","attempt":1"#, "step is missing"),
+            (r#""kind":"completed","step":"","attempt":1"#, "step is empty"),
+            (r#""kind":"completed","step":"a\u0000","attempt":1"#, "NUL"),
+            (r#""kind":"completed","step":"a","attempt":0"#, "count from 1"),
+            (r#""kind":"completed","step":"a","attempt":1,"tookMs":-1"#, "tookMs"),
+            (&long, "257 bytes"),
+            (r#""kind":"sleep","step":"a""#, "either forMs or untilMs"),
+            (r#""kind":"sleep","step":"a","forMs":1,"untilMs":1"#, "either forMs or untilMs"),
+            (r#""kind":"sleep","step":"a","forMs":9007199254740991"#, "36525 days"),
+            (r#""kind":"sleep","step":"a","untilMs":-1"#, "before 1970"),
+            (r#""kind":"wait","step":"a","match":[1]"#, "match is no object"),
+            (r#""kind":"wait","step":"a","event":"""#, "event has 1 to"),
+            (r#""kind":"wait","step":"a","timeoutMs":9007199254740991"#, "36525 days"),
+            (r#""kind":"call","step":"a","workflow":"No""#, "no name"),
+            (r#""kind":"call","step":"a","workflow":"a","version":0"#, "count from 1"),
+            (r#""kind":"failed","step":"a","attempt":1"#, "error is missing"),
+            (r#""kind":"failed","step":"a","attempt":1,"error":{}"#, "missing field `message`"),
+            (r#""kind":"threw","error":{"message":"x","cause":1}"#, "unknown field `cause`"),
+        ];
+        for (fields, why) in wrong {
+            let error = read(fields).unwrap_err();
+            assert!(error.contains(why), "{fields}: {error}");
+        }
+        let retries = [
+            (r#"{"attempts":0}"#, "1 to 1000"),
+            (r#"{"attempts":1001}"#, "1 to 1000"),
+            (r#"{"backoff":{"kind":"never"}}"#, "fixed, linear or exp"),
+            (r#"{"backoff":{"baseMs":2,"maxMs":1}}"#, "at most maxMs"),
+            (r#"{"backoff":{"jitter":1.1}}"#, "from 0 to 1"),
+        ];
+        for (retry, why) in retries {
+            let fields = format!(r#""kind":"failed","step":"a","attempt":1,"error":{{"message":"x"}},"retry":{retry}"#);
+            let error = read(&fields).unwrap_err();
+            assert!(error.contains(why), "{retry}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_fails_is_tried_three_times_if_nothing_is_said() {
+        let policy = Retry::default().check().unwrap();
+        assert_eq!((policy.max_attempts, policy.backoff, policy.jitter), (3, Backoff::Exp, 0.2));
+        assert_eq!((policy.base_ms, policy.max_ms), (1_000, 60_000));
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_answered_spoils_its_message() {
+        for text in ["{}", "[]", "1", r#"{"n":-1}"#] {
+            let raw = RawValue::from_string(text.to_owned()).unwrap();
+            assert!(Reports::pick(vec![&raw]).is_err(), "{text}");
+        }
+        let raw = RawValue::from_string(r#"{"n":1}"#.to_owned()).unwrap();
+        assert_eq!(Reports::pick(vec![&raw; REPORTS]).unwrap().refused.len(), REPORTS);
+        assert!(Reports::pick(vec![&raw; REPORTS + 1]).is_err());
+    }
+
+    #[test]
+    fn what_people_read_is_cut() {
+        let lines = cut_lines(vec!["é".repeat(1_000); 100]);
+        let bytes: usize = lines.iter().map(String::len).sum();
+        assert!(bytes <= limits::LOG_BYTES, "{bytes}");
+        assert!(lines.last().unwrap().contains("was cut"));
+        assert_eq!(cut_lines(vec!["a\0b".to_owned()]), ["a\u{fffd}b"]);
+        assert_eq!(words("ééé".to_owned(), 3), "é…");
+    }
+}

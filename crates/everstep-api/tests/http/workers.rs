@@ -1,0 +1,335 @@
+//! Workers over HTTP: sessions, polls, results.
+
+use std::time::{Duration, Instant};
+
+use axum::http::Method;
+use everstep_api::auth::{Permission, Secret};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
+use everstep_store::KeyRow;
+use serde_json::{Value, json};
+
+use crate::support::{Server, add_key, chain};
+
+/// A worker that speaks over HTTP.
+pub(crate) struct Worker<'a> {
+    server: &'a Server,
+    key: String,
+    pub(crate) session: String,
+    seen: u64,
+    n: u64,
+}
+
+/// What a worker says when it comes.
+pub(crate) fn hello(workflows: &[(&str, u32)]) -> Value {
+    let workflows: Vec<_> = workflows.iter().map(|(name, version)| json!({"name": name, "version": version})).collect();
+    json!({"protocol": 1, "worker": "host:1", "sdk": "test/1", "capacity": 10, "workflows": workflows})
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) async fn open(server: &'a Server, workflows: &[(&str, u32)]) -> Self {
+        let key = server.key_with(&[Permission::Serve]).await;
+        let opened = server.ask_as(&key, Method::POST, "/v1/worker/sessions", &hello(workflows)).await.is(201);
+        let session = opened["session"].as_str().unwrap().to_owned();
+        Self { server, key, session, seen: 0, n: 0 }
+    }
+
+    async fn ask(&self, path: &str, body: &Value) -> crate::support::Answer {
+        self.server.ask_as(&self.key, Method::POST, path, body).await
+    }
+
+    /// The messages of an answer, all in order.
+    fn take(&mut self, answer: &Value) -> Vec<Value> {
+        let messages = answer["messages"].as_array().unwrap().clone();
+        for message in &messages {
+            let m = message["m"].as_u64().unwrap();
+            assert_eq!(m, self.seen + 1, "{messages:?}");
+            self.seen = m;
+        }
+        messages
+    }
+
+    pub(crate) async fn poll(&mut self) -> Vec<Value> {
+        let answer = self.ask("/v1/worker/poll", &json!({"session": self.session, "seen": self.seen})).await.is(200);
+        self.take(&answer)
+    }
+
+    /// The next turn that it is given.
+    pub(crate) async fn turn(&mut self) -> Value {
+        for _ in 0..5 {
+            let messages = self.poll().await;
+            let mut turns = messages.iter().flat_map(|message| message["turns"].as_array().into_iter().flatten());
+            if let Some(turn) = turns.next() {
+                return turn.clone();
+            }
+        }
+        panic!("no turn came");
+    }
+
+    /// Sends results about a turn and returns what is answered.
+    pub(crate) async fn send(&mut self, turn: &Value, results: &[Value]) -> Vec<Value> {
+        let results: Vec<_> = results.iter().map(|result| self.result(turn, result)).collect();
+        let body = json!({"session": self.session, "seen": self.seen, "results": results});
+        let answer = self.ask("/v1/worker/results", &body).await.is(200);
+        self.take(&answer)
+    }
+
+    fn result(&mut self, turn: &Value, result: &Value) -> Value {
+        self.n += 1;
+        let mut result = result.clone();
+        (result["n"], result["run"], result["turn"]) = (json!(self.n), turn["run"].clone(), turn["turn"].clone());
+        result
+    }
+}
+
+pub(crate) async fn start(server: &Server, name: &str, body: &Value) -> String {
+    let started = server.post(&format!("/v1/workflows/{name}/runs"), body).await.is(201);
+    format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap())
+}
+
+pub(crate) fn completed(step: &str, output: &Value) -> Value {
+    json!({"kind": "completed", "step": step, "attempt": 1, "output": output, "tookMs": 1.5})
+}
+
+#[tokio::test]
+async fn a_worker_runs_a_workflow_over_http() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("greet", 1)]).await;
+    let run = start(&server, "greet", &json!({"input": {"name": "Ada"}})).await;
+    let turn = worker.turn().await;
+    assert_eq!(run, format!("/v1/runs/{}", turn["run"].as_str().unwrap()));
+    assert_eq!((&turn["turn"], &turn["workflow"], &turn["version"]), (&json!(1), &json!("greet"), &json!(1)));
+    assert_eq!((&turn["input"], &turn["steps"]), (&json!({"name": "Ada"}), &json!([])));
+    let answers = worker.send(&turn, &[completed("hello", &json!({"said": "hello Ada"}))]).await;
+    let acks = answers[0]["acks"].as_array().unwrap();
+    assert_eq!((acks.len(), &acks[0][0]), (1, &json!(1)), "{answers:?}");
+    // The same again is acknowledged again, and written once.
+    let again = worker.send(&turn, &[completed("hello", &json!({"said": "hello Ada"}))]).await;
+    assert_eq!(again[0]["acks"][0][0], 2, "{again:?}");
+    worker.send(&turn, &[json!({"kind": "returned", "output": {"done": true}})]).await;
+    let ended = server.get(&format!("{run}?waitSeconds=10")).await.is(200);
+    assert_eq!((&ended["status"], &ended["output"]), (&json!("completed"), &json!({"done": true})), "{ended}");
+    let journal = server.get(&format!("{run}/journal")).await.is(200);
+    let events: Vec<_> = journal["entries"].as_array().unwrap().iter().map(|entry| entry["event"].clone()).collect();
+    assert_eq!(events, ["RunStarted", "TurnStarted", "StepCompleted", "RunCompleted"], "{journal}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_one_result_is_told_of_it_alone() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("greet", 1)]).await;
+    start(&server, "greet", &json!({})).await;
+    let turn = worker.turn().await;
+    let long = "x".repeat(257);
+    let answers = worker
+        .send(
+            &turn,
+            &[
+                completed("good", &json!(1)),
+                completed("", &json!(1)),
+                completed(&long, &json!(1)),
+                json!({"kind": "completed", "step": "odd", "attempt": 1, "colour": "blue"}),
+                json!({"kind": "sleep", "step": "nap"}),
+                completed("fine", &json!(2)),
+            ],
+        )
+        .await;
+    let all = |name: &str| -> Vec<Value> {
+        answers.iter().flat_map(|message| message[name].as_array().cloned().unwrap_or_default()).collect()
+    };
+    let acked: Vec<_> = all("acks").iter().map(|ack| ack[0].clone()).collect();
+    assert_eq!(acked, [1, 6], "{answers:?}");
+    let mut refused = all("refused");
+    refused.sort_by_key(|one| one["n"].as_u64());
+    assert_eq!(refused.iter().map(|one| one["n"].clone()).collect::<Vec<_>>(), [2, 3, 4, 5]);
+    assert!(refused.iter().all(|one| one["code"] == "VALIDATION_ERROR"), "{refused:?}");
+    assert!(refused[1]["detail"].as_str().unwrap().contains("257"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn messages_that_cannot_be_used_are_refused_whole() {
+    let server = Server::start().await;
+    let worker = Worker::open(&server, &[("greet", 1)]).await;
+    let session = &worker.session;
+    let wrong = [
+        ("/v1/worker/results", json!({"session": session, "seen": 0})),
+        ("/v1/worker/results", json!({"session": session, "seen": 0, "results": {}})),
+        ("/v1/worker/results", json!({"session": session, "seen": 0, "results": [{"kind": "returned"}]})),
+        ("/v1/worker/results", json!({"session": session, "seen": 0, "results": [], "more": 1})),
+        ("/v1/worker/results", json!({"session": session, "seen": 0, "results": vec![json!({"n": 1}); 513]})),
+        ("/v1/worker/poll", json!({"session": session})),
+        ("/v1/worker/poll", json!({"session": session, "seen": -1})),
+        ("/v1/worker/poll", json!({"session": session, "seen": 0, "waitMs": 10_001})),
+        ("/v1/worker/poll", json!({"session": session, "seen": 0, "capacity": 100_001})),
+        ("/v1/worker/poll", json!({"session": session, "seen": 0, "wait": 1})),
+    ];
+    for (path, body) in wrong {
+        worker.ask(path, &body).await.refuses(400, "VALIDATION_ERROR");
+    }
+    let large = json!({"session": session, "seen": 0, "results": ["x".repeat(4 * 1024 * 1024)]});
+    worker.ask("/v1/worker/results", &large).await.refuses(413, "PAYLOAD_TOO_LARGE");
+}
+
+#[tokio::test]
+async fn a_worker_that_makes_no_sense_is_not_let_in() {
+    let server = Server::start().await;
+    server.publish("graph", &chain(&[])).await;
+    let with = |change: fn(&mut Value)| {
+        let mut hello = hello(&[("greet", 1)]);
+        change(&mut hello);
+        hello
+    };
+    let wrong: [(Value, Option<&str>); 12] = [
+        (with(|it| it["protocol"] = json!(2)), Some("protocol")),
+        (with(|it| it["worker"] = json!("")), Some("worker")),
+        (with(|it| it["worker"] = json!("x".repeat(257))), Some("worker")),
+        (with(|it| it["capacity"] = json!(100_001)), Some("capacity")),
+        (with(|it| it["workflows"] = json!([])), Some("workflows")),
+        (with(|it| it["workflows"][0]["name"] = json!("No Name")), Some("workflows[0].name")),
+        (with(|it| it["workflows"][0]["version"] = json!(0)), Some("workflows[0].version")),
+        (with(|it| it["workflows"][0]["retentionDays"] = json!(0)), Some("workflows[0].retentionDays")),
+        (
+            with(|it| it["workflows"] = json!([{"name": "a", "version": 1}, {"name": "a", "version": 1}])),
+            Some("workflows[1]"),
+        ),
+        (with(|it| it["holds"] = json!([{"run": "x", "turn": 1}])), None),
+        (with(|it| it["colour"] = json!("blue")), None),
+        (with(|it| it["workflows"][0]["colour"] = json!("blue")), None),
+    ];
+    for (hello, path) in wrong {
+        let problem = server.post("/v1/worker/sessions", &hello).await.refuses(400, "VALIDATION_ERROR");
+        assert_eq!(problem["path"].as_str(), path, "{problem}");
+    }
+    let problem = server.post("/v1/worker/sessions", &hello(&[("graph", 1)])).await;
+    let problem = problem.refuses(409, "WORKFLOW_STYLE_CONFLICT");
+    assert!(problem["detail"].as_str().unwrap().contains("graph"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_session_is_there_for_its_workspace_until_it_ends() {
+    let server = Server::start().await;
+    let worker = Worker::open(&server, &[("greet", 1)]).await;
+    let other = add_key(&*server.store, WorkspaceId::from_uuid(uuid::Uuid::from_u128(7)), &[Permission::Serve]).await;
+    let poll = json!({"session": worker.session, "seen": 0, "waitMs": 0});
+    let results = json!({"session": worker.session, "seen": 0, "results": []});
+    let place = format!("/v1/worker/sessions/{}", worker.session);
+    let gone = async |key: &str| {
+        for (path, body) in [("/v1/worker/poll", &poll), ("/v1/worker/results", &results)] {
+            let problem = server.ask_as(key, Method::POST, path, body).await.refuses(410, "SESSION_GONE");
+            assert!(problem["hint"].as_str().unwrap().contains("holds"), "{problem}");
+        }
+        server.ask_as(key, Method::DELETE, &place, &Value::Null).await.refuses(410, "SESSION_GONE");
+    };
+    gone(&other).await;
+    server.ask_as(&worker.key, Method::POST, "/v1/worker/poll", &poll).await.is(200);
+    server.ask_as(&worker.key, Method::DELETE, &place, &Value::Null).await.is(204);
+    gone(&worker.key).await;
+    for session in ["", "x", "x.y", &format!("{}.{}", "0".repeat(32), "1".repeat(32))] {
+        let body = json!({"session": session, "seen": 0});
+        server.ask_as(&worker.key, Method::POST, "/v1/worker/poll", &body).await.refuses(410, "SESSION_GONE");
+    }
+}
+
+#[tokio::test]
+async fn what_was_told_and_not_seen_is_told_again() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("greet", 1)]).await;
+    start(&server, "greet", &json!({})).await;
+    let turn = worker.turn().await;
+    let seen = std::mem::replace(&mut worker.seen, 0);
+    let again = worker.poll().await;
+    assert_eq!((again.len() as u64, &again[again.len() - 1]["turns"][0]), (seen, &turn), "{again:?}");
+    let before = Instant::now();
+    let body = json!({"session": worker.session, "seen": worker.seen, "waitMs": 200});
+    assert_eq!(worker.ask("/v1/worker/poll", &body).await.is(200), json!({"messages": []}));
+    assert!(before.elapsed() >= Duration::from_millis(200));
+}
+
+#[tokio::test]
+async fn a_second_poll_ends_the_first() {
+    let server = Server::start().await;
+    let worker = Worker::open(&server, &[("greet", 1)]).await;
+    let body = json!({"session": worker.session, "seen": 0});
+    let first = worker.ask("/v1/worker/poll", &body);
+    let second = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let polled = worker.ask("/v1/worker/poll", &body);
+        let started = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            start(&server, "greet", &json!({})).await
+        };
+        tokio::join!(polled, started).0
+    };
+    let before = Instant::now();
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(first.is(200), json!({"messages": []}));
+    let second = second.is(200);
+    assert_eq!(second["messages"][0]["turns"].as_array().unwrap().len(), 1, "{second}");
+    assert!(before.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_worker_is_not_counted_against_the_limit_of_its_key() {
+    let server = Server::start().await;
+    let secret = Secret::generate();
+    let row = secret.row(WorkspaceId::DEFAULT, "slow", &[Permission::Serve], Timestamp::EPOCH);
+    server.store.add_key(&KeyRow { rate_limit: Some(1), ..row }).await.unwrap();
+    let key = secret.reveal();
+    let opened = server.ask_as(key, Method::POST, "/v1/worker/sessions", &hello(&[("greet", 1)])).await.is(201);
+    for _ in 0..20 {
+        let poll = json!({"session": opened["session"], "seen": 0, "waitMs": 0});
+        server.ask_as(key, Method::POST, "/v1/worker/poll", &poll).await.is(200);
+        let results = json!({"session": opened["session"], "seen": 0, "results": []});
+        server.ask_as(key, Method::POST, "/v1/worker/results", &results).await.is(200);
+    }
+    // Everything else is.
+    let open = async || server.ask_as(key, Method::POST, "/v1/worker/sessions", &hello(&[("greet", 1)])).await.status;
+    assert!([open().await, open().await, open().await].contains(&429));
+}
+
+#[tokio::test]
+async fn sessions_are_audited_and_what_is_said_in_them_is_not() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("greet", 1)]).await;
+    start(&server, "greet", &json!({})).await;
+    let turn = worker.turn().await;
+    worker.send(&turn, &[json!({"kind": "returned"})]).await;
+    let place = format!("/v1/worker/sessions/{}", worker.session);
+    server.ask_as(&worker.key, Method::DELETE, &place, &Value::Null).await.is(204);
+    let actions = server
+        .until("three rows", async || {
+            let audit = server.get("/v1/audit").await.is(200);
+            assert!(!audit.to_string().contains(&worker.session), "{audit}");
+            let entries = audit["entries"].as_array().unwrap();
+            let actions: Vec<_> = entries.iter().map(|entry| entry["action"].as_str().unwrap().to_owned()).collect();
+            (actions.len() >= 3).then_some(actions)
+        })
+        .await;
+    let expected = ["DELETE /v1/worker/sessions/{id}", "POST /v1/workflows/{name}/runs", "POST /v1/worker/sessions"];
+    assert_eq!(actions, expected);
+}
+
+#[tokio::test]
+async fn workers_are_listed_with_what_they_serve() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/v1/workers").await.is(200), json!({"workers": [], "silentNodes": []}));
+    let mut worker = Worker::open(&server, &[("greet", 1), ("part", 3)]).await;
+    start(&server, "greet", &json!({})).await;
+    let turn = worker.turn().await;
+    let listed = server.get("/v1/workers").await.is(200);
+    let [one] = &listed["workers"].as_array().unwrap()[..] else { panic!("{listed}") };
+    assert_eq!((&one["worker"], &one["sdk"], &one["capacity"]), (&json!("host:1"), &json!("test/1"), &json!(10)));
+    assert_eq!(one["workflows"], json!([{"name": "greet", "version": 1}, {"name": "part", "version": 3}]));
+    assert_eq!(one["running"], 1, "{one}");
+    let (node, secret) = worker.session.split_once('.').unwrap();
+    assert_eq!(one["node"].as_str().unwrap().replace('-', ""), node);
+    assert!(!listed.to_string().contains(secret));
+    assert!(secret.starts_with(one["session"].as_str().unwrap()));
+    worker.send(&turn, &[json!({"kind": "returned"})]).await;
+    let listed = server.get("/v1/workers").await.is(200);
+    assert_eq!(listed["workers"][0]["running"], 0, "{listed}");
+    // Those of another workspace are not there.
+    let other = add_key(&*server.store, WorkspaceId::from_uuid(uuid::Uuid::from_u128(7)), &[Permission::Read]).await;
+    let listed = server.ask_as(&other, Method::GET, "/v1/workers", &Value::Null).await.is(200);
+    assert_eq!(listed["workers"], json!([]));
+}

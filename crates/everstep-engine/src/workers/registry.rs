@@ -1,0 +1,362 @@
+//! The workers of a node: who serves which lanes, and who has room.
+//!
+//! A run that needs a worker takes a [`Seat`] in a session. Where there is none it waits in the database, in its lane,
+//! until the claimer finds room: a crowd of runs of one lane keeps nobody else out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::input::Input;
+use everstep_core::time::Timestamp;
+use tokio::sync::{Notify, mpsc};
+use uuid::Uuid;
+
+use super::lane::lane_of;
+use super::letter::Letter;
+use super::session::{Hello, Served, Session, SessionId};
+use crate::message::{Mail, ShardSender, ToClaimer, ToShard};
+use crate::ports::World;
+use crate::shard::shard_of;
+
+/// A session whose socket has gone is given up after this part of its lease.
+const DETACHED_PART: u32 = 6;
+
+pub(crate) struct Workers {
+    world: World,
+    node: NodeId,
+    lease: Duration,
+    shards: Vec<ShardSender>,
+    claimer: mpsc::UnboundedSender<ToClaimer>,
+    inner: Mutex<Inner>,
+    /// How many sessions there are.
+    count: AtomicUsize,
+    is_closed: AtomicBool,
+    /// A session has come, or all have gone.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    sessions: BTreeMap<SessionId, Arc<Session>>,
+    lanes: BTreeMap<Arc<str>, Vec<Arc<Session>>>,
+    /// Lanes of which more runs may wait in the database than there was room for.
+    starved: BTreeSet<Arc<str>>,
+}
+
+/// A worker as lists show it.
+#[derive(Clone, Debug)]
+pub struct WorkerInfo {
+    pub session: SessionId,
+    pub worker: String,
+    pub sdk: Option<String>,
+    pub workflows: Vec<Served>,
+    pub capacity: usize,
+    pub running: usize,
+    pub opened_at: Timestamp,
+    pub last_seen: Timestamp,
+}
+
+/// A run's place in a session. Dropping it makes room for another.
+pub(crate) struct Seat {
+    pub(crate) workers: Arc<Workers>,
+    pub(crate) session: Arc<Session>,
+    run: RunId,
+    pub(crate) turn: u32,
+    /// Whether the worker had that turn already, in a session before.
+    pub(crate) is_kept: bool,
+}
+
+impl Seat {
+    /// Says whether the run's function only waits: then it takes nobody's room.
+    pub(crate) fn set_blocked(&self, is_blocked: bool) {
+        let mut inner = self.session.inner();
+        if inner.live.get(&self.run) != Some(&self.turn) {
+            return;
+        }
+        let has_freed = is_blocked && inner.blocked.insert(self.run);
+        if !is_blocked {
+            inner.blocked.remove(&self.run);
+        }
+        drop(inner);
+        if has_freed {
+            self.workers.freed();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut inner = self.session.inner();
+        if inner.live.get(&self.run) == Some(&self.turn) {
+            inner.live.remove(&self.run);
+            inner.blocked.remove(&self.run);
+        }
+        drop(inner);
+        self.workers.freed();
+    }
+}
+
+impl Workers {
+    pub(crate) fn new(
+        world: World,
+        node: NodeId,
+        lease: Duration,
+        shards: Vec<ShardSender>,
+        claimer: mpsc::UnboundedSender<ToClaimer>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            world,
+            node,
+            lease,
+            shards,
+            claimer,
+            inner: Mutex::default(),
+            count: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+            changed: Notify::new(),
+        })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no holder of the lock panics")
+    }
+
+    /// Opens a session. `None` when this node takes none any more.
+    pub(crate) fn open(&self, hello: Hello) -> Option<Arc<Session>> {
+        // Ids of the engine name things; this one guards something.
+        let id = SessionId { node: self.node, secret: Uuid::new_v4() };
+        let clock = &self.world.clock;
+        let session = Arc::new(Session::new(id, hello, clock.now(), clock.monotonic()));
+        let mut inner = self.inner();
+        if self.is_closed.load(Ordering::SeqCst) {
+            return None;
+        }
+        for served in &session.workflows {
+            let lane = lane_of(session.workspace, &served.name, served.version);
+            inner.lanes.entry(lane).or_default().push(Arc::clone(&session));
+        }
+        inner.sessions.insert(id, Arc::clone(&session));
+        self.count.store(inner.sessions.len(), Ordering::SeqCst);
+        drop(inner);
+        self.changed.notify_one();
+        let _ = self.claimer.send(ToClaimer::Room);
+        Some(session)
+    }
+
+    pub(crate) fn find(&self, workspace: WorkspaceId, id: SessionId) -> Option<Arc<Session>> {
+        self.inner().sessions.get(&id).filter(|session| session.workspace == workspace).cloned()
+    }
+
+    /// Bytes came from a worker.
+    pub(crate) fn heard(&self, session: &Session) {
+        let mut inner = session.inner();
+        inner.heard = self.world.clock.monotonic();
+        inner.heard_at = self.world.clock.now();
+    }
+
+    pub(crate) fn set_capacity(&self, session: &Session, capacity: usize) {
+        session.inner().capacity = capacity;
+        self.freed();
+    }
+
+    pub(crate) fn is_served(&self, lane: &str) -> bool {
+        self.inner().lanes.contains_key(lane)
+    }
+
+    /// A place for a run at a worker of its lane. A worker that has its last turn already keeps it.
+    pub(crate) fn seat(self: &Arc<Self>, lane: &Arc<str>, run: RunId, last_turn: u32) -> Option<Seat> {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let mut inner = self.inner();
+        let sessions = inner.lanes.get(lane)?;
+        let holder = sessions.iter().find(|session| {
+            let mut inner = session.inner();
+            inner.holds.get(&run) == Some(&last_turn) && {
+                inner.holds.remove(&run);
+                inner.live.insert(run, last_turn);
+                true
+            }
+        });
+        if let Some(session) = holder.cloned() {
+            return Some(Seat { workers: Arc::clone(self), session, run, turn: last_turn, is_kept: true });
+        }
+        let free = |session: &Arc<Session>| {
+            let inner = session.inner();
+            inner.free().saturating_sub(inner.holds.len())
+        };
+        let freest = sessions.iter().map(|session| (free(session), session)).max_by_key(|(free, _)| *free);
+        let Some((_, session)) = freest.filter(|(free, _)| *free > 0) else {
+            inner.starved.insert(Arc::clone(lane));
+            return None;
+        };
+        let (session, turn) = (Arc::clone(session), last_turn + 1);
+        session.inner().live.insert(run, turn);
+        Some(Seat { workers: Arc::clone(self), session, run, turn, is_kept: false })
+    }
+
+    /// A worker has declined a lane's runs: it gets no more of them.
+    pub(crate) fn decline(&self, session: &Session, lane: &str) {
+        let mut inner = self.inner();
+        if let Some(sessions) = inner.lanes.get_mut(lane) {
+            sessions.retain(|other| other.id != session.id);
+            if sessions.is_empty() {
+                inner.lanes.remove(lane);
+            }
+        }
+    }
+
+    /// The lanes that have room, each with how much. Lanes that hunger share it.
+    pub(crate) fn room(&self) -> Vec<(Arc<str>, usize)> {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return Vec::new();
+        }
+        let inner = self.inner();
+        let sharing = inner.starved.len().max(1);
+        let of_lane = |(lane, sessions): (&Arc<str>, &Vec<Arc<Session>>)| {
+            let free: usize = sessions
+                .iter()
+                .map(|session| {
+                    let inner = session.inner();
+                    // What the worker brought along is claimed beside what it has room for.
+                    inner.free() + inner.holds.len()
+                })
+                .sum();
+            let share = if inner.starved.contains(lane) { free.div_ceil(sharing) } else { free };
+            (share > 0).then(|| (Arc::clone(lane), share))
+        };
+        inner.lanes.iter().filter_map(of_lane).collect()
+    }
+
+    pub(crate) fn has_room(&self, lane: &str) -> bool {
+        let inner = self.inner();
+        let is_free = |session: &Arc<Session>| session.inner().free() > 0;
+        inner.lanes.get(lane).is_some_and(|sessions| sessions.iter().any(is_free))
+    }
+
+    /// Says whether more runs of a lane may wait than were claimed.
+    pub(crate) fn claimed(&self, lane: &Arc<str>, has_more: bool) {
+        let mut inner = self.inner();
+        if has_more {
+            inner.starved.insert(Arc::clone(lane));
+        } else {
+            inner.starved.remove(lane);
+        }
+    }
+
+    /// Room has freed: somebody may have waited for it.
+    fn freed(&self) {
+        if !self.inner().starved.is_empty() {
+            let _ = self.claimer.send(ToClaimer::Room);
+        }
+    }
+
+    /// Tells the carriers of all sessions that have something to be told.
+    pub(crate) fn flush(&self) {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for session in self.inner().sessions.values() {
+            session.flush();
+        }
+    }
+
+    pub(crate) fn list(&self, workspace: WorkspaceId) -> Vec<WorkerInfo> {
+        let inner = self.inner();
+        let sessions = inner.sessions.values().filter(|session| session.workspace == workspace);
+        let info = sessions.map(|session| {
+            let inner = session.inner();
+            WorkerInfo {
+                session: session.id,
+                worker: session.worker.clone(),
+                sdk: session.sdk.clone(),
+                workflows: session.workflows.clone(),
+                capacity: inner.capacity,
+                running: inner.live.len(),
+                opened_at: session.opened_at,
+                last_seen: inner.heard_at,
+            }
+        });
+        info.collect()
+    }
+
+    /// A worker leaves in order: its turns go to others.
+    pub(crate) fn close(&self, session: &Session) {
+        for (run, turn) in self.remove(session) {
+            self.tell(run, ToShard::TurnBack(run, turn));
+        }
+    }
+
+    /// A worker is not heard of any more: its turns are lost.
+    fn lose(&self, session: &Session) {
+        let runs = self.remove(session);
+        let (worker, runs_lost) = (&session.worker, runs.len());
+        tracing::warn!(worker, runs_lost, "a worker was not heard of for its lease; its runs go to others");
+        for (run, turn) in runs {
+            self.tell(run, ToShard::Mail(run, Mail::of(Input::LoseTurn { turn })));
+        }
+    }
+
+    /// Ends all sessions: this node stops, or is none any more. Workers go elsewhere and take their runs along.
+    pub(crate) fn close_all(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        let mut inner = self.inner();
+        let sessions = std::mem::take(&mut inner.sessions);
+        inner.lanes.clear();
+        self.count.store(0, Ordering::SeqCst);
+        drop(inner);
+        for session in sessions.values() {
+            session.end();
+        }
+        self.changed.notify_one();
+    }
+
+    fn remove(&self, session: &Session) -> Vec<(RunId, u32)> {
+        let mut inner = self.inner();
+        inner.sessions.remove(&session.id);
+        inner.lanes.retain(|_, sessions| {
+            sessions.retain(|other| other.id != session.id);
+            !sessions.is_empty()
+        });
+        self.count.store(inner.sessions.len(), Ordering::SeqCst);
+        drop(inner);
+        session.end()
+    }
+
+    fn tell(&self, run: RunId, message: ToShard) {
+        let _ = self.shards[shard_of(run, self.shards.len())].send(message);
+    }
+
+    /// Gives up sessions whose lease is over. Sleeps while there are none.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        loop {
+            if self.is_closed.load(Ordering::SeqCst) {
+                return;
+            }
+            if self.count.load(Ordering::SeqCst) == 0 {
+                self.changed.notified().await;
+                continue;
+            }
+            self.world.sleep(self.lease / 10).await;
+            let now = self.world.clock.monotonic();
+            let is_over = |session: &&Arc<Session>| {
+                let inner = session.inner();
+                let is_gone = inner.detached.is_some_and(|since| now > since + self.lease / DETACHED_PART);
+                is_gone || now > inner.heard + self.lease
+            };
+            let over: Vec<_> = self.inner().sessions.values().filter(is_over).cloned().collect();
+            for session in over {
+                self.lose(&session);
+            }
+        }
+    }
+
+    /// Tells a session something at once.
+    pub(crate) fn say(session: &Session, letter: Letter) {
+        session.put(letter);
+        session.flush();
+    }
+}

@@ -1,0 +1,324 @@
+//! The turns of the runs of a shard: who has them, and what they are told.
+
+use std::sync::Arc;
+
+use everstep_core::code::{End, Step};
+use everstep_core::decide::{self, Decision};
+use everstep_core::evaluate::Evaluate;
+use everstep_core::event::{Entry, Event};
+use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::input::{Input, Reply};
+use everstep_core::state::State;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_core::turn::{Report, StepKind};
+use everstep_core::workflow::Workflow;
+
+use super::letter::{Known, Letter, Turn, What};
+use super::registry::{Seat, Workers};
+use super::session::Session;
+use crate::error::Error;
+use crate::held::{Becomes, Decided, Held, Slot, Tenure};
+use crate::look::Look;
+use crate::message::{Mail, Respond};
+use crate::peers::Delivery;
+use crate::shard::Shard;
+
+/// A run's turn, while a worker has it.
+pub(crate) struct AtWorker {
+    pub(crate) seat: Seat,
+    /// Whether the worker was told that it has the turn.
+    pub(crate) is_told: bool,
+    /// Whether the function does nothing but wait for what the journal knows.
+    pub(crate) is_blocked: bool,
+    /// The last entry that the worker was told, beside the answers to its own reports.
+    pub(crate) told: u64,
+}
+
+impl AtWorker {
+    fn set_blocked(&mut self, is_blocked: bool) {
+        if self.is_blocked != is_blocked {
+            self.is_blocked = is_blocked;
+            self.seat.set_blocked(is_blocked);
+        }
+    }
+}
+
+/// A report with what it is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reported {
+    pub n: u64,
+    pub run: RunId,
+    pub turn: u32,
+    pub report: Report,
+}
+
+impl Shard {
+    /// Takes the reports of one message: all of a run's are decided together.
+    pub(crate) fn reported(&mut self, session: &Arc<Session>, reports: Vec<Reported>) {
+        let mut runs: Vec<RunId> = Vec::new();
+        for Reported { n, run, turn, report } in reports {
+            let input = Input::Report { turn, report: Box::new(report) };
+            let respond = Respond::Worker(Arc::clone(session), n);
+            let mail = Mail { respond, workspace: Some(session.workspace), ..Mail::of(input) };
+            match self.runs.get_mut(&run) {
+                Some(Slot::Held(held)) => {
+                    held.mailbox.push_back(mail);
+                    if runs.last() != Some(&run) {
+                        runs.push(run);
+                    }
+                }
+                _ => self.deliver(run, mail),
+            }
+        }
+        for run in runs {
+            self.advance(run);
+        }
+    }
+
+    /// Finds a worker for a run that needs one. What it takes is decided beside the rest.
+    pub(crate) fn seek_turn(&mut self, run: RunId, decided: &mut Decided, now: Timestamp) {
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if !held.workflow.is_code() {
+            return;
+        }
+        held.note(&decided.entries);
+        let is_live = !held.state.has_ended() && !held.state.is_paused();
+        if !is_live || held.at_worker.is_some() || !held.wants_turn || self.shared.is_stopping() {
+            return;
+        }
+        let Some(seat) = self.workers.seat(&held.lane, run, held.state.code.turn) else { return };
+        held.take_seat(seat, decided, now, &*self.world.evaluate);
+    }
+
+    /// Ends the turn of a run that is over, parked or paused, or tells the worker what is new.
+    pub(crate) fn tell_worker(&mut self, run: RunId, entries: &[Entry], becomes: Becomes) {
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        let Some(at_worker) = &mut held.at_worker else { return };
+        let (session, turn) = (&at_worker.seat.session, at_worker.seat.turn);
+        if becomes != Becomes::Owned || held.state.is_paused() {
+            let letter = if held.state.has_ended() {
+                // Whoever ended the run itself is told by the answer to its report.
+                let is_own = matches!(entries.last().map(|last| &last.event), Some(Event::RunCompleted { .. }));
+                (!is_own).then_some(Letter::Cancelled { run, turn })
+            } else {
+                Some(Letter::Revoked { run, turn })
+            };
+            if let Some(letter) = letter {
+                session.put(letter);
+            }
+            held.at_worker = None;
+            held.wants_turn = false;
+            return;
+        }
+        if !at_worker.is_told {
+            at_worker.is_told = true;
+            at_worker.told = held.state.seq;
+            session.put(Letter::Turn(Box::new(describe(held.state.run, &held.workflow, &held.state, turn))));
+            return;
+        }
+        for entry in entries {
+            if let Some(step) = wake(&held.state, entry) {
+                at_worker.told = entry.seq;
+                session.put(Letter::Wake { run, turn, step });
+            }
+        }
+    }
+
+    /// A worker that leaves gives a turn back.
+    pub(crate) fn turn_back(&mut self, run: RunId, turn: u32) {
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        if held.drop_turn(turn) {
+            self.advance(run);
+        }
+    }
+
+    /// The owner of a run is another node: has it decide a report, and answers the worker.
+    pub(crate) fn pass_on(&self, run: RunId, mail: Mail, owner: NodeId) {
+        let Mail { input, respond, workspace, .. } = mail;
+        let (Respond::Worker(session, n), Some(workspace)) = (respond, workspace) else { return };
+        let Some(peer) = self.shared.peer(owner) else {
+            return Workers::say(&session, Letter::Later { n });
+        };
+        let world = self.world.clone();
+        self.world.spawn.spawn(Box::pin(async move {
+            let delivery = Delivery { workspace, run, input, expected: None, key: None };
+            let answer = world.peers.send(&peer, delivery).await;
+            Workers::say(&session, answer_of(n, 0, answer));
+        }));
+    }
+
+    /// A run that is not here any more is not at its worker either.
+    pub(crate) fn revoke(at_worker: Option<AtWorker>, run: RunId) {
+        if let Some(at_worker) = at_worker {
+            let turn = at_worker.seat.turn;
+            Workers::say(&at_worker.seat.session, Letter::Revoked { run, turn });
+        }
+    }
+}
+
+impl Held {
+    /// Sees what was decided: whether the function has something to go on with.
+    fn note(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            match &entry.event {
+                Event::TurnLost { turn } => {
+                    if self.at_worker.as_ref().is_some_and(|at| at.seat.turn == *turn) {
+                        self.at_worker = None;
+                    }
+                    self.wants_turn = true;
+                }
+                Event::RunStarted { .. } | Event::RunResumed | Event::RunRetried => self.wants_turn = true,
+                // The function has something to go on with, wherever it is.
+                Event::StepCompleted { .. }
+                | Event::StepFailed { .. }
+                | Event::TimerFired { .. }
+                | Event::WaitResolved { .. } => match &mut self.at_worker {
+                    Some(at_worker) if wake(&self.state, entry).is_some() => at_worker.set_blocked(false),
+                    Some(_) => {}
+                    None => self.wants_turn = true,
+                },
+                _ => {}
+            }
+        }
+    }
+
+    /// Where the run stands. A function that is under way is more than the journal knows of.
+    pub(crate) fn look(&self) -> Look {
+        let look = Look::of(&self.state);
+        let Some(at_worker) = &self.at_worker else { return look };
+        let is_busy = look.status == Status::Waiting && !at_worker.is_blocked;
+        let status = if is_busy { Status::Running } else { look.status };
+        Look { status, worker: Some(at_worker.seat.session.worker.clone()), ..look }
+    }
+
+    /// Gives the run to a worker, in the item that is being made.
+    pub(crate) fn take_seat(&mut self, seat: Seat, decided: &mut Decided, now: Timestamp, evaluate: &dyn Evaluate) {
+        if !seat.is_kept {
+            let input = Input::BeginTurn { worker: seat.session.worker.clone() };
+            let decision = decide::decide(&self.workflow, &mut self.state, input, None, now, evaluate);
+            let Decision { entries, since, .. } = decision;
+            decided.entries.extend(entries);
+            decided.since.extend(since);
+        }
+        self.wants_turn = false;
+        self.at_worker = Some(AtWorker { seat, is_told: false, is_blocked: false, told: self.state.seq });
+    }
+
+    /// A run that was read anew: the worker has its turn still, if the journal says so. One that was claimed needs one.
+    pub(crate) fn keep_turn(&mut self, at_worker: Option<AtWorker>) {
+        let is_live = !self.state.has_ended() && !self.state.is_paused();
+        let turn = self.state.code.turn;
+        self.at_worker = at_worker.filter(|at| {
+            let is_kept = is_live && at.seat.turn == turn;
+            if !is_kept && at.is_told {
+                let (run, turn) = (self.state.run, at.seat.turn);
+                Workers::say(&at.seat.session, Letter::Revoked { run, turn });
+            }
+            is_kept
+        });
+        if let Some(at_worker) = &mut self.at_worker {
+            // What was written since is told with the whole turn.
+            at_worker.is_told = false;
+            at_worker.set_blocked(false);
+        }
+        let is_owned = self.tenure == Tenure::Owned;
+        self.wants_turn = self.workflow.is_code() && is_owned && is_live && self.at_worker.is_none();
+    }
+
+    /// The worker does not have this turn any more. False when it is not the one that it has.
+    pub(crate) fn drop_turn(&mut self, turn: u32) -> bool {
+        let Some(at_worker) = self.at_worker.take_if(|at| at.seat.turn == turn) else { return false };
+        self.wants_turn = !at_worker.is_blocked || !at_worker.is_told;
+        true
+    }
+
+    /// What a report says that is not for the journal.
+    pub(crate) fn hear(&mut self, turn: u32, report: &Report) {
+        let Some(at_worker) = self.at_worker.as_mut().filter(|at| at.seat.turn == turn) else { return };
+        match report {
+            Report::Blocked { seq } => at_worker.set_blocked(at_worker.is_told && *seq >= at_worker.told),
+            Report::Declined { failure } => {
+                let session = &at_worker.seat.session;
+                tracing::warn!(worker = session.worker, lane = %self.lane, %failure, "a worker declined a run");
+                at_worker.seat.workers.decline(session, &self.lane);
+                self.at_worker = None;
+                self.wants_turn = true;
+            }
+            Report::Completed { .. }
+            | Report::Failed { .. }
+            | Report::Slept { .. }
+            | Report::Waited { .. }
+            | Report::Called { .. } => at_worker.set_blocked(false),
+            Report::Returned { .. } | Report::Threw { .. } | Report::Diverged { .. } => {}
+        }
+    }
+
+    /// What a run of a code workflow is to be after its next item; `None` where a timer decides.
+    pub(crate) fn code_becomes(&self, now: Timestamp) -> Option<Becomes> {
+        match &self.at_worker {
+            _ if self.state.is_paused() => Some(Becomes::Parked(Timestamp::NEVER)),
+            Some(at_worker) if !at_worker.is_blocked => Some(Becomes::Owned),
+            None if self.wants_turn => Some(Becomes::Parked(now)),
+            Some(_) | None => None,
+        }
+    }
+}
+
+/// All that a worker needs to run a run's function from the top.
+fn describe(run: RunId, workflow: &Workflow, state: &State, turn: u32) -> Turn {
+    let mut steps: Vec<_> = state.code.steps().filter_map(|(key, step)| known(state, key, step)).collect();
+    steps.sort_by_key(|step| step.seq);
+    Turn {
+        run,
+        turn,
+        workflow: workflow.name.clone(),
+        version: workflow.version,
+        input: state.input.clone(),
+        started_at: state.started_at,
+        seq: state.seq,
+        steps,
+    }
+}
+
+fn known(state: &State, key: &StepKey, step: &Step) -> Option<Known> {
+    let what = match &step.end {
+        Some(End::Output(output)) => What::Completed { output: output.clone() },
+        Some(End::Failure(failure)) => What::Failed { failure: failure.clone(), attempts: step.attempt },
+        Some(End::Slept) => What::Slept,
+        Some(End::Signal(payload)) => What::Resolved { payload: payload.clone() },
+        Some(End::Timeout) => What::TimedOut,
+        None if state.is_open(key) => What::Open,
+        None if step.kind == StepKind::Run => What::Retry { attempt: step.attempt + 1 },
+        // A call that was cancelled with its run is made again.
+        None => return None,
+    };
+    Some(Known { step: key.clone(), kind: step.kind, seq: step.seq, what })
+}
+
+/// What an entry tells a function that goes on in memory; nothing where the answer to its own report does.
+fn wake(state: &State, entry: &Entry) -> Option<Known> {
+    let step = match &entry.event {
+        Event::TimerFired { step, .. } | Event::WaitResolved { step, .. } | Event::StepFailed { step, .. } => step,
+        // What a worker did itself has a beginning.
+        Event::StepCompleted { step, outcome, .. } if outcome.started_at.is_none() => step,
+        _ => return None,
+    };
+    let told = known(state, step, state.code.step(step)?)?;
+    // An attempt that failed and waits for its timer is no news.
+    (told.what != What::Open && told.seq == entry.seq).then_some(told)
+}
+
+/// How a worker is told what became of a report.
+pub(crate) fn answer_of(n: u64, seq: u64, answer: Result<Reply, Error>) -> Letter {
+    match answer {
+        Ok(Reply::Accepted | Reply::Buffered) => Letter::Ack { n, seq },
+        Ok(Reply::Repeated | Reply::Ignored(_)) => Letter::Ack { n, seq: 0 },
+        Ok(Reply::Refused { code, message }) => Letter::Refused { n, code, detail: message },
+        Err(Error::RunNotFound(run)) => {
+            Letter::Refused { n, code: "FENCED".into(), detail: format!("run {run} was not found") }
+        }
+        Err(Error::Refused(detail)) => Letter::Refused { n, code: "STORE_REFUSED".into(), detail },
+        Err(_) => Letter::Later { n },
+    }
+}

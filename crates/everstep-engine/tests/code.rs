@@ -1,0 +1,487 @@
+//! Code workflows: workers take turns, report step after step, are lost, and come back.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
+
+#[expect(dead_code, reason = "each suite uses a part of it")]
+mod support;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::event::Event;
+use everstep_core::failure::Failure;
+use everstep_core::ids::RunId;
+use everstep_core::input::Input;
+use everstep_core::payload::Payload;
+use everstep_core::retry::{Backoff, RetryPolicy};
+use everstep_core::status::Status;
+use everstep_core::turn::{Moment, Report};
+use everstep_engine::{Engine, Hello, Letter, NewStart, Options, Reported, Served, Session, Turn, What};
+use serde_json::{Value, json};
+use support::{WORKSPACE, chain, engine_with, finish, open, options, publish};
+
+/// A worker that does what a test says, letter by letter.
+struct Worker {
+    engine: Engine,
+    session: Arc<Session>,
+    carrier: u64,
+    letters: VecDeque<Letter>,
+    n: u64,
+}
+
+impl Worker {
+    async fn come(engine: &Engine, capacity: usize, holds: Vec<(RunId, u32)>) -> Self {
+        Self::named(engine, "ann", 1, capacity, holds).await
+    }
+
+    async fn named(engine: &Engine, name: &str, version: u32, capacity: usize, holds: Vec<(RunId, u32)>) -> Self {
+        let hello = Hello {
+            workspace: WORKSPACE,
+            worker: name.to_owned(),
+            sdk: None,
+            workflows: vec![Served { name: "order".into(), version, retention_days: None }],
+            capacity,
+            holds,
+        };
+        let session = engine.open_session(hello).await.unwrap();
+        let carrier = session.attach();
+        Self { engine: engine.clone(), session, carrier, letters: VecDeque::new(), n: 0 }
+    }
+
+    /// The next letter. A second without one is too long.
+    async fn next(&mut self) -> Letter {
+        loop {
+            if let Some(letter) = self.letters.pop_front() {
+                return letter;
+            }
+            let news = self.session.any_news(self.carrier);
+            tokio::time::timeout(Duration::from_secs(10), news).await.expect("a letter comes");
+            assert!(!self.session.is_over(), "the session is over");
+            if let Some(message) = self.session.take() {
+                self.session.seen(message.m);
+                self.letters.extend(message.letters.iter().cloned());
+            }
+        }
+    }
+
+    async fn turn(&mut self) -> Turn {
+        match self.next().await {
+            Letter::Turn(turn) => *turn,
+            letter => panic!("expected a turn, not {letter:?}"),
+        }
+    }
+
+    /// Reports, and waits for the answer.
+    async fn say(&mut self, turn: &Turn, report: Report) -> Letter {
+        self.tell(turn, report);
+        self.next().await
+    }
+
+    async fn done(&mut self, turn: &Turn, report: Report) {
+        let letter = self.say(turn, report).await;
+        assert!(matches!(letter, Letter::Ack { .. }), "{letter:?}");
+    }
+
+    fn tell(&mut self, turn: &Turn, report: Report) {
+        self.n += 1;
+        self.engine.heard(&self.session);
+        let reported = Reported { n: self.n, run: turn.run, turn: turn.turn, report };
+        self.engine.report(&self.session, vec![reported]);
+    }
+}
+
+fn completed(step: &str, output: Value) -> Report {
+    Report::Completed { step: step.into(), attempt: 1, output: Payload::from(output), logs: vec![], took: 1_000 }
+}
+
+fn returned(output: Value) -> Report {
+    Report::Returned { output: Payload::from(output) }
+}
+
+fn slept(step: &str, millis: u64) -> Report {
+    Report::Slept { step: step.into(), until: Moment::After(millis) }
+}
+
+async fn start(engine: &Engine) -> RunId {
+    let start = NewStart { may_be_code: true, ..NewStart::new("order", json!({"id": 7})) };
+    engine.start_run(start).await.unwrap().run
+}
+
+async fn journal(engine: &Engine, run: RunId) -> Vec<&'static str> {
+    let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    entries.iter().map(|entry| entry.row.kind.name()).collect()
+}
+
+fn hasty() -> Options {
+    let worker_lease = Duration::from_millis(600);
+    Options { worker_lease, park_after: Duration::from_millis(50), ..options() }
+}
+
+async fn place() -> (tempfile::TempDir, Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, hasty()).await;
+    (folder, engine)
+}
+
+#[tokio::test]
+async fn a_run_goes_from_step_to_step_in_one_turn() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    assert_eq!((turn.run, turn.turn, turn.steps.len()), (run, 1, 0));
+    assert_eq!(turn.input.json(), r#"{"id":7}"#);
+    worker.done(&turn, completed("pay", json!(5))).await;
+    // The same again is acknowledged again.
+    assert!(matches!(worker.say(&turn, completed("pay", json!(5))).await, Letter::Ack { seq: 0, .. }));
+    assert!(matches!(worker.say(&turn, completed("pay", json!(6))).await, Letter::Refused { .. }));
+    worker.done(&turn, completed("ship", json!("sent"))).await;
+    worker.done(&turn, returned(json!({"done": true}))).await;
+    let row = finish(&engine, run).await;
+    assert_eq!((row.status, row.output.unwrap().json()), (Status::Completed, r#"{"done":true}"#));
+    let kinds = journal(&engine, run).await;
+    assert_eq!(kinds, ["RunStarted", "TurnStarted", "StepCompleted", "StepCompleted", "RunCompleted"]);
+    assert_eq!(engine.workers(WORKSPACE)[0].running, 0, "the seat is free again");
+}
+
+#[tokio::test]
+async fn a_run_that_only_waits_leaves_its_worker_and_wakes_with_a_new_turn() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    worker.done(&turn, completed("pay", json!(5))).await;
+    worker.done(&turn, slept("nap", 400)).await;
+    let seq = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
+    worker.done(&turn, Report::Blocked { seq }).await;
+    assert!(matches!(worker.next().await, Letter::Revoked { turn: 1, .. }));
+    let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    assert_eq!((row.status, row.owner), (Status::Waiting, None));
+    let again = worker.turn().await;
+    assert_eq!(again.turn, 2);
+    let known: Vec<_> = again.steps.iter().map(|step| (step.step.as_str(), &step.what)).collect();
+    assert_eq!(known, [("pay", &What::Completed { output: Payload::from(json!(5)) }), ("nap", &What::Slept)]);
+    let late = worker.say(&turn, completed("ship", json!(1))).await;
+    assert!(matches!(&late, Letter::Refused { code, .. } if code == "FENCED"), "{late:?}");
+    worker.done(&again, returned(json!(1))).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+}
+
+#[tokio::test]
+async fn a_short_sleep_wakes_the_function_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, options()).await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    worker.tell(&turn, slept("nap", 50));
+    worker.tell(&turn, Report::Blocked { seq: turn.seq });
+    let mut letters = Vec::new();
+    while letters.len() < 3 {
+        letters.push(worker.next().await);
+    }
+    assert!(matches!(&letters[2], Letter::Wake { turn: 1, step, .. } if step.what == What::Slept), "{letters:?}");
+    worker.done(&turn, returned(json!(1))).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    let kinds = journal(&engine, run).await;
+    assert_eq!(kinds, ["RunStarted", "TurnStarted", "TimerSet", "TimerFired", "RunCompleted"]);
+}
+
+#[tokio::test]
+async fn a_failed_attempt_is_tried_again_and_fails_for_good() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    let retry = RetryPolicy { max_attempts: 2, backoff: Backoff::Fixed, base_ms: 20, ..RetryPolicy::code() };
+    let failed = |attempt| Report::Failed {
+        step: "pay".into(),
+        attempt,
+        failure: Failure::transient("DOWN", "no answer"),
+        retry: retry.clone(),
+        logs: vec![],
+        took: 5,
+    };
+    worker.done(&turn, failed(1)).await;
+    let wake = worker.next().await;
+    assert!(matches!(&wake, Letter::Wake { step, .. } if step.what == What::Retry { attempt: 2 }), "{wake:?}");
+    worker.done(&turn, failed(2)).await;
+    let wake = worker.next().await;
+    assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Failed { attempts: 2, .. })));
+    let threw = Report::Threw { failure: Failure::fatal("DOWN", "no answer"), step: Some("pay".into()) };
+    worker.done(&turn, threw).await;
+    let row = finish(&engine, run).await;
+    assert_eq!((row.status, row.error.unwrap().code.as_str()), (Status::Failed, "DOWN"));
+}
+
+#[tokio::test]
+async fn a_silent_worker_loses_its_runs_to_another() {
+    let (_folder, engine) = place().await;
+    let mut silent = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = silent.turn().await;
+    silent.done(&turn, completed("pay", json!(5))).await;
+    let mut other = Worker::named(&engine, "bob", 1, 10, vec![]).await;
+    let keep = tokio::spawn({
+        let (engine, session) = (engine.clone(), Arc::clone(&other.session));
+        async move {
+            loop {
+                engine.heard(&session);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    });
+    let again = other.turn().await;
+    assert_eq!((again.turn, again.steps.len()), (2, 1));
+    assert!(silent.session.is_over());
+    assert!(engine.session(WORKSPACE, silent.session.id).is_none());
+    // It comes back with a turn that is over.
+    let mut late = Worker::come(&engine, 10, vec![(run, 1)]).await;
+    let refusal = late.say(&turn, completed("ship", json!(1))).await;
+    assert!(matches!(&refusal, Letter::Refused { code, .. } if code == "FENCED"), "{refusal:?}");
+    other.done(&again, returned(json!(1))).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    let kinds = journal(&engine, run).await;
+    assert_eq!(kinds, ["RunStarted", "TurnStarted", "StepCompleted", "TurnLost", "TurnStarted", "RunCompleted"]);
+    keep.abort();
+}
+
+#[tokio::test]
+async fn a_worker_that_outlives_its_server_keeps_its_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let engine = engine_with(Arc::clone(&store), hasty()).await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    worker.done(&turn, completed("pay", json!(5))).await;
+    engine.stop(Duration::from_secs(5)).await.unwrap();
+    assert!(worker.session.is_over());
+    let engine = engine_with(store, hasty()).await;
+    let mut worker = Worker::come(&engine, 10, vec![(run, 1)]).await;
+    // What was done meanwhile counts, before and after the run is found.
+    worker.tell(&turn, completed("ship", json!("sent")));
+    let (mut has_turn, mut has_ack) = (false, false);
+    while !(has_turn && has_ack) {
+        match worker.next().await {
+            Letter::Turn(again) => {
+                assert_eq!((again.run, again.turn), (run, 1), "it is the turn that it has");
+                has_turn = true;
+            }
+            Letter::Ack { .. } => has_ack = true,
+            letter => panic!("{letter:?}"),
+        }
+    }
+    worker.done(&turn, returned(json!(1))).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    let kinds = journal(&engine, run).await;
+    assert_eq!(kinds, ["RunStarted", "TurnStarted", "StepCompleted", "StepCompleted", "RunCompleted"]);
+}
+
+#[tokio::test]
+async fn more_runs_than_seats_take_their_turns_one_after_the_other() {
+    let (_folder, engine) = place().await;
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        runs.push(start(&engine).await);
+    }
+    let row = engine.world().store.get_run(WORKSPACE, runs[0]).await.unwrap().unwrap();
+    assert_eq!((row.status, row.owner), (Status::Pending, None), "nobody serves it");
+    let mut worker = Worker::come(&engine, 3, vec![]).await;
+    for _ in 0..15 {
+        runs.push(start(&engine).await);
+    }
+    let mut turns: BTreeMap<RunId, Turn> = BTreeMap::new();
+    let mut ended = 0;
+    while ended < runs.len() {
+        match worker.next().await {
+            Letter::Turn(turn) => {
+                turns.insert(turn.run, *turn);
+                assert!(turns.len() <= 3, "at most three at once");
+                let turn = turns.values().next().unwrap().clone();
+                if turns.len() == 3 || ended + turns.len() == runs.len() {
+                    worker.tell(&turn, returned(json!(1)));
+                    turns.remove(&turn.run);
+                    ended += 1;
+                }
+            }
+            Letter::Ack { .. } => {
+                if let Some(turn) = turns.values().next().cloned().filter(|_| ended + turns.len() == runs.len()) {
+                    worker.tell(&turn, returned(json!(1)));
+                    turns.remove(&turn.run);
+                    ended += 1;
+                }
+            }
+            letter => panic!("{letter:?}"),
+        }
+    }
+    for run in runs {
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_signal_wakes_a_run_that_has_left_its_worker() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    let pattern = Payload::from(json!({"userId": 42}));
+    let wait = Report::Waited { step: "verify".into(), event: None, pattern, timeout_ms: Some(600_000) };
+    worker.tell(&turn, wait);
+    worker.tell(&turn, Report::Blocked { seq: turn.seq });
+    while !matches!(worker.next().await, Letter::Revoked { .. }) {}
+    let signal = |payload: Value| Input::Signal { event: "verify".into(), payload: Payload::from(payload) };
+    let dropped = engine.send(run, signal(json!({"userId": 1}))).await.unwrap();
+    assert!(!dropped.is_accepted());
+    assert!(engine.send(run, signal(json!({"userId": 42, "by": "mail"}))).await.unwrap().is_accepted());
+    let again = worker.turn().await;
+    let payload = Payload::from(json!({"userId": 42, "by": "mail"}));
+    assert_eq!((again.turn, &again.steps[0].what), (2, &What::Resolved { payload }));
+    worker.done(&again, returned(json!(1))).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+}
+
+#[tokio::test]
+async fn a_cancelled_run_is_taken_from_its_worker() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    engine.send(run, Input::Cancel { reason: None }).await.unwrap();
+    assert!(matches!(worker.next().await, Letter::Cancelled { turn: 1, .. }));
+    let late = worker.say(&turn, completed("pay", json!(5))).await;
+    assert!(matches!(&late, Letter::Refused { code, .. } if code == "RUN_ENDED"), "{late:?}");
+    assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
+    assert_eq!(journal(&engine, run).await, ["RunStarted", "TurnStarted", "RunCancelled"]);
+}
+
+#[tokio::test]
+async fn a_paused_run_keeps_what_was_under_way_and_resumes_with_a_new_turn() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    engine.send(run, Input::Pause { reason: None }).await.unwrap();
+    assert!(matches!(worker.next().await, Letter::Revoked { turn: 1, .. }));
+    worker.done(&turn, completed("pay", json!(5))).await;
+    assert!(matches!(worker.say(&turn, returned(json!(1))).await, Letter::Refused { .. }));
+    engine.send(run, Input::Resume).await.unwrap();
+    let again = worker.turn().await;
+    assert_eq!((again.turn, again.steps.len()), (2, 1));
+    worker.done(&again, returned(json!(1))).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+}
+
+#[tokio::test]
+async fn a_worker_that_leaves_in_order_hands_its_runs_on() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    worker.done(&turn, completed("pay", json!(5))).await;
+    let mut other = Worker::named(&engine, "bob", 1, 10, vec![]).await;
+    engine.close_session(&worker.session);
+    let again = other.turn().await;
+    assert_eq!((again.turn, again.steps.len()), (2, 1));
+    other.done(&again, returned(json!(1))).await;
+    assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    assert!(!journal(&engine, run).await.contains(&"TurnLost"));
+}
+
+#[tokio::test]
+async fn versions_go_to_the_workers_that_serve_them() {
+    let (_folder, engine) = place().await;
+    let mut old = Worker::named(&engine, "old", 1, 10, vec![]).await;
+    let mut new = Worker::named(&engine, "new", 2, 10, vec![]).await;
+    let latest = start(&engine).await;
+    let first = NewStart { version: Some(1), may_be_code: true, ..NewStart::new("order", json!({})) };
+    let first = engine.start_run(first).await.unwrap().run;
+    let (one, two) = (old.turn().await, new.turn().await);
+    assert_eq!(((one.run, one.version), (two.run, two.version)), ((first, 1), (latest, 2)));
+    // A worker that finds out that it cannot run a version gives the turn back.
+    let mut third = Worker::named(&engine, "third", 1, 10, vec![]).await;
+    old.tell(&one, Report::Declined { failure: Failure::fatal("VERSION_MISMATCH", "expected 1, got 3") });
+    let again = third.turn().await;
+    assert_eq!((again.run, again.turn), (first, 2));
+    third.done(&again, returned(json!(1))).await;
+    new.done(&two, returned(json!(2))).await;
+    assert_eq!(finish(&engine, first).await.status, Status::Completed);
+    assert_eq!(finish(&engine, latest).await.status, Status::Completed);
+}
+
+#[tokio::test]
+async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
+    let (_folder, engine) = place().await;
+    publish(&engine, "sum", &chain(&[("nap", "delay", json!({"config": {"delayMs": 5}}))])).await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    publish(&engine, "parent", &chain(&[("call", "workflow", json!({"config": {"workflow": "order"}}))])).await;
+    let parent = engine.start_run(NewStart::new("parent", json!({}))).await.unwrap().run;
+    let turn = worker.turn().await;
+    let called = |step: &str, workflow: &str| Report::Called {
+        step: step.into(),
+        workflow: workflow.into(),
+        version: None,
+        input: Payload::from(json!({})),
+        timeout_ms: None,
+    };
+    worker.done(&turn, called("sum", "sum")).await;
+    let wake = worker.next().await;
+    assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Completed { .. })), "{wake:?}");
+    worker.done(&turn, called("gone", "nobody")).await;
+    let wake = worker.next().await;
+    assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Failed { .. })), "{wake:?}");
+    worker.done(&turn, returned(json!("from code"))).await;
+    let row = finish(&engine, parent).await;
+    assert_eq!(row.status, Status::Completed, "{:?}", row.error);
+}
+
+#[tokio::test]
+async fn five_hundred_parallel_steps_are_two_items() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 1, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    let report = |n: u64| completed(&format!("step-{n}"), json!(n));
+    let reports = (1..=500).map(|n| Reported { n, run, turn: turn.turn, report: report(n) }).collect();
+    worker.engine.report(&worker.session, reports);
+    for n in 1..=500 {
+        let letter = worker.next().await;
+        assert!(matches!(letter, Letter::Ack { n: answered, .. } if answered == n), "{letter:?}");
+    }
+    worker.n = 500;
+    worker.done(&turn, returned(json!(1))).await;
+    finish(&engine, run).await;
+    let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    let items = entries.iter().filter(|entry| entry.commit.is_some()).count();
+    assert_eq!((entries.len(), items), (503, 4), "the start, two items, the end");
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_one_style() {
+    let (_folder, engine) = place().await;
+    publish(&engine, "order", &chain(&[])).await;
+    let hello = Hello {
+        workspace: WORKSPACE,
+        worker: "ann".into(),
+        sdk: None,
+        workflows: vec![Served { name: "order".into(), version: 1, retention_days: None }],
+        capacity: 1,
+        holds: vec![],
+    };
+    let error = engine.open_session(hello).await.err().unwrap();
+    assert_eq!(error.code(), "WORKFLOW_STYLE_CONFLICT");
+}
+
+#[tokio::test]
+async fn an_event_of_a_turn_names_its_worker() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 1, vec![]).await;
+    let run = start(&engine).await;
+    worker.turn().await;
+    let entries = engine.world().store.journal(run, 1, 1).await.unwrap();
+    let entry = everstep_core::codec::decode(2, entries[0].at, entries[0].row.clone()).unwrap();
+    assert!(matches!(entry.event, Event::TurnStarted { turn: 1, worker } if worker == "ann"));
+    assert_eq!(engine.look(run).await.unwrap().worker.as_deref(), Some("ann"));
+}

@@ -1,0 +1,92 @@
+//! Workflows whose versions bring numbers of their own.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use super::database::Database;
+use super::queries::query;
+use crate::error::Result;
+use crate::expects::{Known, Registered};
+use crate::rows::NewWorkflow;
+use crate::texts;
+
+impl Database {
+    pub fn register_workflows(&mut self, workflows: &[(NewWorkflow, u32)]) -> Result<Vec<Registered>> {
+        for (workflow, _) in workflows {
+            texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
+        }
+        let tx = self.begin()?;
+        let registered =
+            workflows.iter().map(|(workflow, version)| register(&tx, workflow, *version)).collect::<Result<_>>()?;
+        tx.commit()?;
+        Ok(registered)
+    }
+}
+
+fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<Registered> {
+    let workspace = workflow.workspace.uuid().into_bytes();
+    let known = tx
+        .prepare_cached(query!("register_workflows/1_known"))?
+        .query_row(named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version }, known)?;
+    if let Some(style) = known.other_style(&workflow.style) {
+        return Ok(Registered::OtherStyle(style.to_owned()));
+    }
+    if known.is_as_registered(workflow) {
+        return Ok(Registered::Registered);
+    }
+    if version <= known.deleted
+        && let Some(style) = free_number(tx, workflow, version, known.deleted)?
+    {
+        return Ok(Registered::OtherStyle(style));
+    }
+    tx.prepare_cached(query!("register_workflows/6_save"))?.execute(named_params! {
+        ":workspace": workspace,
+        ":name": workflow.name,
+        ":version": version,
+        ":style": workflow.style,
+        ":definition": workflow.definition.json().as_bytes(),
+        ":digest": workflow.digest,
+        ":retention_days": workflow.retention_days,
+        ":created_at": workflow.created_at.micros(),
+    })?;
+    tx.prepare_cached(query!("put_workflow/3_activate"))?.execute(named_params! {
+        ":workspace": workspace,
+        ":name": workflow.name,
+        ":version": version.max(known.newest),
+    })?;
+    Ok(Registered::Registered)
+}
+
+/// Frees the number of a deleted version and those after it. Otherwise returns the style of one that is in use.
+fn free_number(tx: &Connection, workflow: &NewWorkflow, version: u32, deleted: u32) -> Result<Option<String>> {
+    let workspace = workflow.workspace.uuid().into_bytes();
+    let in_use: Option<String> = tx
+        .prepare_cached(query!("register_workflows/3_in_use"))?
+        .query_row(
+            named_params! {
+                ":workspace": workspace, ":name": workflow.name, ":version": version, ":deleted": deleted,
+                ":style": workflow.style,
+            },
+            |row| row.get(0),
+        )
+        .optional()?;
+    if in_use.is_some() {
+        return Ok(in_use);
+    }
+    tx.prepare_cached(query!("register_workflows/4_deleted"))?
+        .execute(named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version })?;
+    tx.prepare_cached(query!("register_workflows/5_forget"))?.execute(named_params! {
+        ":workspace": workspace, ":name": workflow.name, ":version": version, ":deleted": deleted,
+    })?;
+    Ok(None)
+}
+
+/// In the order of `register_workflows/1_known.sql`.
+fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
+    Ok(Known {
+        newest: row.get(0)?,
+        style: row.get(1)?,
+        active: row.get(2)?,
+        retention_days: row.get(3)?,
+        deleted: row.get(4)?,
+    })
+}

@@ -1,0 +1,155 @@
+//! A function in a worker's memory.
+
+use std::collections::BTreeMap;
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::StepKey;
+use everstep_core::payload::Payload;
+use everstep_core::turn::Report;
+use everstep_engine::{Known, Turn, What as Told};
+
+use super::scripts::{self, Demand, End, Ends, Op, What};
+
+pub(super) struct Function {
+    pub(super) turn: Turn,
+    /// The last entry that it was told of.
+    pub(super) seq: u64,
+    pub(super) ends: Ends,
+    pub(super) steps: BTreeMap<StepKey, Status>,
+    /// The entry up to which it has said that it only waits.
+    blocked: Option<u64>,
+    has_ended: bool,
+}
+
+/// A step that has not come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// As this attempt.
+    Running(u32),
+    /// Under this number, as this attempt.
+    Reported(u64, u32),
+    /// A wake will come.
+    Open,
+    /// It may be tried as this attempt.
+    Retry(u32),
+}
+
+/// What a function does next.
+pub(super) enum Next {
+    /// It has returned, or thrown.
+    Ended(Report),
+    /// It has come to these steps, each to be tried as an attempt.
+    Steps(Vec<(StepKey, Demand, u32)>),
+    Nothing,
+}
+
+impl Function {
+    pub(super) fn of(turn: &Turn) -> Self {
+        let (ends, steps) = (Ends::new(), BTreeMap::new());
+        Self { turn: turn.clone(), seq: turn.seq, ends, steps, blocked: None, has_ended: false }
+    }
+
+    /// A step has come to its end, which never changes.
+    fn settle(&mut self, step: &StepKey, seq: u64, what: What) -> Result<(), String> {
+        self.steps.remove(step);
+        let end = End { seq, what };
+        match self.ends.insert(step.clone(), end.clone()) {
+            Some(before) if before != end => Err(format!("{step} ended with {before:?} and with {end:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Is told what the journal knows of a step.
+    pub(super) fn learn(&mut self, known: &Known) -> Result<(), String> {
+        self.seq = self.seq.max(known.seq);
+        let what = match &known.what {
+            Told::Completed { output } => What::Gave(output.value().clone()),
+            Told::Failed { .. } => What::Failed,
+            Told::Slept => What::Slept,
+            Told::Resolved { payload } => What::Signal(payload.value().clone()),
+            Told::TimedOut => What::TimedOut,
+            Told::Retry { attempt } => {
+                // Whoever tries it already has been told before.
+                let is_tried = match self.steps.get(&known.step) {
+                    Some(Status::Running(tried) | Status::Reported(_, tried) | Status::Retry(tried)) => {
+                        tried >= attempt
+                    }
+                    None | Some(Status::Open) => false,
+                };
+                if !is_tried {
+                    self.steps.insert(known.step.clone(), Status::Retry(*attempt));
+                }
+                return Ok(());
+            }
+            Told::Open => {
+                self.steps.entry(known.step.clone()).or_insert(Status::Open);
+                return Ok(());
+            }
+        };
+        self.settle(&known.step, known.seq, what)
+    }
+
+    /// A report of its own is in the journal.
+    pub(super) fn acked(&mut self, n: u64, report: &Report, seq: u64) -> Result<(), String> {
+        self.seq = self.seq.max(seq);
+        match report {
+            // What was there before was told, or will be.
+            Report::Completed { step, output, .. } if seq > 0 => {
+                self.settle(step, seq, What::Gave(output.value().clone()))
+            }
+            Report::Failed { step, .. }
+            | Report::Slept { step, .. }
+            | Report::Waited { step, .. }
+            | Report::Called { step, .. } => {
+                if matches!(self.steps.get(step), Some(Status::Reported(number, _)) if *number == n) {
+                    self.steps.insert(step.clone(), Status::Open);
+                }
+                Ok(())
+            }
+            Report::Completed { .. }
+            | Report::Returned { .. }
+            | Report::Threw { .. }
+            | Report::Diverged { .. }
+            | Report::Blocked { .. }
+            | Report::Declined { .. } => Ok(()),
+        }
+    }
+
+    /// Runs as far as it can.
+    pub(super) fn next(&mut self, script: &[Op]) -> Next {
+        if self.has_ended {
+            return Next::Nothing;
+        }
+        let played = scripts::play(script, &self.ends);
+        if let Some(end) = played.end {
+            self.has_ended = true;
+            return Next::Ended(match end {
+                Ok(value) => Report::Returned { output: Payload::from(value) },
+                Err(step) => Report::Threw { failure: Failure::fatal("THREW", "a step failed"), step: Some(step) },
+            });
+        }
+        let attempt = |step: &StepKey| match self.steps.get(step) {
+            None => Some(1),
+            Some(Status::Retry(attempt)) => Some(*attempt),
+            Some(Status::Running(_) | Status::Reported(..) | Status::Open) => None,
+        };
+        let open = played.demands.into_iter().filter(|(step, _)| !self.ends.contains_key(step));
+        Next::Steps(open.filter_map(|(step, demand)| attempt(&step).map(|attempt| (step, demand, attempt))).collect())
+    }
+
+    /// It was told its whole turn, perhaps again: by somebody who does not know that it only waits.
+    pub(super) fn told(&mut self, seq: u64) {
+        self.seq = self.seq.max(seq);
+        self.blocked = None;
+    }
+
+    /// The last entry that it was told of, if it only waits for what the journal knows and has not said so.
+    pub(super) fn block(&mut self) -> Option<u64> {
+        let only_waits = self.steps.values().all(|status| *status == Status::Open);
+        if self.has_ended || !only_waits || self.blocked == Some(self.seq) {
+            return None;
+        }
+        self.blocked = Some(self.seq);
+        self.blocked
+    }
+}

@@ -1,0 +1,188 @@
+//! What must hold of runs whose functions workers run.
+
+use std::collections::BTreeMap;
+
+use everstep_core::codec;
+use everstep_core::event::{Entry, Event, Resolution};
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::limits;
+use everstep_core::turn::Report;
+use everstep_engine::{Turn, What as Told};
+use serde_json::Value;
+
+use super::ledger::Ledger;
+use super::scripts::{self, End, Ends, Op, What};
+use super::store::SimStore;
+
+/// What is seen where a worker is told something.
+impl SimStore {
+    fn entries(&self, run: RunId, after: u64, limit: usize) -> Vec<Entry> {
+        let stored = self.direct(|db| db.journal(run, after, limit)).unwrap_or_default();
+        stored.into_iter().filter_map(|stored| codec::decode(stored.seq, stored.at, stored.row).ok()).collect()
+    }
+
+    pub(super) fn was_retried(&self, run: RunId) -> bool {
+        self.entries(run, 0, 100_000).iter().any(|entry| entry.event == Event::RunRetried)
+    }
+
+    /// A turn is durable before a worker learns of it, and says all that the journal knew.
+    pub(super) fn watch_turn(&self, worker: &str, turn: &Turn) {
+        let journal = self.entries(turn.run, 0, turn.seq as usize);
+        let is_durable = journal
+            .iter()
+            .any(|entry| matches!(&entry.event, Event::TurnStarted { turn: number, .. } if *number == turn.turn));
+        let mut ledger = self.ledger();
+        if !is_durable {
+            ledger.violation(format!("{worker} was given turn {} of {}, which is not durable", turn.turn, turn.run));
+        }
+        if turn.steps.windows(2).any(|pair| pair[0].seq > pair[1].seq) {
+            ledger.violation(format!("{worker}: the steps of {} are not in the order of the journal", turn.run));
+        }
+        let mut told = Ends::new();
+        for known in &turn.steps {
+            let what = match &known.what {
+                Told::Completed { output } => What::Gave(output.value().clone()),
+                Told::Failed { .. } => What::Failed,
+                Told::Slept => What::Slept,
+                Told::Resolved { payload } => What::Signal(payload.value().clone()),
+                Told::TimedOut => What::TimedOut,
+                Told::Retry { .. } | Told::Open => continue,
+            };
+            told.insert(known.step.clone(), End { seq: known.seq, what });
+        }
+        let ends = ends(&journal);
+        if told != ends {
+            let (run, number) = (turn.run, turn.turn);
+            ledger.violation(format!("{worker}: turn {number} of {run} is told {told:?}, the journal knows {ends:?}"));
+        }
+    }
+
+    /// What is acknowledged is durable.
+    pub(super) fn watch_ack(&self, worker: &str, run: RunId, report: &Report, seq: u64) {
+        if seq == 0 {
+            return;
+        }
+        let step = match report {
+            Report::Completed { step, .. }
+            | Report::Failed { step, .. }
+            | Report::Slept { step, .. }
+            | Report::Waited { step, .. }
+            | Report::Called { step, .. } => Some(step),
+            Report::Returned { .. }
+            | Report::Threw { .. }
+            | Report::Diverged { .. }
+            | Report::Blocked { .. }
+            | Report::Declined { .. } => None,
+        };
+        let entries = self.entries(run, seq - 1, 1);
+        let stored = entries.first().map(|entry| entry.event.step().map(|(step, _)| step));
+        let is_there = match step {
+            Some(_) => stored == Some(step),
+            None => stored.is_some(),
+        };
+        if !is_there {
+            self.ledger()
+                .violation(format!("{worker}: {run} {report:?} is acknowledged as entry {seq}, which it is not"));
+        }
+    }
+}
+
+/// How the steps of a function came to their ends. A retry forgets those that failed.
+fn ends(journal: &[Entry]) -> Ends {
+    let mut ends = Ends::new();
+    let mut kinds: BTreeMap<&StepKey, bool> = BTreeMap::new();
+    for entry in journal {
+        let seq = entry.seq;
+        let (step, what) = match &entry.event {
+            Event::StepCompleted { step, outcome, .. } => (step, What::Gave(outcome.output.value().clone())),
+            Event::StepFailed { step, failure, .. } if !failure.retryable => (step, What::Failed),
+            // A timer after a failed attempt is another's than a sleep's.
+            Event::StepFailed { step, .. } => {
+                kinds.insert(step, true);
+                continue;
+            }
+            Event::TimerFired { step, .. } if !kinds.contains_key(step) => (step, What::Slept),
+            Event::WaitResolved { step, by: Resolution::Signal { payload, .. }, .. } => {
+                (step, What::Signal(payload.value().clone()))
+            }
+            Event::WaitResolved { step, by: Resolution::Timeout, .. } => (step, What::TimedOut),
+            Event::RunRetried => {
+                ends.retain(|_, end| end.what != What::Failed);
+                continue;
+            }
+            _ => continue,
+        };
+        ends.insert(step.clone(), End { seq, what });
+    }
+    ends
+}
+
+/// Judges a run of a code workflow that has ended.
+///
+/// 1. What a step gave was given by a worker, in the turn that was the last when it was written.
+/// 2. The run's end is what its function comes to, or a cancellation, or ten workers in a row were lost.
+/// 3. The journal knows no step to which the function does not come.
+pub(super) fn check(ledger: &Ledger, run: RunId, script: &[Op], journal: &[Entry]) -> Result<(), String> {
+    check_fences(ledger, run, journal)?;
+    let ends = ends(journal);
+    let played = scripts::play(script, &ends);
+    let was_retried = journal.iter().any(|entry| entry.event == Event::RunRetried);
+    if let Some(step) = ends.keys().find(|step| !played.demands.contains_key(*step))
+        && !was_retried
+    {
+        return Err(format!("{run}: the journal knows {step}, to which the function does not come"));
+    }
+    let lost = journal.iter().filter(|entry| matches!(entry.event, Event::TurnLost { .. })).count();
+    match journal.last().map(|entry| &entry.event) {
+        Some(Event::RunCompleted { output }) => match &played.end {
+            Some(Ok(value)) if value == output.value() => Ok(()),
+            end => Err(format!("{run} gave {}, and its function comes to {end:?}", output.json())),
+        },
+        Some(Event::RunFailed { failure, .. }) if failure.code == code::WORKER_LOST => {
+            let is_so = lost >= limits::LOST_TURNS as usize;
+            if is_so { Ok(()) } else { Err(format!("{run} has lost {lost} turns and was given up")) }
+        }
+        Some(Event::RunFailed { failure, step }) => match &played.end {
+            Some(Err(thrown)) if failure.code == "THREW" && step.as_ref() == Some(thrown) => Ok(()),
+            end => Err(format!("{run} failed with {failure} at {step:?}, and its function comes to {end:?}")),
+        },
+        Some(Event::RunCancelled { .. }) => Ok(()),
+        last => Err(format!("{run} ends with {last:?}")),
+    }
+}
+
+/// No report of an older turn was written.
+fn check_fences(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), String> {
+    let mut last = 0;
+    for entry in journal {
+        let seq = entry.seq;
+        let told = match &entry.event {
+            Event::TurnStarted { turn, .. } => {
+                last = *turn;
+                continue;
+            }
+            Event::StepCompleted { step, outcome, .. } => given(outcome.output.value()).map(|given| (step, given)),
+            Event::StepFailed { step, failure, .. } => threw(failure).map(|given| (step, given)),
+            _ => continue,
+        };
+        let Some((step, (turn, token))) = told else { continue };
+        if turn != last {
+            return Err(format!("{run}: entry {seq} was reported in turn {turn}, and turn {last} had begun"));
+        }
+        if !ledger.tokens.contains(&(run, step.clone(), token)) {
+            return Err(format!("{run}: entry {seq} has an output of {step} that no worker gave"));
+        }
+    }
+    Ok(())
+}
+
+/// The turn and the token that a worker's output holds.
+fn given(output: &Value) -> Option<(u32, u64)> {
+    Some((u32::try_from(output.get("turn")?.as_u64()?).ok()?, output.get("token")?.as_u64()?))
+}
+
+fn threw(failure: &Failure) -> Option<(u32, u64)> {
+    let (turn, token) = failure.message.split_once(' ').filter(|_| failure.code == "UNLUCKY")?;
+    Some((turn.parse().ok()?, token.parse().ok()?))
+}

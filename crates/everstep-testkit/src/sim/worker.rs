@@ -1,0 +1,499 @@
+//! A worker: a user's process with functions of code workflows. It takes turns, runs steps and reports, as an SDK does.
+//!
+//! * A function is run from the top with what the journal knows, and goes on in memory as news of its steps come.
+//! * What is told is taken in the order of its numbers, once. What is reported is sent again until it is answered.
+//! * A worker that has not heard from a server for a lease starts no step until it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
+use everstep_core::payload::Payload;
+use everstep_core::retry::RetryPolicy;
+use everstep_core::time::Timestamp;
+use everstep_core::turn::{Moment, Report};
+use everstep_engine::{Hello, Known, Letter, Message, Reported, Served, SessionId, Turn};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::executor::{Executor, Process};
+use super::function::{Function, Next, Status};
+use super::scripts::{self, Demand, Op, Scripts};
+use super::server::Server;
+use super::store::SimStore;
+
+/// How long a worker keeps a report that nobody could take.
+const LATER: Duration = Duration::from_secs(1);
+
+/// One process. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Worker {
+    pub(super) name: String,
+    pub(super) process: Process,
+    pub(super) executor: Executor,
+    pub(super) servers: Vec<Server>,
+    pub(super) store: SimStore,
+    scripts: Scripts,
+    serves: Arc<[(String, u32)]>,
+    capacity: usize,
+    lease: Duration,
+    inner: Arc<Mutex<Inner>>,
+    /// There is something to be sent.
+    pub(super) to_send: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Inner {
+    link: Option<Link>,
+    /// When a server was last heard of.
+    heard: Option<Timestamp>,
+    /// The last message that was taken in, and those that came before their turn.
+    seen: u64,
+    early: BTreeMap<u64, Arc<Message>>,
+    held: BTreeMap<RunId, Function>,
+    /// Turns that were taken away: what was running is still reported.
+    revoked: BTreeSet<(RunId, u32)>,
+    /// Reports without an answer.
+    unanswered: BTreeMap<u64, Unanswered>,
+    last: u64,
+}
+
+/// Whom the worker talks to.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) server: Server,
+    pub(super) session: SessionId,
+}
+
+struct Unanswered {
+    reported: Reported,
+    sent: Sent,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    No,
+    Yes,
+    /// Not before this time.
+    Later(Timestamp),
+}
+
+impl Inner {
+    /// A run's function, if it is the one of this turn.
+    fn held_as(&mut self, run: RunId, turn: u32) -> Option<&mut Function> {
+        self.held.get_mut(&run).filter(|function| function.turn.turn == turn)
+    }
+}
+
+impl Worker {
+    pub(super) fn new(
+        name: String,
+        store: SimStore,
+        servers: Vec<Server>,
+        scripts: Scripts,
+        serves: Arc<[(String, u32)]>,
+    ) -> Self {
+        let executor = store.executor.clone();
+        let capacity = executor.with_random(|random| random.between(1, 8)) as usize;
+        let lease = store.ledger().worker_lease;
+        Self {
+            name,
+            process: executor.new_process(),
+            executor,
+            servers,
+            store,
+            scripts,
+            serves,
+            capacity,
+            lease,
+            inner: Arc::default(),
+            to_send: Arc::default(),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("one thread")
+    }
+
+    fn violation(&self, text: String) {
+        self.store.ledger().violation(format!("{}: {text}", self.name));
+    }
+
+    /// What it says when it comes, or comes back.
+    pub(super) fn hello(&self) -> Hello {
+        let served =
+            |(name, version): &(String, u32)| Served { name: name.clone(), version: *version, retention_days: None };
+        let inner = self.inner();
+        Hello {
+            workspace: WorkspaceId::DEFAULT,
+            worker: self.name.clone(),
+            sdk: None,
+            workflows: self.serves.iter().map(served).collect(),
+            capacity: self.capacity,
+            holds: inner.held.iter().map(|(run, held)| (*run, held.turn.turn)).collect(),
+        }
+    }
+
+    /// A session was opened. All that was not answered is sent again.
+    pub(super) fn linked(&self, link: Link, asked: Timestamp) {
+        {
+            let mut inner = self.inner();
+            (inner.link, inner.heard, inner.seen) = (Some(link), Some(asked), 0);
+            inner.early.clear();
+            for unanswered in inner.unanswered.values_mut() {
+                unanswered.sent = Sent::No;
+            }
+        }
+        self.to_send.notify_one();
+        self.drive_all();
+    }
+
+    pub(super) fn unlink(&self, session: SessionId) {
+        let mut inner = self.inner();
+        if inner.link.as_ref().is_some_and(|link| link.session == session) {
+            inner.link = None;
+        }
+    }
+
+    pub(super) fn link(&self) -> Option<Link> {
+        self.inner().link.clone()
+    }
+
+    pub(super) fn seen(&self) -> u64 {
+        self.inner().seen
+    }
+
+    /// A few reports that are to be sent now.
+    pub(super) fn next_batch(&self) -> Vec<Reported> {
+        let now = self.executor.now();
+        let most = self.executor.with_random(|random| random.between(1, 6)) as usize;
+        let mut inner = self.inner();
+        let is_due = |sent: Sent| match sent {
+            Sent::No => true,
+            Sent::Yes => false,
+            Sent::Later(time) => time <= now,
+        };
+        let due = inner.unanswered.values_mut().filter(|unanswered| is_due(unanswered.sent)).take(most);
+        due.map(|unanswered| {
+            unanswered.sent = Sent::Yes;
+            unanswered.reported.clone()
+        })
+        .collect()
+    }
+
+    /// Nobody answered these: they are sent again.
+    pub(super) fn not_answered(&self, batch: &[Reported]) {
+        let mut inner = self.inner();
+        for reported in batch {
+            if let Some(unanswered) = inner.unanswered.get_mut(&reported.n) {
+                unanswered.sent = Sent::No;
+            }
+        }
+    }
+
+    /// Takes messages in, in the order of their numbers, each once.
+    pub(super) fn take_in(&self, session: SessionId, asked: Timestamp, messages: Vec<Arc<Message>>) {
+        let ready = {
+            let mut inner = self.inner();
+            if inner.link.as_ref().is_none_or(|link| link.session != session) {
+                return;
+            }
+            inner.heard = inner.heard.max(Some(asked));
+            for message in messages {
+                if message.m > inner.seen {
+                    inner.early.insert(message.m, message);
+                }
+            }
+            let mut ready = Vec::new();
+            while let Some(message) = {
+                let next = inner.seen + 1;
+                inner.early.remove(&next)
+            } {
+                inner.seen += 1;
+                ready.push(message);
+            }
+            ready
+        };
+        for message in ready {
+            self.read(&message.letters);
+        }
+        self.drive_all();
+    }
+
+    /// Reads one message: turns first, then answers and wakes in the order of the journal.
+    fn read(&self, letters: &[Letter]) {
+        let mut news: Vec<_> = letters.iter().filter(|letter| !matches!(letter, Letter::Turn(_))).collect();
+        news.sort_by_key(|letter| match letter {
+            Letter::Ack { seq, .. } => (0, *seq),
+            Letter::Wake { step, .. } => (0, step.seq),
+            Letter::Refused { .. } | Letter::Later { .. } => (1, 0),
+            Letter::Turn(_) | Letter::Cancelled { .. } | Letter::Revoked { .. } => (2, 0),
+        });
+        for letter in letters {
+            if let Letter::Turn(turn) = letter {
+                self.executor.note(|| format!("{}: {} turn {}", self.name, turn.run, turn.turn));
+                self.begin(turn);
+            }
+        }
+        for letter in news {
+            self.executor.note(|| format!("{}: {letter:?}", self.name));
+            match letter {
+                Letter::Ack { n, seq } => self.acked(*n, *seq),
+                Letter::Wake { run, turn, step } => self.learn(*run, *turn, step),
+                Letter::Refused { n, code, detail } => self.refused(*n, code, detail),
+                Letter::Later { n } => {
+                    let at = self.executor.now().plus(LATER);
+                    if let Some(unanswered) = self.inner().unanswered.get_mut(n) {
+                        unanswered.sent = Sent::Later(at);
+                    }
+                }
+                Letter::Cancelled { run, turn } => self.forget(*run, *turn),
+                Letter::Revoked { run, turn } => {
+                    self.inner().revoked.insert((*run, *turn));
+                    self.forget(*run, *turn);
+                }
+                Letter::Turn(_) => {}
+            }
+        }
+    }
+
+    fn begin(&self, turn: &Turn) {
+        self.store.watch_turn(&self.name, turn);
+        let (run, number) = (turn.run, turn.turn);
+        if !self.serves.contains(&(turn.workflow.clone(), turn.version)) {
+            return self.violation(format!("{run} needs {} {}, which is not served", turn.workflow, turn.version));
+        }
+        let is_new = {
+            let mut inner = self.inner();
+            let last = inner.held.get(&run).map(|function| function.turn.turn);
+            if last.is_some_and(|last| last > number) {
+                return;
+            }
+            let is_new = last != Some(number);
+            if is_new {
+                inner.held.insert(run, Function::of(turn));
+            }
+            is_new
+        };
+        for known in &turn.steps {
+            self.learn(run, number, known);
+        }
+        if let Some(function) = self.inner().held_as(run, number) {
+            function.told(turn.seq);
+        }
+        if !is_new {
+            return;
+        }
+        self.watch_replay(turn);
+        let is_calm = self.store.ledger().is_calm;
+        if !is_calm && self.executor.chance(2) {
+            self.forget(run, number);
+            let failure = Failure::fatal("WorkflowVersionMismatch", "another should do it");
+            self.report(run, number, Report::Declined { failure });
+        }
+    }
+
+    /// A function that is run again comes to all that it had come to, unless it was retried.
+    fn watch_replay(&self, turn: &Turn) {
+        let demands = {
+            let inner = self.inner();
+            let Some(function) = inner.held.get(&turn.run) else { return };
+            scripts::play(self.script(turn), &function.ends).demands
+        };
+        let stranger = turn.steps.iter().find(|known| !demands.contains_key(&known.step));
+        if let Some(known) = stranger
+            && !self.store.was_retried(turn.run)
+        {
+            self.violation(format!(
+                "{}: the journal knows {}, to which the function does not come",
+                turn.run, known.step
+            ));
+        }
+    }
+
+    /// What the journal knows of a step.
+    fn learn(&self, run: RunId, turn: u32, known: &Known) {
+        let mut inner = self.inner();
+        let Some(function) = inner.held_as(run, turn) else { return };
+        let learnt = function.learn(known);
+        drop(inner);
+        self.check(run, learnt);
+    }
+
+    fn check(&self, run: RunId, learnt: Result<(), String>) {
+        if let Err(fault) = learnt {
+            self.violation(format!("{run}: {fault}"));
+        }
+    }
+
+    fn acked(&self, n: u64, seq: u64) {
+        let Some(Unanswered { reported, .. }) = self.inner().unanswered.remove(&n) else { return };
+        let Reported { run, turn, report, .. } = reported;
+        self.store.watch_ack(&self.name, run, &report, seq);
+        let mut inner = self.inner();
+        let Some(function) = inner.held_as(run, turn) else { return };
+        let learnt = function.acked(n, &report, seq);
+        drop(inner);
+        self.check(run, learnt);
+        let is_over = matches!(
+            report,
+            Report::Returned { .. } | Report::Threw { .. } | Report::Diverged { .. } | Report::Declined { .. }
+        );
+        if is_over {
+            self.forget(run, turn);
+        }
+    }
+
+    fn refused(&self, n: u64, code: &str, detail: &str) {
+        let Some(Unanswered { reported, .. }) = self.inner().unanswered.remove(&n) else { return };
+        if !matches!(code, "FENCED" | "RUN_ENDED") {
+            return self.violation(format!("{} {:?} was refused: {code}: {detail}", reported.run, reported.report));
+        }
+        self.forget(reported.run, reported.turn);
+    }
+
+    fn forget(&self, run: RunId, turn: u32) {
+        let mut inner = self.inner();
+        if inner.held.get(&run).is_some_and(|held| held.turn.turn == turn) {
+            inner.held.remove(&run);
+        }
+    }
+
+    fn report(&self, run: RunId, turn: u32, report: Report) -> u64 {
+        let n = {
+            let mut inner = self.inner();
+            inner.last += 1;
+            let n = inner.last;
+            let reported = Reported { n, run, turn, report };
+            inner.unanswered.insert(n, Unanswered { reported, sent: Sent::No });
+            n
+        };
+        self.to_send.notify_one();
+        n
+    }
+
+    fn drive_all(&self) {
+        let runs: Vec<_> = self.inner().held.keys().copied().collect();
+        for run in runs {
+            self.drive(run);
+        }
+    }
+
+    /// Lets a function go on as far as it can.
+    fn drive(&self, run: RunId) {
+        let now = self.executor.now();
+        let (turn, next) = {
+            let mut inner = self.inner();
+            // Whose lease may be over starts nothing.
+            if inner.heard.is_none_or(|heard| now.since(heard) > self.lease) {
+                return;
+            }
+            let Some(function) = inner.held.get_mut(&run) else { return };
+            (function.turn.turn, function.next(self.script(&function.turn)))
+        };
+        match next {
+            Next::Ended(report) => _ = self.report(run, turn, report),
+            Next::Steps(steps) => {
+                for (step, demand, attempt) in steps {
+                    self.start(run, turn, step, &demand, attempt);
+                }
+                self.say_blocked(run, turn);
+            }
+            Next::Nothing => {}
+        }
+    }
+
+    fn script(&self, turn: &Turn) -> &[Op] {
+        &self.scripts[&(turn.workflow.clone(), turn.version)]
+    }
+
+    fn start(&self, run: RunId, turn: u32, step: StepKey, demand: &Demand, attempt: u32) {
+        let started_at = self.inner().held[&run].turn.started_at;
+        let report = match demand {
+            Demand::Run { fails, attempts } => {
+                self.set(run, &step, Status::Running(attempt));
+                let (worker, fails, attempts) = (self.clone(), *fails, *attempts);
+                self.executor.spawn(self.process, async move {
+                    worker.perform(run, turn, step, attempt, fails, attempts).await;
+                });
+                return;
+            }
+            Demand::Sleep { millis, is_until: false } => {
+                Report::Slept { step: step.clone(), until: Moment::After(*millis) }
+            }
+            Demand::Sleep { millis, is_until: true } => {
+                let time = started_at.plus(Duration::from_millis(*millis));
+                Report::Slept { step: step.clone(), until: Moment::At(time) }
+            }
+            Demand::Wait { event, timeout } => Report::Waited {
+                step: step.clone(),
+                event: Some((*event).to_owned()),
+                pattern: Payload::from(json!({})),
+                timeout_ms: *timeout,
+            },
+            Demand::Call { workflow, timeout } => Report::Called {
+                step: step.clone(),
+                workflow: (*workflow).to_owned(),
+                version: None,
+                input: Payload::from(json!({"n": 1, "items": [1]})),
+                timeout_ms: *timeout,
+            },
+        };
+        let n = self.report(run, turn, report);
+        self.set(run, &step, Status::Reported(n, attempt));
+    }
+
+    fn set(&self, run: RunId, step: &StepKey, status: Status) {
+        if let Some(held) = self.inner().held.get_mut(&run) {
+            held.steps.insert(step.clone(), status);
+        }
+    }
+
+    /// Runs a step's function. What it gives names the turn in which it was run.
+    async fn perform(self, run: RunId, turn: u32, step: StepKey, attempt: u32, fails: u32, attempts: u32) {
+        let (luck, millis) = self.executor.with_random(|random| (random.below(100), random.between(1, 1_500)));
+        match luck {
+            0..50 => self.executor.waver().await,
+            50..97 => self.executor.sleep(Duration::from_millis(millis)).await,
+            _ => self.executor.sleep(self.lease * 2).await,
+        }
+        let token = self.executor.with_random(|random| random.number() >> 12);
+        self.store.ledger().tokens.insert((run, step.clone(), token));
+        let took = millis * 1_000;
+        let report = if attempt <= fails {
+            let failure = Failure::transient("UNLUCKY", format!("{turn} {token}"));
+            let retry = RetryPolicy { max_attempts: attempts, base_ms: 100, max_ms: 2_000, ..RetryPolicy::code() };
+            Report::Failed { step: step.clone(), attempt, failure, retry, logs: vec![], took }
+        } else {
+            let output = Payload::from(json!({"step": step.as_str(), "turn": turn, "token": token}));
+            Report::Completed { step: step.clone(), attempt, output, logs: vec![], took }
+        };
+        let is_wanted = {
+            let inner = self.inner();
+            inner.held.get(&run).is_some_and(|held| held.turn.turn == turn) || inner.revoked.contains(&(run, turn))
+        };
+        // Some do not notice that nobody asks any more.
+        if is_wanted || self.executor.chance(50) {
+            let n = self.report(run, turn, report);
+            let mut inner = self.inner();
+            if let Some(held) = inner.held.get_mut(&run).filter(|held| held.turn.turn == turn) {
+                held.steps.insert(step, Status::Reported(n, attempt));
+            }
+        }
+    }
+
+    /// Says that the function only waits for what the journal knows, once for each state of it.
+    fn say_blocked(&self, run: RunId, turn: u32) {
+        let seq = {
+            let mut inner = self.inner();
+            if inner.unanswered.values().any(|unanswered| unanswered.reported.run == run) {
+                return;
+            }
+            let Some(seq) = inner.held.get_mut(&run).and_then(Function::block) else { return };
+            seq
+        };
+        self.report(run, turn, Report::Blocked { seq });
+    }
+}

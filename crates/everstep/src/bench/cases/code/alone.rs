@@ -1,0 +1,105 @@
+//! One run at a time: what a step takes when nothing else is going on, and what many at once take.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+
+use super::stage::Stage;
+use super::worker::Carrier;
+use crate::bench::args::Plan;
+use crate::bench::cases::case::SAMPLES;
+use crate::bench::connection::Answer;
+use crate::bench::figure::{Figure, Figures, median, millis, quantile};
+use crate::bench::report;
+
+/// Steps of the worker's workflow `chain`, one after the other.
+pub(super) const CHAIN: usize = 10;
+/// Steps of the worker's workflow `fan`, all at once.
+const FAN: usize = 500;
+const CAPACITY: usize = 100;
+
+/// What a sample saw, in milliseconds.
+struct Seen {
+    /// Runs and steps as the worker sees them.
+    run: [f64; 2],
+    step: [f64; 2],
+    /// Runs as a client sees them that starts one and waits for its end.
+    client: [f64; 2],
+    foreign: f64,
+}
+
+/// W1: runs of ten steps, one after the other.
+pub(super) async fn measure_chain(plan: &Plan, part: &'static str, carrier: Carrier) -> anyhow::Result<Vec<Figure>> {
+    let seen = samples(plan, part, "chain", carrier).await?;
+    let middle = |value: fn(&Seen) -> f64| median(seen.iter().map(value).collect());
+    let steps = CHAIN as f64;
+    let figures = Figures::of(part, plan.site.name(), 1)
+        .with("perStepP50", middle(|seen| seen.run[0]) / steps, "ms")
+        .with("perStepP99", middle(|seen| seen.run[1]) / steps, "ms")
+        .with("stepP50", middle(|seen| seen.step[0]), "ms")
+        .with("stepP99", middle(|seen| seen.step[1]), "ms")
+        .with("clientRunP50", middle(|seen| seen.client[0]), "ms")
+        .with("clientRunP99", middle(|seen| seen.client[1]), "ms")
+        .with("foreign", middle(|seen| seen.foreign) * 100.0, "%");
+    Ok(figures.list())
+}
+
+/// W3: runs of 500 steps at once.
+pub(super) async fn measure_fan(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
+    let seen = samples(plan, part, "fan", Carrier::Socket).await?;
+    let middle = |value: fn(&Seen) -> f64| median(seen.iter().map(value).collect());
+    let figures = Figures::of(part, plan.site.name(), 1)
+        .with("runP50", middle(|seen| seen.run[0]), "ms")
+        .with("runP99", middle(|seen| seen.run[1]), "ms")
+        .with("clientRunP50", middle(|seen| seen.client[0]), "ms")
+        .with("stepsPerSecond", FAN as f64 / middle(|seen| seen.run[0]) * 1e3, "1/s")
+        .with("foreign", middle(|seen| seen.foreign) * 100.0, "%");
+    Ok(figures.list())
+}
+
+async fn samples(plan: &Plan, part: &str, workflow: &str, carrier: Carrier) -> anyhow::Result<Vec<Seen>> {
+    let mut seen = Vec::new();
+    for sample in 1..=SAMPLES {
+        report::tell(&format!("{part}: sample {sample} of {SAMPLES}"));
+        let mut stage = Stage::set(plan, part, carrier, CAPACITY).await?;
+        seen.push(sample_of(&mut stage, workflow, plan.length).await?);
+        stage.clear().await?;
+    }
+    Ok(seen)
+}
+
+async fn sample_of(stage: &mut Stage, workflow: &str, length: Duration) -> anyhow::Result<Seen> {
+    run_for(stage, workflow, length / 4).await?;
+    stage.worker.mark().await?;
+    let meter = stage.meter()?;
+    let mut client = run_for(stage, workflow, length).await?;
+    let foreign = meter.read()?.foreign;
+    let times = stage.worker.times().await?;
+    ensure!(!times.runs.is_empty(), "the worker has seen no run of {workflow} end");
+    let mut runs = durations(&times.runs);
+    let mut steps = durations(&times.steps);
+    Ok(Seen { run: ends(&mut runs), step: ends(&mut steps), client: ends(&mut client), foreign })
+}
+
+/// Starts one run after the other and waits for its end.
+async fn run_for(stage: &Stage, workflow: &str, length: Duration) -> anyhow::Result<Vec<Duration>> {
+    let mut connection = stage.connect().await?;
+    let request = stage.start_request(workflow, "?waitSeconds=30");
+    let (began, mut times) = (Instant::now(), Vec::new());
+    while began.elapsed() < length {
+        let asked = Instant::now();
+        let Answer { status, body } = connection.ask(&request).await?;
+        ensure!(status == 201 && body.contains("\"completed\""), "no run of {workflow}: {status} {body}");
+        times.push(asked.elapsed());
+    }
+    Ok(times)
+}
+
+/// The median and the slow end, in milliseconds.
+fn ends(times: &mut [Duration]) -> [f64; 2] {
+    [0.5, 0.99].map(|part| millis(quantile(times, part)))
+}
+
+fn durations(millis: &[f64]) -> Vec<Duration> {
+    millis.iter().map(|millis| Duration::from_secs_f64(millis.max(0.0) / 1e3)).collect()
+}

@@ -1,0 +1,83 @@
+//! W2: as many runs in flight as are asked for: whenever some end, as many are started.
+
+use std::time::{Duration, Instant};
+
+use super::alone::CHAIN;
+use super::stage::{Stage, Taken};
+use super::starter::{Starter, Way};
+use super::worker::Carrier;
+use crate::bench::args::Plan;
+use crate::bench::cases::case::SAMPLES;
+use crate::bench::figure::{Figure, Figures, median};
+use crate::bench::report;
+
+/// What was done in a sample, and what everybody took for it.
+struct Sample {
+    steps: f64,
+    taken: Taken,
+}
+
+pub(super) async fn measure(plan: &Plan, part: &'static str, carrier: Carrier) -> anyhow::Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for in_flight in &plan.loads {
+        figures.extend(measure_one(plan, part, carrier, *in_flight).await?);
+    }
+    Ok(figures)
+}
+
+async fn measure_one(
+    plan: &Plan,
+    part: &'static str,
+    carrier: Carrier,
+    in_flight: usize,
+) -> anyhow::Result<Vec<Figure>> {
+    let mut samples = Vec::new();
+    for sample in 1..=SAMPLES {
+        report::tell(&format!("{part}: {in_flight} in flight, sample {sample} of {SAMPLES}"));
+        let mut stage = Stage::set(plan, part, carrier, in_flight).await?;
+        samples.push(sample_of(&mut stage, in_flight, plan.length).await?);
+        stage.clear().await?;
+    }
+    let middle = |value: &dyn Fn(&Sample) -> f64| median(samples.iter().map(value).collect());
+    let per_step = |time: fn(&Taken) -> Duration| {
+        middle(&|sample| time(&sample.taken).as_secs_f64() * 1e6 / sample.steps.max(1.0))
+    };
+    let rate = middle(&|sample| sample.steps / sample.taken.time.as_secs_f64());
+    let mut figures = Figures::of(part, plan.site.name(), in_flight)
+        .with("stepsPerSecond", rate, "1/s")
+        .with("runsPerSecond", rate / CHAIN as f64, "1/s")
+        .with("serverCpuPerStep", per_step(|taken| taken.server), "us")
+        .with("workerCpuPerStep", per_step(|taken| taken.worker), "us");
+    if samples.iter().all(|sample| sample.taken.database.is_some()) {
+        figures = figures.with("databaseCpuPerStep", per_step(|taken| taken.database.unwrap_or_default()), "us");
+    }
+    let figures = figures.with("clientCpuPerStep", per_step(|taken| taken.client), "us").with(
+        "foreign",
+        middle(&|sample| sample.taken.foreign) * 100.0,
+        "%",
+    );
+    Ok(figures.list())
+}
+
+async fn sample_of(stage: &mut Stage, in_flight: usize, length: Duration) -> anyhow::Result<Sample> {
+    let mut starter = Starter::new(stage, "chain", Way::Batch(1)).await?;
+    stage.worker.count()?;
+    starter.start(in_flight);
+    keep_running(stage, &mut starter, length / 4).await?;
+    let meter = stage.meter()?;
+    let runs = keep_running(stage, &mut starter, length).await?;
+    let taken = meter.read()?;
+    Ok(Sample { steps: (runs * CHAIN as u64) as f64, taken })
+}
+
+/// Replaces the runs that end. Returns how many have.
+async fn keep_running(stage: &mut Stage, starter: &mut Starter, length: Duration) -> anyhow::Result<u64> {
+    let (began, mut runs) = (Instant::now(), 0);
+    while began.elapsed() < length {
+        starter.check()?;
+        let ended = stage.worker.ended().await?;
+        runs += ended;
+        starter.start(ended as usize);
+    }
+    Ok(runs)
+}

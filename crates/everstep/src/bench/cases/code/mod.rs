@@ -1,0 +1,73 @@
+//! Workflows written as code: a server of this program and a worker of the TypeScript SDK, each a process of its own.
+//!
+//! `stage` sets them up, `starter` starts runs; the rest measure, a part of the case each.
+
+mod alone;
+mod cold;
+mod lines;
+mod load;
+mod server;
+mod sleeping;
+mod stage;
+mod starter;
+mod starts;
+mod worker;
+
+use self::worker::Carrier;
+pub(in crate::bench) use self::worker::Kit;
+use crate::bench::args::Plan;
+use crate::bench::figure::Figure;
+
+/// A part of the case, which can be measured alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bench) enum Part {
+    Socket,
+    Http,
+    Load,
+    LoadHttp,
+    Parallel,
+    Starts,
+    Sleeping,
+    Cold,
+}
+
+impl Part {
+    pub(in crate::bench) const ALL: [Self; 8] = [
+        Self::Socket,
+        Self::Http,
+        Self::Load,
+        Self::LoadHttp,
+        Self::Parallel,
+        Self::Starts,
+        Self::Sleeping,
+        Self::Cold,
+    ];
+
+    pub(in crate::bench) fn name(self) -> &'static str {
+        match self {
+            Self::Socket => "code-socket",
+            Self::Http => "code-http",
+            Self::Load => "code-load",
+            Self::LoadHttp => "code-load-http",
+            Self::Parallel => "code-parallel",
+            Self::Starts => "code-starts",
+            Self::Sleeping => "code-sleeping",
+            Self::Cold => "code-cold",
+        }
+    }
+
+    pub(in crate::bench) async fn measure(self, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
+        plan.kit.check()?;
+        let name = self.name();
+        match self {
+            Self::Socket => alone::measure_chain(plan, name, Carrier::Socket).await,
+            Self::Http => alone::measure_chain(plan, name, Carrier::Http).await,
+            Self::Load => load::measure(plan, name, Carrier::Socket).await,
+            Self::LoadHttp => load::measure(plan, name, Carrier::Http).await,
+            Self::Parallel => alone::measure_fan(plan, name).await,
+            Self::Starts => starts::measure(plan, name).await,
+            Self::Sleeping => sleeping::measure(plan, name).await,
+            Self::Cold => cold::measure(plan, name).await,
+        }
+    }
+}

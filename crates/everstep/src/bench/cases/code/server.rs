@@ -1,0 +1,109 @@
+//! A server of this very program, in a process of its own.
+
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use super::lines;
+use crate::bench::args::Site;
+use crate::bench::usage::Process;
+
+/// Waits until its input ends, which is when nobody holds its other end any more, and kills.
+/// The kernel sees to that, even after a kill of the benchmark.
+const WATCH: &str = "trap '' HUP INT TERM; read -r _; kill -KILL \"$1\" 2>/dev/null";
+
+/// It is killed with this value, or with this process.
+pub(super) struct Server {
+    child: Child,
+    watcher: Child,
+    line: Option<ChildStdin>,
+    pub(super) address: String,
+    pub(super) key: String,
+    /// What it says after its greeting.
+    said: mpsc::UnboundedReceiver<String>,
+    _folder: TempDir,
+}
+
+impl Server {
+    /// Starts a server on a fresh database and waits until it listens. Its settings are the usual ones, but for the
+    /// requests that a key may send.
+    pub(super) async fn start(place: &Site) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("everstep-bench-").tempdir().context("making a folder")?;
+        let mut command = Command::new(std::env::current_exe().context("finding this program's file")?);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("EVERSTEP_") {
+                command.env_remove(name);
+            }
+        }
+        command.args(["serve", "--listen", "127.0.0.1:0", "--rate-limit", "0"]).arg("--data");
+        let data = match place {
+            Site::Sqlite(data) => data.clone(),
+            Site::Postgres(_) => folder.path().to_owned(),
+        };
+        command.arg(&data);
+        if let Site::Postgres(url) = place {
+            command.args(["--database-url", url]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("starting a server")?;
+        let mut watcher = watch(child.id())?;
+        let line = watcher.stdin.take();
+        let said = lines::of(child.stderr.take().context("the server's words are piped")?);
+        let (address, key) = (String::new(), String::new());
+        let mut server = Self { child, watcher, line, address, key, said, _folder: folder };
+        server.hear_greeting().await?;
+        server.key = read_key(&data)?;
+        Ok(server)
+    }
+
+    /// Reads on until the greeting's last line.
+    async fn hear_greeting(&mut self) -> anyhow::Result<()> {
+        let mut heard = String::new();
+        while let Some(line) = self.said.recv().await {
+            if let Some((_, address)) = line.split_once("listens on http://") {
+                self.address = address.trim().to_owned();
+            }
+            if line.starts_with("  try ") || line.starts_with("  keys ") {
+                ensure!(!self.address.is_empty(), "the server does not say where it listens");
+                return Ok(());
+            }
+            heard.push_str(&line);
+            heard.push('\n');
+        }
+        anyhow::bail!("the server ended before it listened:\n{heard}")
+    }
+
+    pub(super) fn process(&self) -> Process {
+        Process(self.child.id())
+    }
+
+    /// What it has said since it greeted: nothing, unless something is wrong.
+    pub(super) fn complaints(&mut self) -> String {
+        std::iter::from_fn(|| self.said.try_recv().ok()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        drop(self.line.take());
+        let _ = self.watcher.wait();
+    }
+}
+
+fn watch(id: u32) -> anyhow::Result<Child> {
+    let mut watcher = Command::new("sh");
+    watcher.args(["-c", WATCH, "watcher", &id.to_string()]).stdin(Stdio::piped());
+    watcher.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("starting a watcher")
+}
+
+fn read_key(data: &Path) -> anyhow::Result<String> {
+    let path = data.join("admin.key");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    Ok(text.trim().to_owned())
+}

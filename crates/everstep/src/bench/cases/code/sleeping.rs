@@ -1,0 +1,98 @@
+//! W5: what ten thousand sleeping runs take of the memory of the server and of the worker, and of the disk.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use super::stage::Stage;
+use super::starter::{Starter, Way};
+use super::worker::Carrier;
+use crate::bench::args::{Plan, Site};
+use crate::bench::connection;
+use crate::bench::figure::{Figure, Figures};
+use crate::bench::report;
+
+const RUNS: usize = 10_000;
+/// Runs that end at once come first, so that what both processes need for any run is there before.
+const WARM: usize = 2_000;
+const CAPACITY: usize = 1_000;
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What was needed only to start them is given back by then.
+const REST: Duration = Duration::from_secs(3);
+
+pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
+    report::tell(&format!("{part}: {RUNS} runs"));
+    let stage = Stage::set(plan, part, Carrier::Socket, CAPACITY).await?;
+    start(&stage, "nothing", WARM).await?;
+    let before = Held::of(plan, &stage).await?;
+    let began = Instant::now();
+    start(&stage, "nap", RUNS).await?;
+    let time = began.elapsed();
+    let after = Held::of(plan, &stage).await?;
+    stage.clear().await?;
+    let mut figures = Figures::of(part, plan.site.name(), RUNS)
+        .with("serverGrowth", after.server - before.server, "MB")
+        .with("workerGrowth", after.worker - before.worker, "MB")
+        .with("serverRss", after.server, "MB")
+        .with("workerRss", after.worker, "MB")
+        .with("toSleep", time.as_secs_f64(), "s");
+    if let Some((after, before)) = after.disk.zip(before.disk) {
+        figures = figures.with("diskGrowth", after - before, "MB");
+    }
+    Ok(figures.list())
+}
+
+/// Starts runs and waits until none is active: they have ended, or sleep in the database.
+async fn start(stage: &Stage, workflow: &str, runs: usize) -> anyhow::Result<()> {
+    let mut starter = Starter::new(stage, workflow, Way::Each(16)).await?;
+    starter.start(runs);
+    starter.until(runs as u64).await?;
+    let began = Instant::now();
+    loop {
+        let active = active_runs(stage).await?;
+        if active == 0 {
+            return Ok(());
+        }
+        ensure!(began.elapsed() < PATIENCE, "{active} runs of {workflow} are still active");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// What the server says of itself.
+async fn active_runs(stage: &Stage) -> anyhow::Result<u64> {
+    let mut connection = stage.connect().await?;
+    let answer = connection.ask(&connection::get(&stage.server.address, "/readyz")).await?;
+    let ready: Value = serde_json::from_str(answer.body)?;
+    ready["activeRuns"].as_u64().with_context(|| format!("no count of active runs: {ready}"))
+}
+
+/// In megabytes.
+struct Held {
+    server: f64,
+    worker: f64,
+    /// Unknown where the database's server was not started for the measurement.
+    disk: Option<f64>,
+}
+
+impl Held {
+    async fn of(plan: &Plan, stage: &Stage) -> anyhow::Result<Self> {
+        tokio::time::sleep(REST).await;
+        let (server, worker) = (stage.server.process(), stage.worker.process());
+        let disk = match stage.scratch.place() {
+            Site::Sqlite(folder) => Some(size_of(&folder)?),
+            Site::Postgres(url) => plan.database_size(&url),
+        };
+        let disk = disk.map(|bytes| bytes / 1e6);
+        Ok(Self { server: server.resident_memory()?, worker: worker.resident_memory()?, disk })
+    }
+}
+
+fn size_of(folder: &Path) -> anyhow::Result<f64> {
+    let mut size = 0;
+    for entry in std::fs::read_dir(folder).context("listing the data folder")? {
+        size += entry?.metadata()?.len();
+    }
+    Ok(size as f64)
+}

@@ -1,0 +1,65 @@
+//! W4: how many runs are started per second, each answered after its commit.
+
+use std::time::Duration;
+
+use super::stage::Stage;
+use super::starter::{Starter, Way};
+use super::worker::Carrier;
+use crate::bench::args::Plan;
+use crate::bench::cases::case::SAMPLES;
+use crate::bench::figure::{Figure, Figures, median};
+use crate::bench::report;
+
+const CONNECTIONS: usize = 64;
+/// Batches under way at once.
+const BATCHES: usize = 2;
+const CAPACITY: usize = 1_000;
+/// More than anybody starts in a sample.
+const PLENTY: usize = 100_000_000;
+/// A workflow of the worker that ends at once.
+const SERVED: &str = "nothing";
+/// A workflow that no worker serves: its runs wait in the database.
+const UNSERVED: &str = "unserved";
+
+pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
+    let mut figures = Figures::of(part, plan.site.name(), CONNECTIONS);
+    let mut foreign: f64 = 0.0;
+    let ways = [
+        ("startsPerSecond", "serverCpuPerStart", SERVED, Way::Each(CONNECTIONS)),
+        ("unservedStartsPerSecond", "serverCpuPerUnservedStart", UNSERVED, Way::Each(CONNECTIONS)),
+        ("batchStartsPerSecond", "serverCpuPerBatchStart", SERVED, Way::Batch(BATCHES)),
+    ];
+    for (rate, work, workflow, way) in ways {
+        let mut samples = Vec::new();
+        for sample in 1..=SAMPLES {
+            report::tell(&format!("{part}: {rate}, sample {sample} of {SAMPLES}"));
+            let stage = Stage::set(plan, part, Carrier::Socket, CAPACITY).await?;
+            samples.push(sample_of(&stage, workflow, way, plan.length).await?);
+            stage.clear().await?;
+        }
+        let middle = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
+        figures =
+            figures.with(rate, middle(|sample| sample.rate), "1/s").with(work, middle(|sample| sample.server), "us");
+        foreign = foreign.max(middle(|sample| sample.foreign));
+    }
+    Ok(figures.with("foreign", foreign * 100.0, "%").list())
+}
+
+struct Sample {
+    rate: f64,
+    /// Microseconds of the server's processor time for each start, and for the run where it is served.
+    server: f64,
+    foreign: f64,
+}
+
+async fn sample_of(stage: &Stage, workflow: &str, way: Way, length: Duration) -> anyhow::Result<Sample> {
+    let mut starter = Starter::new(stage, workflow, way).await?;
+    starter.start(PLENTY);
+    tokio::time::sleep(length / 4).await;
+    let (meter, before) = (stage.meter()?, starter.started());
+    tokio::time::sleep(length).await;
+    let (taken, starts) = (meter.read()?, (starter.started() - before) as f64);
+    starter.check()?;
+    let rate = starts / taken.time.as_secs_f64();
+    Ok(Sample { rate, server: taken.server.as_secs_f64() * 1e6 / starts.max(1.0), foreign: taken.foreign })
+}

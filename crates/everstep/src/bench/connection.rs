@@ -1,0 +1,99 @@
+//! A connection to a server: one request after the other, as cheap as a client can be, so that it is not what is
+//! measured.
+
+use anyhow::{Context, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+pub(super) struct Connection {
+    stream: TcpStream,
+    answer: Vec<u8>,
+}
+
+/// An answer, up to the next request.
+pub(super) struct Answer<'a> {
+    pub(super) status: u16,
+    pub(super) body: &'a str,
+}
+
+impl Connection {
+    pub(super) async fn open(address: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).await.with_context(|| format!("connecting to {address}"))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, answer: Vec::with_capacity(4096) })
+    }
+
+    /// Sends a request and reads its answer.
+    pub(super) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
+        self.stream.write_all(request).await?;
+        self.answer.clear();
+        let (mut start, mut whole) = (0, usize::MAX);
+        while self.answer.len() < whole {
+            ensure!(self.stream.read_buf(&mut self.answer).await? > 0, "the server closed the connection");
+            if whole == usize::MAX
+                && let Some(end) = self.answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")
+            {
+                start = end + 4;
+                whole = start + length(std::str::from_utf8(&self.answer[..end])?)?;
+            }
+        }
+        let head = std::str::from_utf8(&self.answer[..start])?;
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let body = std::str::from_utf8(&self.answer[start..])?;
+        Ok(Answer { status: status.with_context(|| format!("no answer: {head}"))?, body })
+    }
+}
+
+/// A request to post a document, for [`Connection::ask`].
+pub(super) fn post(address: &str, key: &str, path: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nx-api-key: {key}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// A request to be told something that needs no key.
+pub(super) fn get(address: &str, path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n").into_bytes()
+}
+
+/// The length of an answer's body, which its head tells.
+fn length(head: &str) -> anyhow::Result<usize> {
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let (_, length) = length.with_context(|| format!("an answer without a length: {head}"))?;
+    Ok(length.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_are_read_one_after_the_other_in_whatever_pieces_they_come() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1024];
+            for answer in
+                ["HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 429 No\r\ncontent-length: 0\r\n\r\n"]
+            {
+                assert!(stream.read(&mut request).await.unwrap() > 0);
+                for piece in answer.as_bytes().chunks(7) {
+                    stream.write_all(piece).await.unwrap();
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        let mut connection = Connection::open(&address).await.unwrap();
+        let request = post(&address, "key", "/v1/x", "{}");
+        let Answer { status, body } = connection.ask(&request).await.unwrap();
+        assert_eq!((status, body), (201, "{}"));
+        assert_eq!(connection.ask(&request).await.unwrap().status, 429);
+        server.await.unwrap();
+        assert!(connection.ask(&request).await.is_err());
+    }
+}

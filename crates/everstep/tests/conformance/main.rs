@@ -1,0 +1,106 @@
+//! Code workflows with real workers, at real servers: the scenarios of `sdks/conformance`, on both databases.
+//!
+//! The suite is run once per database; each test looks at what became of its scenario.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod suite;
+
+use std::collections::BTreeSet;
+
+/// Makes a test of each scenario: of those for both databases, and of those for PostgreSQL, where nodes share one.
+macro_rules! scenarios {
+    (both { $($both:ident,)* } postgres { $($cluster:ident,)* }) => {
+        const ALL: &[&str] = &[$(stringify!($both),)* $(stringify!($cluster),)*];
+
+        mod sqlite {
+            $(
+                #[test]
+                fn $both() {
+                    crate::suite::sqlite().expect(stringify!($both));
+                }
+            )*
+        }
+
+        mod postgres {
+            $(
+                #[test]
+                fn $both() {
+                    crate::suite::postgres().expect(stringify!($both));
+                }
+            )*
+            $(
+                #[test]
+                fn $cluster() {
+                    crate::suite::postgres().expect(stringify!($cluster));
+                }
+            )*
+        }
+    };
+}
+
+scenarios! {
+    both {
+        a_cancel_ends_a_sleeping_run,
+        a_cancel_reaches_a_running_step,
+        a_child_run_gives_its_output,
+        a_child_run_that_fails_rejects_its_call,
+        a_crash_after_the_ack_goes_on_after_the_step,
+        a_crash_after_the_commit_before_the_ack_runs_no_step_twice,
+        a_crash_before_the_commit_runs_the_step_again,
+        a_crash_in_a_step_runs_it_again,
+        a_cut_connection_is_taken_up_again,
+        a_drained_worker_loses_no_attempt,
+        a_function_may_catch_what_its_step_threw,
+        a_function_that_disagrees_with_its_journal_pauses_the_run,
+        a_long_sleep_leaves_memory_and_wakes,
+        a_name_that_is_used_twice_pauses_the_run,
+        a_non_retriable_error_is_final,
+        a_paused_run_goes_on_where_it_was,
+        a_race_replays_the_same,
+        a_run_that_nobody_serves_says_so_and_waits,
+        a_server_killed_in_full_flight_loses_nothing,
+        a_server_killed_with_a_hundred_runs_loses_nothing,
+        a_signal_resolves_a_wait_only_if_it_contains_the_match,
+        a_signal_that_nobody_waits_for_is_dropped,
+        a_signal_that_races_the_timeout_has_one_winner,
+        a_signal_wakes_its_run_at_once,
+        a_sleep_outlives_a_restart_of_the_server,
+        a_start_with_the_same_key_is_one_run,
+        a_step_is_tried_three_times_if_nothing_is_said,
+        a_step_that_fails_at_first_is_tried_again,
+        a_step_without_a_proper_name_fails_the_run,
+        a_stopped_worker_is_fenced,
+        a_wait_is_resolved_by_its_signal,
+        a_wait_that_times_out_gives_null,
+        a_worker_killed_in_full_flight_loses_nothing,
+        a_worker_killed_with_a_hundred_runs_loses_nothing,
+        an_error_outside_a_step_fails_the_run,
+        code_outside_steps_runs_again_on_replay,
+        exhausted_retries_fail_the_run,
+        five_hundred_parallel_steps_run_once_each,
+        one_of_several_parallel_steps_fails,
+        results_that_arrive_twice_count_once,
+        sleeps_end_when_they_should,
+        steps_run_in_order_and_once,
+        ten_lost_turns_in_a_row_fail_the_run,
+        the_example_of_the_guide_runs,
+        the_first_of_two_waits_takes_a_signal,
+        the_steps_of_a_run_are_told_with_their_times,
+        two_versions_run_side_by_side,
+    }
+    postgres {
+        a_killed_node_leaves_its_runs_to_other_workers,
+        a_killed_node_leaves_its_worker_to_another,
+        requests_may_alternate_between_nodes,
+    }
+}
+
+#[test]
+fn every_scenario_is_listed() {
+    let files = std::fs::read_dir(suite::folder().join("scenarios")).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let found: BTreeSet<_> = paths.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    let listed: BTreeSet<_> = ALL.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(found, listed, "the scenarios in sdks/conformance, and those that are run here");
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env node
+// Runs the scenarios of this folder against a built server, with the workers of an SDK.
+//
+//   node run.mjs --server target/debug/everstep --store sqlite
+//   node run.mjs --server target/debug/everstep --store postgres --database postgres://postgres@127.0.0.1:5432/postgres
+
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import { Halls } from './runner/halls.mjs';
+import { play } from './runner/play.mjs';
+import { readScenarios } from './runner/scenario.mjs';
+import { Stage } from './runner/stage.mjs';
+
+const FOLDER = path.dirname(fileURLToPath(import.meta.url));
+const OPTIONS = {
+  server: { type: 'string' },
+  store: { type: 'string', default: 'sqlite' },
+  database: { type: 'string' },
+  sdk: { type: 'string', default: 'typescript' },
+  only: { type: 'string', multiple: true },
+  jobs: { type: 'string', default: '6' },
+  report: { type: 'string' },
+};
+/** How a worker of each SDK is started. */
+const WORKERS = {
+  typescript: [process.execPath, path.join(FOLDER, 'typescript/worker.mjs')],
+};
+
+const { values: options } = parseArgs({ options: OPTIONS });
+if (!options.server || !WORKERS[options.sdk] || (options.store === 'postgres') !== Boolean(options.database)) {
+  console.error('usage: node run.mjs --server BINARY [--store sqlite | --store postgres --database URL] [--sdk typescript]');
+  console.error('                    [--only NAME]… [--jobs 6] [--report FILE]');
+  process.exit(2);
+}
+
+const scenarios = readScenarios(path.join(FOLDER, 'scenarios'));
+const chosen = options.only ?? scenarios.map(({ name }) => name);
+for (const name of chosen) {
+  if (!scenarios.some((scenario) => scenario.name === name)) throw new Error(`there is no scenario ${name}`);
+}
+const wanted = scenarios.filter(({ name, stores }) => chosen.includes(name) && stores.includes(options.store));
+const cases = wanted.flatMap((scenario) => scenario.carriers.map((carrier) => ({ scenario, carrier })));
+const place = fs.mkdtempSync(path.join(os.tmpdir(), 'everstep-conformance-'));
+const halls = new Halls({ binary: path.resolve(options.server), database: options.database, place });
+const began = Date.now();
+const report = [];
+
+const queue = [...cases];
+const lanes = Array.from({ length: Math.min(Number(options.jobs), cases.length) }, async () => {
+  for (let next = queue.shift(); next; next = queue.shift()) report.push(await perform(next));
+});
+await Promise.all(lanes);
+await halls.close();
+fs.rmSync(place, { recursive: true, force: true });
+
+const failed = report.filter(({ problem }) => problem);
+if (options.report) fs.writeFileSync(options.report, JSON.stringify(report, null, 2));
+const seconds = ((Date.now() - began) / 1000).toFixed(1);
+console.log(`${report.length - failed.length} of ${report.length} passed on ${options.store} in ${seconds} s`);
+process.exit(failed.length > 0 ? 1 : 0);
+
+/** Plays a scenario by one carrier, and says how it went. */
+async function perform({ scenario, carrier }) {
+  const began = Date.now();
+  let hall;
+  let stage;
+  let problem;
+  try {
+    hall = await halls.take(scenario);
+    const command = WORKERS[options.sdk];
+    stage = await Stage.set({ scenario, carrier, servers: hall.servers, key: hall.key, command });
+    await play(stage);
+  } catch (error) {
+    const told = stage ? await stage.explain() : '';
+    problem = `${error.isConnection || error.message ? error.message : error.stack}\n${told}`;
+  }
+  await stage?.close();
+  await hall?.leave();
+  const ms = Date.now() - began;
+  console.log(`${problem ? 'FAILED' : 'ok    '} ${scenario.name} (${carrier}) ${(ms / 1000).toFixed(1)} s`);
+  if (problem) console.log(problem.replace(/^/gm, '    '));
+  return { name: scenario.name, carrier, ms, problem };
+}

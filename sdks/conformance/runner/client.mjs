@@ -1,0 +1,87 @@
+// Asks a server over HTTP, as anybody would.
+
+import http from 'node:http';
+
+export class Client {
+  #agent = new http.Agent({ keepAlive: true, maxSockets: 32 });
+
+  /** `port` is a function: a scenario may ask another node from some moment on. */
+  constructor(port, key) {
+    this.port = port;
+    this.key = key;
+  }
+
+  /** Asks, and returns the status and the body. */
+  ask(method, path, body) {
+    const text = body === undefined ? '' : JSON.stringify(body);
+    const headers = { 'content-length': Buffer.byteLength(text) };
+    if (this.key) headers['x-api-key'] = this.key;
+    if (text) headers['content-type'] = 'application/json';
+    const options = { host: '127.0.0.1', port: this.port(), method, path, headers, agent: this.#agent };
+    return new Promise((resolve, reject) => {
+      const fail = (error) => {
+        const told = new Error(`${method} ${path}: ${error.message}`);
+        reject(Object.assign(told, { isConnection: true }));
+      };
+      const request = http.request(options, (response) => {
+        let answer = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk) => (answer += chunk));
+        response.on('error', fail);
+        response.on('end', () => {
+          try {
+            resolve({ status: response.statusCode, body: answer ? JSON.parse(answer) : null });
+          } catch {
+            reject(new Error(`${method} ${path}: ${response.statusCode}, and no JSON: ${answer.slice(0, 200)}`));
+          }
+        });
+      });
+      request.on('error', fail);
+      request.setTimeout(40_000, () => request.destroy(new Error('no answer within 40 s')));
+      request.end(text);
+    });
+  }
+
+  /** Asks for something that must be answered with one of these statuses. */
+  async expect(statuses, method, path, body) {
+    const answer = await this.ask(method, path, body);
+    if (statuses.includes(answer.status)) return answer.body;
+    const told = new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    // A node that has just started, or whose neighbour has just gone, says that it cannot work for a moment.
+    throw Object.assign(told, { isConnection: [503, 504].includes(answer.status) });
+  }
+
+  get(path) {
+    return this.expect([200], 'GET', path);
+  }
+
+  run(id, waitSeconds = 0) {
+    return this.get(`/v1/runs/${id}${waitSeconds ? `?waitSeconds=${waitSeconds}` : ''}`);
+  }
+
+  /** Every entry of a run's journal. */
+  async journal(id) {
+    const entries = [];
+    for (let after = 0; after !== null; ) {
+      const page = await this.get(`/v1/runs/${id}/journal?after=${after}&limit=1000`);
+      entries.push(...page.entries);
+      after = page.nextAfter;
+    }
+    return entries;
+  }
+
+  /** The steps of a run, by name. */
+  async steps(id) {
+    const found = {};
+    for (let cursor = ''; cursor !== null; ) {
+      const page = await this.get(`/v1/runs/${id}/steps?limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+      for (const step of page.steps) found[step.key] = step;
+      cursor = page.nextCursor;
+    }
+    return found;
+  }
+
+  close() {
+    this.#agent.destroy();
+  }
+}

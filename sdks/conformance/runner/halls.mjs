@@ -1,0 +1,68 @@
+// Where scenarios are played: most share one server, each in a workspace of its own.
+// A scenario that kills servers, needs several, or has settings of its own gets its own.
+
+import path from 'node:path';
+
+import { Client } from './client.mjs';
+import { createDatabase, dropDatabase } from './database.mjs';
+import { Server } from './server.mjs';
+
+/** Short, so that a worker that is lost is soon missed; long enough for a busy machine. */
+const WORKER_LEASE = '3s';
+const NODE_LEASE = '2s';
+
+export class Halls {
+  #binary;
+  #database;
+  #place;
+  #shared;
+  #count = 0;
+
+  constructor({ binary, database, place }) {
+    this.#binary = binary;
+    this.#database = database;
+    this.#place = place;
+  }
+
+  /** The servers for a scenario, an admin's key, and how to leave them. */
+  async take(scenario) {
+    const { servers = 1, settings } = scenario;
+    const isRough = scenario.do.some((action) => 'killServer' in action || 'stopServer' in action);
+    if (servers > 1 || settings || isRough) return this.#build(servers, settings);
+    this.#shared ??= this.#build(1);
+    const shared = await this.#shared;
+    const admin = new Client(() => shared.servers[0].port, shared.key);
+    const name = `scenario-${(this.#count += 1)}`;
+    const made = await admin.expect([201], 'POST', '/v1/workspaces', { name });
+    admin.close();
+    return { servers: shared.servers, key: made.secret, leave: () => {} };
+  }
+
+  async close() {
+    if (this.#shared) await (await this.#shared).leave();
+  }
+
+  async #build(count, settings = {}) {
+    const name = `conformance_${process.pid}_${(this.#count += 1)}`;
+    const data = path.join(this.#place, name);
+    const database = this.#database && (await createDatabase(this.#database, name));
+    const given = { EVERSTEP_WORKER_LEASE: WORKER_LEASE, ...settings };
+    // A node alone with its SQLite has no lease.
+    if (database) given.EVERSTEP_NODE_LEASE = NODE_LEASE;
+    const servers = [];
+    const leave = async () => {
+      await Promise.all(servers.map((server) => server.kill()));
+      if (database) await dropDatabase(this.#database, name);
+    };
+    try {
+      for (let index = 0; index < count; index++) {
+        const told = { binary: this.#binary, data, settings: given, database };
+        servers.push(await Server.start(told));
+      }
+    } catch (error) {
+      await leave();
+      throw error;
+    }
+    return { servers, key: servers[0].key, leave };
+  }
+}

@@ -1,0 +1,71 @@
+// Programs that a scenario starts: each is killed with the runner, whatever happens.
+
+import { spawn } from 'node:child_process';
+import net from 'node:net';
+
+const all = new Set();
+process.on('exit', () => {
+  for (const child of all) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
+
+export class Program {
+  said = '';
+  #child;
+  #ended;
+
+  constructor(command, args, options = {}) {
+    this.#child = spawn(command, args, { ...options, stdio: ['pipe', 'pipe', 'pipe'] });
+    all.add(this.#child);
+    const hear = (chunk) => (this.said = (this.said + chunk).slice(-16_384));
+    this.#child.stdout.on('data', hear);
+    this.#child.stderr.on('data', hear);
+    // Whoever is killed does not read on.
+    this.#child.stdin.on('error', () => {});
+    this.#ended = new Promise((resolve, reject) => {
+      this.#child.on('error', (error) => reject(new Error(`${command} cannot be started: ${error.message}`)));
+      this.#child.on('close', (code, signal) => {
+        all.delete(this.#child);
+        this.end = signal ?? code;
+        resolve(this.end);
+      });
+    });
+    this.#ended.catch(() => {});
+  }
+
+  get pid() {
+    return this.#child.pid;
+  }
+
+  get stdin() {
+    return this.#child.stdin;
+  }
+
+  get isOver() {
+    return this.end !== undefined;
+  }
+
+  signal(name) {
+    this.#child.kill(name);
+  }
+
+  /** Kills it, and waits until it is gone. */
+  async kill() {
+    if (!this.isOver) this.#child.kill('SIGKILL');
+    return this.#ended;
+  }
+
+  /** Waits until it has ended by itself. */
+  ended() {
+    return this.#ended;
+  }
+}
+
+/** A port that nobody listens on just now. */
+export async function freePort() {
+  const server = net.createServer();
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

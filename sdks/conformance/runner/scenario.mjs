@@ -1,0 +1,88 @@
+// Reads scenarios. What is unknown in one is refused: a misspelt expectation would expect nothing.
+
+import fs from 'node:fs';
+import path from 'node:path';
+
+const STORES = ['sqlite', 'postgres'];
+const CARRIERS = ['socket', 'http'];
+const SCENARIO = ['proves', 'requirements', 'stores', 'carriers', 'servers', 'settings', 'programs', 'proxies', 'workers', 'do', 'expect'];
+const WORKER = ['serves', 'via', 'carrier', 'concurrency'];
+const SERVED = ['workflow', 'version', 'retention', 'program'];
+const EXPECTED = ['run', 'status', 'output', 'error', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
+
+/** What may stand in an action, by its verb. */
+const VERBS = {
+  start: ['as', 'input', 'count', 'version', 'key', 'retentionDays', 'status', 'expect'],
+  worker: ['mayDie'],
+  kill: [],
+  stop: [],
+  continue: [],
+  drain: [],
+  ended: [],
+  killServer: [],
+  stopServer: [],
+  startServer: [],
+  ask: [],
+  open: [],
+  await: ['run', 'times'],
+  signal: ['run', 'payload', 'spreadMs', 'buffer', 'expect'],
+  cancel: ['expect'],
+  pause: ['expect'],
+  resume: ['expect'],
+  proxy: ['results', 'cut'],
+  check: EXPECTED.filter((name) => name !== 'run'),
+};
+const AWAITED = ['note', 'entry', 'status', 'proxy', 'passed'];
+
+/** Every scenario of a folder, in the order of their names. */
+export function readScenarios(folder) {
+  const files = fs.readdirSync(folder).filter((file) => file.endsWith('.json')).sort();
+  return files.map((file) => {
+    const name = path.basename(file, '.json');
+    try {
+      return check(name, JSON.parse(fs.readFileSync(path.join(folder, file), 'utf8')));
+    } catch (error) {
+      throw new Error(`scenario ${name}: ${error.message}`);
+    }
+  });
+}
+
+function check(name, scenario) {
+  known('a scenario', scenario, SCENARIO);
+  const { proves, requirements = [], stores = STORES, carriers = ['socket'], workers, programs } = scenario;
+  if (typeof proves !== 'string') throw new Error('it does not say what it proves');
+  if (!requirements.every(Number.isInteger)) throw new Error('requirements are numbers');
+  oneOf('store', stores, STORES);
+  oneOf('carrier', carriers, CARRIERS);
+  for (const [worker, told] of Object.entries(workers)) {
+    known(`worker ${worker}`, told, WORKER);
+    for (const served of told.serves) {
+      known(`what worker ${worker} serves`, served, SERVED);
+      if (!programs[served.program ?? served.workflow]) throw new Error(`there is no program for ${served.workflow}`);
+    }
+  }
+  for (const proxy of Object.values(scenario.proxies ?? {})) known('a proxy', proxy, ['kind', 'results']);
+  for (const action of scenario.do) {
+    const verb = verbOf(action);
+    known(`the action ${verb}`, action, [verb, ...VERBS[verb]]);
+    if (verb === 'await') known('what is awaited', action.await, [...AWAITED, 'run', 'times', 'server']);
+  }
+  for (const expected of scenario.expect ?? []) known('an expectation', expected, EXPECTED);
+  return { ...scenario, name, requirements, stores, carriers };
+}
+
+export function verbOf(action) {
+  const verb = Object.keys(action).find((key) => key in VERBS);
+  if (!verb) throw new Error(`${JSON.stringify(action)} is no action; there are ${Object.keys(VERBS).join(', ')}`);
+  return verb;
+}
+
+function known(what, value, names) {
+  const unknown = Object.keys(value).find((name) => !names.includes(name));
+  if (unknown) throw new Error(`${what} has no ${JSON.stringify(unknown)}; there are ${names.join(', ')}`);
+}
+
+function oneOf(what, values, choices) {
+  const wrong = values.find((value) => !choices.includes(value));
+  if (wrong) throw new Error(`${wrong} is no ${what}; there are ${choices.join(', ')}`);
+}

@@ -1,0 +1,136 @@
+// Everything that one scenario has: servers, workers, proxies, the ledger, and the runs it has started.
+
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { checkLaws, checkMedian, checkRun, printJournal } from './check.mjs';
+import { Client } from './client.mjs';
+import { Ledger } from './ledger.mjs';
+import { Proxy } from './proxy.mjs';
+import { Worker } from './worker.mjs';
+
+export class Stage {
+  /** Runs by the name that the scenario gives them: `{id, workflow, signal}`. */
+  runs = new Map();
+  workers = new Map();
+  proxies = new Map();
+  /** The node that is asked. */
+  asked = 0;
+  #retired = [];
+
+  /** `servers` are those that the scenario may talk to, `key` is an admin's of its workspace. */
+  static async set({ scenario, carrier, servers, key, command }) {
+    const stage = new Stage();
+    Object.assign(stage, { scenario, carrier, servers, command });
+    stage.client = new Client(() => servers[stage.asked].port, key);
+    stage.ledger = await Ledger.open();
+    const made = await stage.client.expect([201], 'POST', '/v1/keys', { name: 'worker', role: 'worker' });
+    stage.workerKey = made.secret;
+    const ports = servers.map((server) => () => server.port);
+    for (const [name, { kind, results = 'pass' }] of Object.entries(scenario.proxies ?? {})) {
+      const proxy = await Proxy.open(ports, kind);
+      proxy.results = results;
+      stage.proxies.set(name, proxy);
+    }
+    return stage;
+  }
+
+  async startWorker(name, mayDie = false) {
+    const { serves, via = 0, concurrency = 200, carrier = this.carrier } = this.scenario.workers[name];
+    const url = typeof via === 'string' ? this.proxies.get(via).url : `http://127.0.0.1:${this.servers[via].port}`;
+    const workflows = serves.map(({ workflow, version = 1, retention, program = workflow }) => {
+      return { name: workflow, version, retention, program: this.scenario.programs[program] };
+    });
+    const { workerKey: apiKey, ledger } = this;
+    const config = { name, url, apiKey, carrier, concurrency, ledger: ledger.url, workflows };
+    if (this.workers.has(name)) this.#retired.push(this.workers.get(name));
+    this.workers.set(name, await Worker.start(this.command, config, { list: () => this.#listed(), mayDie }));
+  }
+
+  /** The workers that any node knows. */
+  async #listed() {
+    const lists = this.servers.filter((server) => !server.isOver).map(async ({ port }) => {
+      const client = new Client(() => port, this.client.key);
+      try {
+        return (await client.get('/v1/workers')).workers;
+      } finally {
+        client.close();
+      }
+    });
+    return (await Promise.all(lists)).flat();
+  }
+
+  worker(name) {
+    const worker = this.workers.get(name);
+    if (!worker) throw new Error(`worker ${name} was not started`);
+    return worker;
+  }
+
+  runsOf(name) {
+    const runs = this.runs.get(name);
+    if (!runs) throw new Error(`no run is called ${name}; there are ${[...this.runs.keys()].join(', ')}`);
+    return runs;
+  }
+
+  /** Compares the runs of a name with what is expected of each. */
+  async check(name, expected) {
+    const journals = [];
+    for (const started of this.runsOf(name)) {
+      const seen = await this.#see(started);
+      if (expected.steps) seen.steps = await this.client.steps(started.id);
+      const wrong = [...checkRun(expected, seen), ...checkLaws(seen)];
+      if (wrong.length > 0) throw new Error(`run ${name} (${started.id}):\n  ${wrong.join('\n  ')}`);
+      journals.push(seen.journal);
+    }
+    const slow = expected.medianMs && checkMedian(expected.medianMs, journals);
+    if (slow) throw new Error(`runs ${name}: ${slow}`);
+  }
+
+  /** Every run obeys the laws, whether the scenario looks at it or not. */
+  async checkAll() {
+    for (const name of this.runs.keys()) await this.check(name, {});
+  }
+
+  async #see(started) {
+    const [run, journal] = await Promise.all([this.client.run(started.id), this.client.journal(started.id)]);
+    return { run, journal, ledger: this.ledger, signal: started.signal };
+  }
+
+  /** What there is to see when something went wrong. */
+  async explain() {
+    const parts = [];
+    for (const [name, runs] of this.runs) {
+      const told = await Promise.all(runs.map((started) => this.#see(started).catch((error) => ({ error, started }))));
+      // Of many runs those are shown that have not ended well.
+      const odd = told.filter(({ run }) => run?.status !== 'completed');
+      for (const seen of (odd.length > 0 ? odd : told).slice(0, 3)) {
+        if (seen.error) parts.push(`run ${name} (${seen.started.id}): ${seen.error.message}`);
+        else parts.push(`run ${name} (${seen.run.id}) is ${seen.run.status}, ${seen.run.waitingFor}, error ${JSON.stringify(seen.run.error)}\n${printJournal(seen.journal)}`);
+      }
+    }
+    parts.push(`the ledger:\n${this.ledger.tail()}`);
+    const workers = [...this.#retired, ...this.workers.values()];
+    for (const worker of workers) if (worker.log) parts.push(`worker ${worker.name} said:\n${worker.log.slice(-2000)}`);
+    this.servers.forEach((server, index) => {
+      if (server.log) parts.push(`server ${index} said:\n${server.log.slice(-3000)}`);
+    });
+    return parts.join('\n');
+  }
+
+  async close() {
+    for (const worker of [...this.#retired, ...this.workers.values()]) {
+      worker.signal('SIGCONT');
+      await worker.kill();
+    }
+    for (const proxy of this.proxies.values()) proxy.close();
+    this.ledger.close();
+    this.client.close();
+  }
+}
+
+/** A folder that is deleted by whoever asked for it. */
+export function makeFolder(place, name) {
+  const folder = path.join(place, name);
+  fs.mkdirSync(folder, { recursive: true });
+  return folder;
+}

@@ -1,0 +1,277 @@
+// How messages travel between a worker and the server: over a WebSocket, or by HTTP requests. Both say the same.
+
+import { ApiError } from "./errors.js";
+import { type Address, type Answer, Http, problem, problemOf } from "./http.js";
+import type { Hello, Message, Welcome } from "./wire.js";
+import { connect, Refused, type WebSocket } from "./websocket.js";
+
+/** The session has ended: the worker opens a new one. */
+export class Gone extends Error {}
+
+/** Whoever a carrier carries for. After `lost` it hears nothing more. */
+export interface Sink {
+  /** The session is there; undefined when an older one goes on. */
+  opened(welcome: Welcome | undefined, sentAt: number): void;
+  message(message: Message): void;
+  /** The server has heard what was sent at this time. */
+  heard(sentAt: number): void;
+  /** A request with results was answered. */
+  answered(): void;
+  lost(error: Error): void;
+}
+
+export type Greeting = { hello: Hello } | { resume: { session: string; seen: number; capacity: number } };
+
+export interface Carrier {
+  begin(greeting: Greeting): void;
+  /** Whether results must wait. */
+  readonly isBusy: boolean;
+  /** Sends results, which are JSON texts with commas between them. */
+  send(seen: number, results: string): void;
+  saw(seen: number): void;
+  /** Asks for a sign of life. False if something else always does. */
+  ping(): boolean;
+  capacity(capacity: number): void;
+  /** Leaves in order. */
+  leave(): Promise<void>;
+  /** Drops the connection. */
+  close(): void;
+}
+
+/** Bytes of a message from the server: a turn may bring a long journal. */
+const MOST = 256 * 1024 * 1024;
+const OPENING = 10_000;
+
+export class SocketCarrier implements Carrier {
+  readonly isBusy = false;
+  private socket: WebSocket | undefined;
+  private isOpen = false;
+  private isDone = false;
+  private pings: number[] = [];
+  private began = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private left: (() => void) | undefined;
+
+  constructor(
+    private readonly address: Address,
+    private readonly sink: Sink,
+  ) {}
+
+  begin(greeting: Greeting): void {
+    this.began = performance.now();
+    const events = { text: (text: string) => this.text(text), closed: (code: number, reason: string) => this.closed(code, reason) };
+    connect(this.address, "/v1/worker/socket", events, { timeoutMs: OPENING, maxBytes: MOST }).then(
+      (socket) => {
+        if (this.isDone) return socket.close();
+        this.socket = socket;
+        socket.send(JSON.stringify(greeting));
+        this.timer = setTimeout(() => this.lose(new Error("the server did not answer the greeting")), OPENING);
+      },
+      (error: Error) => this.lose(explain(error)),
+    );
+  }
+
+  send(seen: number, results: string): void {
+    this.socket?.send(`{"seen":${seen},"results":[${results}]}`);
+  }
+
+  saw(seen: number): void {
+    this.socket?.send(`{"seen":${seen}}`);
+  }
+
+  ping(): boolean {
+    this.pings.push(performance.now());
+    this.socket?.send('{"ping":true}');
+    return true;
+  }
+
+  capacity(capacity: number): void {
+    this.socket?.send(`{"capacity":${capacity}}`);
+  }
+
+  leave(): Promise<void> {
+    this.isDone = true;
+    this.socket?.send('{"bye":true}');
+    return new Promise((resolve) => {
+      this.left = resolve;
+      if (this.socket === undefined) resolve();
+      else this.socket.close();
+    });
+  }
+
+  close(): void {
+    this.isDone = true;
+    clearTimeout(this.timer);
+    this.socket?.close();
+  }
+
+  private text(text: string): void {
+    if (this.isDone) return;
+    let said: Message & { pong?: true; welcome?: Welcome; gone?: { detail: string }; problem?: { code: string; status?: number } };
+    try {
+      said = JSON.parse(text);
+    } catch {
+      return this.lose(new Error("the server has sent what is not JSON"));
+    }
+    if (said.m !== undefined) return this.sink.message(said);
+    if (said.pong !== undefined) {
+      const at = this.pings.shift();
+      if (at !== undefined) this.sink.heard(at);
+    } else if (said.welcome !== undefined && !this.isOpen) {
+      this.isOpen = true;
+      clearTimeout(this.timer);
+      this.sink.opened(said.welcome, this.began);
+    } else if (said.gone !== undefined) {
+      this.lose(new Gone(said.gone.detail));
+    } else if (said.problem !== undefined) {
+      this.lose(problem(400, said.problem));
+    }
+  }
+
+  private closed(code: number, reason: string): void {
+    this.left?.();
+    const why = `the socket was closed (${code}${reason === "" ? "" : `: ${reason}`})`;
+    this.lose(code === 4410 ? new Gone(why) : new Error(why));
+  }
+
+  private lose(error: Error): void {
+    if (this.isDone) return;
+    this.close();
+    this.sink.lost(error);
+  }
+}
+
+/** What a refused upgrade means: a problem of the server's, or somebody in between who cannot do it. */
+function explain(error: Error): Error {
+  if (!(error instanceof Refused)) return error;
+  // 426 is the server's own word for a proxy that has taken the upgrade out of the request.
+  const isProblem = error.contentType.includes("problem+json") && error.status !== 426;
+  if (isProblem || error.status === 401 || error.status === 403) return problemOf(error.status, error.body);
+  return error;
+}
+
+export class HttpCarrier implements Carrier {
+  isBusy = false;
+  private isDone = false;
+  private session = "";
+  private seen = 0;
+  private takes: number | undefined;
+  private poll: AbortController | undefined;
+
+  constructor(
+    private readonly http: Http,
+    private readonly sink: Sink,
+    private leaseMs: number,
+  ) {}
+
+  begin(greeting: Greeting): void {
+    const sentAt = performance.now();
+    if ("resume" in greeting) {
+      this.session = greeting.resume.session;
+      this.seen = greeting.resume.seen;
+      this.takes = greeting.resume.capacity;
+      this.ask("/v1/worker/poll", this.question(0), OPENING).then((answer) => {
+        if (answer === undefined) return;
+        this.sink.opened(undefined, sentAt);
+        this.take(answer, sentAt);
+        void this.polling();
+      });
+      return;
+    }
+    this.ask("/v1/worker/sessions", JSON.stringify(greeting.hello), OPENING).then((answer) => {
+      if (answer === undefined) return;
+      const welcome = JSON.parse(answer.text) as Welcome;
+      this.session = welcome.session;
+      this.leaseMs = welcome.leaseSeconds * 1_000;
+      this.sink.opened(welcome, sentAt);
+      void this.polling();
+    });
+  }
+
+  send(seen: number, results: string): void {
+    this.seen = seen;
+    this.isBusy = true;
+    const sentAt = performance.now();
+    const body = `{"session":"${this.session}","seen":${seen},"results":[${results}]}`;
+    this.ask("/v1/worker/results", body, 60_000).then((answer) => {
+      this.isBusy = false;
+      if (answer === undefined) return;
+      this.take(answer, sentAt);
+      if (!this.isDone) this.sink.answered();
+    });
+  }
+
+  saw(seen: number): void {
+    this.seen = seen;
+  }
+
+  ping(): boolean {
+    return false;
+  }
+
+  capacity(capacity: number): void {
+    this.takes = capacity;
+    this.poll?.abort();
+  }
+
+  async leave(): Promise<void> {
+    this.close();
+    await this.http.send("DELETE", `/v1/worker/sessions/${this.session}`, undefined, { timeoutMs: 5_000 }).catch(() => undefined);
+  }
+
+  close(): void {
+    this.isDone = true;
+    this.poll?.abort();
+  }
+
+  private async polling(): Promise<void> {
+    while (!this.isDone) {
+      const sentAt = performance.now();
+      const poll = new AbortController();
+      this.poll = poll;
+      const waitMs = Math.min(10_000, Math.floor(this.leaseMs / 3));
+      const answer = await this.ask("/v1/worker/poll", this.question(waitMs), waitMs + OPENING, poll.signal);
+      if (answer !== undefined) this.take(answer, sentAt);
+    }
+  }
+
+  private question(waitMs: number): string {
+    const capacity = this.takes === undefined ? "" : `,"capacity":${this.takes}`;
+    return `{"session":"${this.session}","seen":${this.seen}${capacity},"waitMs":${waitMs}}`;
+  }
+
+  private take(answer: Answer, sentAt: number): void {
+    if (this.isDone) return;
+    let messages: Message[];
+    try {
+      messages = (JSON.parse(answer.text) as { messages: Message[] }).messages;
+    } catch {
+      return this.lose(new Error("the server has answered with what is not JSON"));
+    }
+    this.sink.heard(sentAt);
+    for (const message of messages) this.sink.message(message);
+  }
+
+  /** Asks, and answers undefined if the carrier is lost thereby, or was given up meanwhile. */
+  private async ask(path: string, body: string, timeoutMs: number, signal?: AbortSignal): Promise<Answer | undefined> {
+    try {
+      const answer = await this.http.send("POST", path, body, { timeoutMs, ...(signal === undefined ? {} : { signal }) });
+      if (this.isDone) return undefined;
+      if (answer.status === 200 || answer.status === 201) return answer;
+      const found = problemOf(answer.status, answer.text);
+      this.lose(answer.status === 410 ? new Gone(found.detail) : found);
+    } catch (error) {
+      if (signal?.aborted === true) return undefined;
+      this.lose(error instanceof Error ? error : new ApiError(0, "NO_ANSWER", String(error)));
+    }
+    return undefined;
+  }
+
+  private lose(error: Error): void {
+    if (this.isDone) return;
+    this.close();
+    this.sink.lost(error);
+  }
+}
+
+export { Refused };

@@ -1,0 +1,271 @@
+// The entry for those who start, signal and watch runs. It brings nothing of the runtime along.
+
+import { milliseconds, type Duration } from "./duration.js";
+import { ApiError, RunFailedError } from "./errors.js";
+import { Address, type Answer, type Connection, Http, problemOf } from "./http.js";
+import type { InputOf, Json, OutputOf, WorkflowRef } from "./types.js";
+
+export * from "./errors.js";
+export type { Duration } from "./duration.js";
+export type { Connection } from "./http.js";
+export type { InputOf, Json, Jsonify, OutputOf, WorkflowRef } from "./types.js";
+
+/** A workflow, or its name. */
+export type Named = WorkflowRef<any, any> | string;
+
+export interface StartOptions {
+  /** There is one run per key of a workflow, however often it is started. With a key, a start is safe to repeat. */
+  idempotencyKey?: string;
+  /** The version; that of the workflow which is given, else the newest that the server knows. */
+  version?: number;
+  retentionDays?: number;
+  /** Words to find the run by. */
+  tags?: Record<string, string>;
+}
+
+export interface Started {
+  runId: string;
+  /** False when there was a run with that key before. */
+  created: boolean;
+  /** What the caller should know: that nobody serves the workflow now, say. */
+  warning?: string;
+}
+
+export interface SignalOptions {
+  /** Keeps the signal for the run if nothing waits for it yet. */
+  buffer?: boolean;
+  idempotencyKey?: string;
+}
+
+/** What became of a signal or a cancellation: `ignored` says in `reason` why it changed nothing. */
+export interface Outcome {
+  outcome: "accepted" | "repeated" | "buffered" | "ignored";
+  reason?: string;
+}
+
+export type Status = "pending" | "running" | "waiting" | "paused" | "completed" | "failed" | "cancelled";
+
+export interface RunError {
+  code: string;
+  message: string;
+  step?: string;
+  attempts?: number;
+}
+
+export interface RunSummary {
+  id: string;
+  workflow: string;
+  workflowVersion: number;
+  status: Status;
+  error: RunError | null;
+  parent: string | null;
+  origin: string | null;
+  tags: Record<string, string>;
+  createdAt: string;
+  endedAt: string | null;
+}
+
+export interface Run<Output = unknown> extends RunSummary {
+  /** Counts up with every change. */
+  version: number;
+  input: Json;
+  /** What the workflow returned; null until it has completed. */
+  output: Output | null;
+  waitingFor: string | null;
+  idempotencyKey: string | null;
+  retentionDays: number;
+}
+
+export interface StepInfo {
+  key: string;
+  type: string | null;
+  status: string;
+  attempts: { attempt: number; status: string; endedAt: string | null; error: RunError | null; logs?: string[] }[];
+  startedAt: string | null;
+  endedAt: string | null;
+  durationMs: number | null;
+  output: Json | null;
+}
+
+export interface RunFilter {
+  status?: Status | readonly Status[];
+  version?: number;
+  parent?: string;
+  since?: Date | string;
+  until?: Date | string;
+  /** Paths in the input and their values: `{ "user.id": 42 }`. */
+  input?: Record<string, string | number | boolean>;
+  tags?: Record<string, string>;
+  limit?: number;
+}
+
+export interface RunPage {
+  runs: RunSummary[];
+  nextCursor: string | null;
+}
+
+/** Runs, newest first: all of them by `for await`, or a page at a time. */
+export interface RunList extends AsyncIterable<RunSummary> {
+  page(cursor?: string | null): Promise<RunPage>;
+}
+
+export interface WorkflowClient {
+  /** Starts a run. */
+  start<W extends Named>(workflow: W, input: InputOf<W>, options?: StartOptions): Promise<Started>;
+  /** Gives a run a signal. */
+  signal(runId: string, event: string, payload?: unknown, options?: SignalOptions): Promise<Outcome>;
+  readonly runs: {
+    get<W extends Named>(workflow: W, runId: string): Promise<Run<OutputOf<W>>>;
+    list(workflow: Named, filter?: RunFilter): RunList;
+    /** All steps of a run, in the order in which they began. */
+    steps(workflow: Named, runId: string): Promise<StepInfo[]>;
+    cancel(workflow: Named, runId: string): Promise<Outcome>;
+    /** Waits until a run has completed; rejects with `RunFailedError` if it does not. */
+    wait<W extends Named>(workflow: W, runId: string, options?: { timeout?: Duration }): Promise<Run<OutputOf<W>> & { output: OutputOf<W> }>;
+  };
+  /** Lets go of idle connections. */
+  close(): void;
+}
+
+/** A client for the server at `url`. */
+export function createWorkflowClient(connection: Connection = {}): WorkflowClient {
+  const http = new Http(new Address(connection), 64);
+  const ask = <T>(method: string, path: string, options?: Asking) => request<T>(http, method, path, options);
+
+  return {
+    async start(workflow, input, options = {}) {
+      const { idempotencyKey, retentionDays, tags } = options;
+      const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
+      const body = JSON.stringify({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags });
+      const started = await ask<{ run: Run; created: boolean; warning?: string }>("POST", `${path(workflow)}/runs`, {
+        body,
+        isRepeatable: idempotencyKey !== undefined,
+      });
+      const found: Started = { runId: started.run.id, created: started.created };
+      if (typeof started.warning === "string") found.warning = started.warning;
+      return found;
+    },
+    signal(runId, event, payload, options = {}) {
+      const query = options.buffer === true ? "?buffer=true" : "";
+      const asking: Asking = { isRepeatable: options.idempotencyKey !== undefined };
+      if (payload !== undefined) asking.body = JSON.stringify(payload);
+      if (options.idempotencyKey !== undefined) asking.headers = { "idempotency-key": options.idempotencyKey };
+      return ask("POST", `/v1/runs/${encodeURIComponent(runId)}/signals/${encodeURIComponent(event)}${query}`, asking);
+    },
+    runs: {
+      get: (workflow, runId) => ask("GET", runPath(workflow, runId)),
+      list: (workflow, filter = {}) => list((cursor) => ask("GET", `${path(workflow)}/runs${query(filter, cursor)}`)),
+      async steps(workflow, runId) {
+        const steps: StepInfo[] = [];
+        let cursor: string | null = null;
+        do {
+          const more: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
+          const page: { steps: StepInfo[]; nextCursor: string | null } = await ask("GET", `${runPath(workflow, runId)}/steps${more}`);
+          steps.push(...page.steps);
+          cursor = page.nextCursor;
+        } while (cursor !== null);
+        return steps;
+      },
+      cancel: (workflow, runId) => ask("DELETE", runPath(workflow, runId), { isRepeatable: true }),
+      async wait(workflow, runId, options = {}) {
+        const until = options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + milliseconds(options.timeout, "timeout");
+        for (;;) {
+          const left = Math.max(0, until - Date.now());
+          const seconds = Math.min(30, Math.ceil(left / 1_000));
+          const run = await ask<Run<OutputOf<typeof workflow>>>("GET", `${runPath(workflow, runId)}?waitSeconds=${seconds}`, { timeoutMs: 60_000 });
+          if (run.status === "completed") return run as typeof run & { output: OutputOf<typeof workflow> };
+          if (run.status === "failed" || run.status === "cancelled") {
+            const { code, message } = run.error ?? { code: run.status.toUpperCase(), message: `the run was ${run.status}` };
+            throw new RunFailedError(runId, run.status, code, message);
+          }
+          if (Date.now() >= until) {
+            throw new ApiError(0, "WAIT_TIMEOUT", `run ${runId} is ${run.status} still${run.waitingFor === null ? "" : `: it ${run.waitingFor}`}`);
+          }
+        }
+      },
+    },
+    close: () => http.close(),
+  };
+}
+
+function path(workflow: Named): string {
+  return `/v1/workflows/${encodeURIComponent(typeof workflow === "string" ? workflow : workflow.name)}`;
+}
+
+function runPath(workflow: Named, runId: string): string {
+  return `${path(workflow)}/runs/${encodeURIComponent(runId)}`;
+}
+
+function query(filter: RunFilter, cursor: string | null | undefined): string {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(filter)) {
+    if (value === undefined) continue;
+    if (name === "input" || name === "tags") {
+      const prefix = name === "input" ? "input" : "tag";
+      for (const [path, wanted] of Object.entries(value as Record<string, unknown>)) words.append(`${prefix}.${path}`, String(wanted));
+    } else if (value instanceof Date) {
+      words.append(name, value.toISOString());
+    } else {
+      words.append(name, String(value));
+    }
+  }
+  if (cursor !== null && cursor !== undefined) words.append("cursor", cursor);
+  return words.size === 0 ? "" : `?${words}`;
+}
+
+function list(page: (cursor: string | null | undefined) => Promise<RunPage>): RunList {
+  return {
+    page,
+    async *[Symbol.asyncIterator]() {
+      let cursor: string | null = null;
+      do {
+        const { runs, nextCursor }: RunPage = await page(cursor);
+        yield* runs;
+        cursor = nextCursor;
+      } while (cursor !== null);
+    },
+  };
+}
+
+interface Asking {
+  body?: string;
+  headers?: Record<string, string>;
+  timeoutMs?: number;
+  /** Whether the same request may be sent again when nobody knows what became of it. */
+  isRepeatable?: boolean;
+}
+
+const TRIES = 6;
+
+async function request<T>(http: Http, method: string, path: string, asking: Asking = {}): Promise<T> {
+  const isRepeatable = method === "GET" || asking.isRepeatable === true;
+  for (let tries = 1; ; tries++) {
+    let error: ApiError;
+    try {
+      const answer = await http.send(method, path, asking.body, { timeoutMs: asking.timeoutMs ?? 45_000, headers: asking.headers ?? {} });
+      if (answer.status >= 200 && answer.status < 300) return parse<T>(answer);
+      error = problemOf(answer.status, answer.text);
+    } catch (caught) {
+      if (!(caught instanceof ApiError)) throw caught;
+      error = caught;
+    }
+    if (tries === TRIES || !mayHelp(error, isRepeatable)) throw error;
+    const pause = Math.min(2_000, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}
+
+/** Whether another try may help, and can do no harm. */
+function mayHelp(error: ApiError, isRepeatable: boolean): boolean {
+  if (error.status === 503) return error.code === "UNAVAILABLE" || isRepeatable;
+  if (error.status === 0) return isRepeatable || (error.cause as { code?: string } | undefined)?.code === "ECONNREFUSED";
+  return isRepeatable && (error.status === 429 || error.status === 502 || error.status === 504);
+}
+
+function parse<T>(answer: Answer): T {
+  try {
+    return JSON.parse(answer.text) as T;
+  } catch {
+    throw new ApiError(answer.status, "UNEXPECTED_ANSWER", "the answer is not JSON");
+  }
+}

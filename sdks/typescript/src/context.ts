@@ -1,0 +1,142 @@
+// What a workflow's function is given: `ctx`, `ctx.step`, and the argument of a step's own function.
+
+import { milliseconds, moment } from "./duration.js";
+import type { Level } from "./log.js";
+import { checkName, RETRY, retryOf } from "./policy.js";
+import type { Replay } from "./replay.js";
+import { Step } from "./step.js";
+import type { CallOptions, Context, Log, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
+import type { Report } from "./wire.js";
+
+export class Ctx implements Context {
+  readonly step: Steps;
+  readonly log: Log;
+  readonly attempt: number;
+  readonly run: Context["run"];
+  readonly #replay: Replay;
+
+  constructor(replay: Replay) {
+    const { run, workflow, version, startedAt } = replay.source;
+    this.#replay = replay;
+    this.step = new Asking(replay);
+    this.log = new Logging(replay, undefined);
+    this.attempt = replay.turn;
+    this.run = { id: run, workflow, version, startedAt: new Date(startedAt) };
+  }
+
+  get signal(): AbortSignal {
+    return this.#replay.signal;
+  }
+}
+
+class Asking implements Steps {
+  readonly #replay: Replay;
+
+  constructor(replay: Replay) {
+    this.#replay = replay;
+  }
+
+  // Not async: the promise of the step is the one that is awaited. What is wrong with the arguments is thrown at once.
+
+  run(name: string, fn: (step: StepContext) => unknown, options?: RunOptions): Promise<never> {
+    checkName(name);
+    if (typeof fn !== "function") throw new TypeError(`step "${name}" has no function to run`);
+    return this.#replay.ask(new Step(name, "run", fn, retryOf(options?.retry), undefined)) as Promise<never>;
+  }
+
+  sleep(name: string, duration: number | string): Promise<never> {
+    return this.#open("sleep", name, { kind: "sleep", step: name, forMs: milliseconds(duration, `the sleep of step "${name}"`) });
+  }
+
+  sleepUntil(name: string, when: Date | string | number): Promise<never> {
+    return this.#open("sleep", name, { kind: "sleep", step: name, untilMs: moment(when, `the end of step "${name}"`) });
+  }
+
+  waitForEvent(name: string, options: WaitOptions = {}): Promise<never> {
+    const report: Report = { kind: "wait", step: name };
+    if (options.event !== undefined) report.event = options.event;
+    if (options.match !== undefined) report.match = json(options.match, `the match of step "${name}"`);
+    if (options.timeout !== undefined) report.timeoutMs = milliseconds(options.timeout, `the timeout of step "${name}"`);
+    return this.#open("wait", name, report);
+  }
+
+  call(name: string, workflow: WorkflowRef | string, input: unknown, options: CallOptions = {}): Promise<never> {
+    const called = typeof workflow === "string" ? workflow : workflow.name;
+    const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
+    const report: Report = { kind: "call", step: name, workflow: called, input: json(input, `the input of step "${name}"`) };
+    if (version !== undefined) report.version = version;
+    if (options.timeout !== undefined) report.timeoutMs = milliseconds(options.timeout, `the timeout of step "${name}"`);
+    return this.#open("call", name, report);
+  }
+
+  #open(kind: "sleep" | "wait" | "call", name: string, report: Report): Promise<never> {
+    checkName(name);
+    return this.#replay.ask(new Step(name, kind, undefined, RETRY, report)) as Promise<never>;
+  }
+}
+
+export class StepCtx implements StepContext {
+  readonly attempt: number;
+  readonly #replay: Replay;
+  readonly #step: Step;
+  #log: Log | undefined;
+
+  constructor(replay: Replay, step: Step) {
+    this.#replay = replay;
+    this.#step = step;
+    this.attempt = step.attempt;
+  }
+
+  get signal(): AbortSignal {
+    return this.#replay.signal;
+  }
+
+  get log(): Log {
+    this.#log ??= new Logging(this.#replay, this.#step);
+    return this.#log;
+  }
+
+  get idempotencyKey(): string {
+    return `${this.#replay.id}:${this.#step.name}`;
+  }
+}
+
+class Logging implements Log {
+  readonly #replay: Replay;
+  readonly #step: Step | undefined;
+
+  constructor(replay: Replay, step: Step | undefined) {
+    this.#replay = replay;
+    this.#step = step;
+  }
+
+  debug(message: string, fields?: object): void {
+    this.#write("debug", message, fields);
+  }
+
+  info(message: string, fields?: object): void {
+    this.#write("info", message, fields);
+  }
+
+  warn(message: string, fields?: object): void {
+    this.#write("warn", message, fields);
+  }
+
+  error(message: string, fields?: object): void {
+    this.#write("error", message, fields);
+  }
+
+  #write(level: Level, message: string, fields: object | undefined): void {
+    if (this.#step === undefined) this.#replay.log(level, message, fields);
+    else this.#replay.logOf(this.#step, level, message, fields);
+  }
+}
+
+/** JSON text; null for undefined. */
+function json(value: unknown, what: string): string {
+  try {
+    return JSON.stringify(value) ?? "null";
+  } catch (error) {
+    throw new TypeError(`${what} cannot be written as JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,51 @@
+// Durations as people write them: "500ms", "1s", "5m", "1h30m", "7d".
+
+/** Milliseconds, or text such as "500ms", "1s", "5m", "1h30m", "7d", "2w". */
+export type Duration = number | string;
+
+const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+const WHOLE = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+$/;
+const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d|w)/g;
+
+/** A hundred years: what is longer is a mistake. */
+const LONGEST = 100 * 365 * 86_400_000;
+
+/** Milliseconds of a duration. Throws a TypeError that names `what` if it is none. */
+export function milliseconds(duration: Duration, what: string): number {
+  const found = typeof duration === "string" ? parse(duration) : duration;
+  if (typeof found !== "number" || !Number.isFinite(found) || found < 0) {
+    throw new TypeError(`${what} is ${JSON.stringify(duration)}: write milliseconds, or "500ms", "1s", "5m", "1h30m", "7d"`);
+  }
+  if (found > LONGEST) {
+    throw new TypeError(`${what} is ${JSON.stringify(duration)}: that is more than a hundred years`);
+  }
+  return Math.ceil(found);
+}
+
+function parse(text: string): number {
+  const compact = text.replaceAll(" ", "");
+  if (!WHOLE.test(compact)) return Number.NaN;
+  let sum = 0;
+  for (const [, amount, unit] of compact.matchAll(PART)) {
+    sum += Number(amount) * (UNITS[unit as string] as number);
+  }
+  return sum;
+}
+
+/** Whole days of a retention: a number of days, or "30d". */
+export function days(retention: Duration, what: string): number {
+  const found = typeof retention === "number" ? retention : milliseconds(retention, what) / 86_400_000;
+  if (!Number.isFinite(found) || found <= 0 || found > 36_500) {
+    throw new TypeError(`${what} is ${JSON.stringify(retention)}: write a number of days, or "30d"`);
+  }
+  return Math.ceil(found);
+}
+
+/** Epoch milliseconds of a moment: a Date, RFC 3339 text, or epoch milliseconds. */
+export function moment(when: Date | string | number, what: string): number {
+  const found = typeof when === "number" ? when : typeof when === "string" ? Date.parse(when) : when.getTime();
+  if (!Number.isFinite(found)) {
+    throw new TypeError(`${what} is ${JSON.stringify(when)}: write a Date, RFC 3339 text or epoch milliseconds`);
+  }
+  return Math.ceil(found);
+}

@@ -1,0 +1,55 @@
+// The entry for those who write and serve workflows.
+
+import { days } from "./duration.js";
+import type { Definition, WorkflowRef } from "./types.js";
+import { serve, type Worker, type WorkerOptions } from "./worker.js";
+
+export { serve } from "./worker.js";
+export type { ServeOptions, Served, Worker, WorkerOptions } from "./worker.js";
+export * from "./errors.js";
+export type { Duration } from "./duration.js";
+export type {
+  CallOptions,
+  Context,
+  Definition,
+  InputOf,
+  Json,
+  Jsonify,
+  Log,
+  OutputOf,
+  RetryOptions,
+  RunOptions,
+  StepContext,
+  Steps,
+  WaitOptions,
+  WorkflowRef,
+} from "./types.js";
+
+/** A workflow that is code. */
+export interface Workflow<Input, Output> extends WorkflowRef<Input, Output> {
+  readonly retentionDays: number | undefined;
+  readonly run: Definition<Input, Output>["run"];
+  /** Serves this workflow alone. */
+  serve(options?: WorkerOptions): Worker;
+}
+
+const NAME = /^[a-z0-9][a-z0-9_-]{0,127}$/;
+
+/** Defines a workflow. */
+export function workflow<Input, Output>(definition: Definition<Input, Output>): Workflow<Input, Output> {
+  const { name, version = 1, retention, run } = definition;
+  if (typeof name !== "string" || !NAME.test(name)) {
+    throw new TypeError(`a workflow's name has 1 to 128 of a-z, 0-9, _ and -, and begins with a letter or digit: ${JSON.stringify(name)} does not`);
+  }
+  if (!Number.isInteger(version) || version < 1) throw new TypeError(`the version of ${name} is a whole number from 1 on, not ${version}`);
+  if (typeof run !== "function") throw new TypeError(`workflow ${name} has no function to run`);
+  const retentionDays = retention === undefined ? undefined : days(retention, `the retention of ${name}`);
+  const defined: Workflow<Input, Output> = {
+    name,
+    version,
+    retentionDays,
+    run,
+    serve: (options = {}) => serve({ ...options, workflows: [defined] }),
+  };
+  return defined;
+}

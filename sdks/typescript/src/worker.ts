@@ -1,0 +1,441 @@
+// Talks to the server for the functions that run here. There is one timer per worker and none per step.
+
+import { hostname } from "node:os";
+import { type Carrier, Gone, HttpCarrier, Refused, type Sink, SocketCarrier } from "./carrier.js";
+import { ApiError, WorkflowVersionMismatch } from "./errors.js";
+import { Address, type Connection, Http } from "./http.js";
+import type { Level } from "./log.js";
+import { isOpening, Outbox } from "./outbox.js";
+import { type Body, type Host, Replay } from "./replay.js";
+import type { Log } from "./types.js";
+import type { Hello, Message, Report, Turn, Welcome } from "./wire.js";
+
+/** What a worker serves: see `workflow`. */
+export interface Served {
+  readonly name: string;
+  readonly version: number;
+  readonly retentionDays?: number | undefined;
+  readonly run: (ctx: never, input: never) => unknown;
+}
+
+export interface WorkerOptions extends Connection {
+  /** Runs that are taken at once: 100 if it is not given. */
+  concurrency?: number;
+  /** What people call this worker. Host and process if it is not given. */
+  worker?: string;
+  /** `auto` takes the socket, and HTTP where a proxy refuses it. */
+  transport?: "auto" | "socket" | "http";
+  /** Where log lines go; `false` keeps still. The console if it is not given. */
+  logger?: Log | false;
+  /** Milliseconds that running steps have to finish when the worker is stopped: 10,000 if it is not given. */
+  graceMs?: number;
+  /** Stops the worker at SIGTERM and SIGINT. */
+  handleSignals?: boolean;
+}
+
+export interface ServeOptions extends WorkerOptions {
+  workflows: readonly Served[];
+}
+
+/** A worker at work. */
+export interface Worker {
+  /** The worker has a session. */
+  readonly ready: Promise<void>;
+  /** The worker has stopped; rejects if the server will not have it. */
+  readonly closed: Promise<void>;
+  /** Takes no more runs, lets running steps finish, and leaves. */
+  stop(): Promise<void>;
+  /** The carrier that is used. */
+  readonly transport: "socket" | "http";
+  /** How many runs are here now. */
+  readonly running: number;
+}
+
+/** Serves workflows from this process. */
+export function serve(options: ServeOptions): Worker {
+  return new Serving(options);
+}
+
+const SDK = "typescript/0.1.0";
+/** How long a function may be busy outside steps before it is compared with the journal. */
+const PATIENCE = 1_000;
+
+class Serving implements Worker, Host, Sink {
+  readonly ready: Promise<void>;
+  readonly closed: Promise<void>;
+  private readonly address: Address;
+  private readonly http: Http;
+  private readonly hello: Omit<Hello, "holds">;
+  private readonly workflows = new Map<string, Map<number, Served>>();
+  private readonly logger: Log | undefined;
+  private readonly outbox = new Outbox(
+    () => this.seen,
+    (sentAt) => this.heard(sentAt),
+  );
+  /** The carrier, whether it is open yet or not. */
+  private carrier: Carrier | undefined;
+  private isOpen = false;
+  private isStopping = false;
+  private isClosed = false;
+  private isHttp: boolean;
+  private session: string | undefined;
+  /** The last message that was taken, and the last that the server knows to be taken. */
+  private seen = 0;
+  private seenSent = 0;
+  private readonly early = new Map<number, Message>();
+  private leaseMs = 30_000;
+  /** The server has heard what was sent at this time: the lease counts from it. */
+  private sure = 0;
+  private pinged: number | undefined;
+  private failures = 0;
+  private readonly runs = new Map<string, Replay>();
+  /** Runs that are not here any more, with steps that run still. */
+  private readonly leftovers = new Set<Replay>();
+  /** Runs that were brought into a new session, and that the server has not confirmed. */
+  private readonly unconfirmed = new Set<Replay>();
+  private confirmBy = 0;
+  /** Some step was held back because of the lease. */
+  private hasHeld = false;
+  private readonly stuckRuns: { replay: Replay; due: number }[] = [];
+  private readonly timer: NodeJS.Timeout;
+  private reconnect: NodeJS.Timeout | undefined;
+  private opening!: () => void;
+  private closing!: (error?: Error) => void;
+  private drained: (() => void) | undefined;
+  private readonly onSignal = (): void => void this.stop();
+
+  constructor(private readonly options: ServeOptions) {
+    const { workflows, concurrency = 100, logger = console, transport = "auto" } = options;
+    if (!Number.isInteger(concurrency) || concurrency < 1) throw new TypeError(`concurrency is a whole number from 1 on, not ${concurrency}`);
+    if (workflows.length === 0) throw new TypeError("a worker serves at least one workflow");
+    if (transport !== "auto" && transport !== "socket" && transport !== "http") {
+      throw new TypeError(`transport is "auto", "socket" or "http", not ${JSON.stringify(transport)}`);
+    }
+    for (const workflow of workflows) {
+      const versions = this.workflows.get(workflow.name) ?? new Map<number, Served>();
+      if (versions.has(workflow.version)) throw new TypeError(`workflow ${workflow.name} is given twice in version ${workflow.version}`);
+      this.workflows.set(workflow.name, versions.set(workflow.version, workflow));
+    }
+    this.address = new Address(options);
+    this.http = new Http(this.address, 4);
+    this.isHttp = transport === "http";
+    this.logger = logger === false ? undefined : logger;
+    this.hello = {
+      protocol: 1,
+      worker: options.worker ?? `${hostname()}:${process.pid}`,
+      sdk: SDK,
+      capacity: concurrency,
+      workflows: workflows.map(({ name, version, retentionDays }) =>
+        retentionDays === undefined ? { name, version } : { name, version, retentionDays },
+      ),
+    };
+    this.ready = new Promise((resolve) => {
+      this.opening = resolve;
+    });
+    this.closed = new Promise((resolve, reject) => {
+      this.closing = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    if (options.handleSignals === true) {
+      process.once("SIGTERM", this.onSignal);
+      process.once("SIGINT", this.onSignal);
+    }
+    this.timer = setInterval(this.tick, 200);
+    this.connect();
+  }
+
+  get transport(): "socket" | "http" {
+    return this.isHttp ? "http" : "socket";
+  }
+
+  get running(): number {
+    return this.runs.size;
+  }
+
+  async stop(): Promise<void> {
+    if (!this.isStopping) {
+      this.isStopping = true;
+      if (this.isOpen) this.carrier?.capacity(0);
+      const grace = new Promise<void>((resolve) => setTimeout(resolve, this.options.graceMs ?? 10_000).unref());
+      const idle = new Promise<void>((resolve) => {
+        this.drained = resolve;
+      });
+      this.checkDrained();
+      void Promise.race([idle, grace])
+        .then(() => (this.isOpen ? this.carrier?.leave() : undefined))
+        .then(() => this.end());
+    }
+    await this.closed;
+  }
+
+  // The session.
+
+  private connect(): void {
+    if (this.isClosed) return;
+    const capacity = this.isStopping ? 0 : this.hello.capacity;
+    this.carrier = this.isHttp ? new HttpCarrier(this.http, this, this.leaseMs) : new SocketCarrier(this.address, this);
+    if (this.session !== undefined) {
+      this.carrier.begin({ resume: { session: this.session, seen: this.seen, capacity } });
+      return;
+    }
+    const holds = [...this.runs.values()].map((replay) => ({ run: replay.id, turn: replay.turn }));
+    this.carrier.begin({ hello: { ...this.hello, capacity, holds } });
+  }
+
+  opened(welcome: Welcome | undefined, sentAt: number): void {
+    this.isOpen = true;
+    this.failures = 0;
+    if (welcome !== undefined) {
+      this.leaseMs = welcome.leaseSeconds * 1_000;
+      this.outbox.maxResults = welcome.maxResults;
+      this.outbox.maxBytes = welcome.maxMessageBytes;
+      if (welcome.session !== this.session) {
+        this.session = welcome.session;
+        this.seen = 0;
+        this.early.clear();
+        this.confirmBy = performance.now() + this.leaseMs;
+        for (const replay of this.runs.values()) this.unconfirmed.add(replay);
+      }
+    }
+    this.seenSent = this.seen;
+    this.outbox.sentAt = performance.now();
+    this.heard(sentAt);
+    this.opening();
+    this.outbox.open(this.carrier as Carrier);
+  }
+
+  lost(error: Error): void {
+    this.isOpen = false;
+    this.carrier = undefined;
+    this.outbox.close();
+    if (this.isClosed) return;
+    let most = Math.min(5_000, 50 * 2 ** this.failures);
+    if (error instanceof Gone) {
+      this.session = undefined;
+      most = 20;
+    } else if (error instanceof Refused && this.options.transport !== "socket") {
+      this.say("warn", `${error.message}: going on over HTTP`);
+      this.isHttp = true;
+      most = 0;
+    } else if (error instanceof ApiError && isFinal(error.status)) {
+      return this.end(error);
+    } else {
+      this.say("warn", `the server is out of reach: ${error.message}`);
+    }
+    this.failures += 1;
+    this.reconnect = setTimeout(() => this.connect(), most * (0.5 + Math.random() / 2));
+  }
+
+  heard(sentAt: number): void {
+    this.pinged = undefined;
+    if (sentAt > this.sure) this.sure = sentAt;
+    if (!this.hasHeld) return;
+    this.hasHeld = false;
+    for (const replay of this.runs.values()) replay.pump();
+  }
+
+  answered(): void {
+    this.outbox.answered();
+  }
+
+  private end(error?: Error): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.isOpen = false;
+    clearInterval(this.timer);
+    clearTimeout(this.reconnect);
+    this.carrier?.close();
+    this.outbox.close();
+    this.http.close();
+    process.removeListener("SIGTERM", this.onSignal);
+    process.removeListener("SIGINT", this.onSignal);
+    for (const replay of this.runs.values()) replay.abort("the worker has stopped");
+    this.runs.clear();
+    this.closing(error);
+  }
+
+  // What the server says.
+
+  message(message: Message): void {
+    if (message.m > this.seen) this.early.set(message.m, message);
+    for (let next = this.early.get(this.seen + 1); next !== undefined; next = this.early.get(this.seen + 1)) {
+      this.early.delete(next.m);
+      this.seen = next.m;
+      this.take(next);
+    }
+    if (this.isStopping) this.checkDrained();
+  }
+
+  private take(message: Message): void {
+    if (message.acks !== undefined) for (const [n, seq] of message.acks) this.acknowledge(n, seq);
+    if (message.refused !== undefined) for (const { n, code, detail } of message.refused) this.refused(n, code, detail);
+    if (message.later !== undefined) for (const n of message.later) this.outbox.postpone(n);
+    if (message.turns !== undefined) for (const turn of message.turns) this.turn(turn);
+    if (message.wakes !== undefined) for (const wake of message.wakes) this.held(wake.run, wake.turn)?.wake(wake);
+    if (message.cancels !== undefined) for (const { run, turn } of message.cancels) this.forget(run, turn, "the run has ended");
+    if (message.revoked !== undefined) for (const { run, turn } of message.revoked) this.revoke(run, turn);
+  }
+
+  private acknowledge(n: number, seq: number): void {
+    const pending = this.outbox.answer(n);
+    if (pending?.replay === undefined) return;
+    const { replay, report } = pending;
+    switch (report.kind) {
+      case "completed":
+        return replay.acknowledge(report, seq);
+      case "failed":
+      case "sleep":
+      case "wait":
+      case "call":
+        replay.acknowledge(report, seq);
+        return this.outbox.consider(replay);
+      case "returned":
+      case "threw":
+      case "diverged":
+      case "declined":
+        return this.drop(replay);
+      case "blocked":
+        return;
+    }
+  }
+
+  private refused(n: number, code: string, detail: string): void {
+    const pending = this.outbox.answer(n);
+    if (pending === undefined || pending.report.kind === "blocked") return;
+    const { replay, report, run, turn } = pending;
+    const isLost = code === "FENCED" || code === "RUN_ENDED" || code === "NONDETERMINISTIC";
+    if (code !== "FENCED" && code !== "RUN_ENDED") this.say("error", `run ${run}: ${code}: ${detail}`);
+    if (isLost || replay === undefined || (replay.isOver && report.kind !== "returned")) return this.forget(run, turn, detail);
+    // Nobody will ever take it, and the function waits for it: the run cannot go on.
+    replay.isOver = true;
+    const threw: Report = { kind: "threw", error: { code, message: detail } };
+    if ("step" in report && report.step !== undefined) threw.step = report.step;
+    this.outbox.post(replay, run, turn, threw);
+  }
+
+  private turn(turn: Turn): void {
+    const before = this.runs.get(turn.run);
+    if (before !== undefined && before.turn > turn.turn) return;
+    if (before?.turn === turn.turn) {
+      this.unconfirmed.delete(before);
+      before.merge(turn);
+      before.saidBlocked = -1;
+      return this.outbox.consider(before);
+    }
+    if (before !== undefined) this.forget(before.id, before.turn, "the run has begun anew");
+    if (this.isStopping) return;
+    const versions = this.workflows.get(turn.workflow);
+    const workflow = versions?.get(turn.version);
+    if (workflow === undefined) {
+      const newest = versions === undefined ? 0 : Math.max(...versions.keys());
+      const { message } = new WorkflowVersionMismatch(turn.workflow, newest, turn.version);
+      this.say("warn", `run ${turn.run}: ${message}`);
+      return this.outbox.post(undefined, turn.run, turn.turn, { kind: "declined", error: { code: "WORKFLOW_VERSION_MISMATCH", message } });
+    }
+    const replay = new Replay(this, turn);
+    this.runs.set(turn.run, replay);
+    replay.begin(workflow.run as Body);
+  }
+
+  private revoke(run: string, turn: number): void {
+    const replay = this.held(run, turn);
+    if (replay === undefined) return;
+    replay.revoke();
+    if (replay.running > 0) this.leftovers.add(replay);
+    this.drop(replay);
+  }
+
+  private forget(run: string, turn: number, reason: string): void {
+    const replay = this.held(run, turn);
+    if (replay === undefined) return;
+    replay.abort(reason);
+    this.drop(replay);
+  }
+
+  private drop(replay: Replay): void {
+    if (this.runs.get(replay.id) === replay) this.runs.delete(replay.id);
+    this.unconfirmed.delete(replay);
+  }
+
+  private held(run: string, turn: number): Replay | undefined {
+    const replay = this.runs.get(run);
+    return replay?.turn === turn ? replay : undefined;
+  }
+
+  // What functions say.
+
+  report(replay: Replay, report: Report): void {
+    this.outbox.post(replay, replay.id, replay.turn, report);
+    if (isOpening(report)) this.outbox.consider(replay);
+    else if (replay.isRevoked) this.idle(replay);
+  }
+
+  mayStart(replay: Replay): boolean {
+    if (performance.now() < this.sure + this.leaseMs && !this.isStopping && (this.unconfirmed.size === 0 || !this.unconfirmed.has(replay))) {
+      return true;
+    }
+    this.hasHeld = true;
+    return false;
+  }
+
+  stuck(replay: Replay): void {
+    this.stuckRuns.push({ replay, due: performance.now() + PATIENCE });
+  }
+
+  quiet(replay: Replay): void {
+    this.outbox.consider(replay);
+  }
+
+  idle(replay: Replay): void {
+    if (replay.running === 0) this.leftovers.delete(replay);
+    if (this.isStopping) this.checkDrained();
+  }
+
+  line(level: Level, line: string, replay: Replay, step: string | undefined): void {
+    this.logger?.[level](`${replay.source.workflow} ${replay.id}${step === undefined ? "" : ` ${step}`}: ${line}`);
+  }
+
+  clock(): number {
+    return performance.now();
+  }
+
+  private say(level: Level, message: string): void {
+    this.logger?.[level](`everstep: ${message}`);
+  }
+
+  // Time.
+
+  private readonly tick = (): void => {
+    const now = performance.now();
+    for (let next = this.stuckRuns[0]; next !== undefined && next.due <= now; next = this.stuckRuns[0]) {
+      this.stuckRuns.shift();
+      next.replay.patience();
+    }
+    if (!this.isOpen || this.carrier === undefined) return;
+    if (this.unconfirmed.size > 0 && now > this.confirmBy) {
+      for (const replay of this.unconfirmed) this.forget(replay.id, replay.turn, "the run is another worker's");
+    }
+    this.outbox.tick(now);
+    if (this.pinged !== undefined && now - this.pinged > this.leaseMs / 3) {
+      this.carrier.close();
+      return this.lost(new Error("it does not answer"));
+    }
+    if (this.pinged === undefined && now - Math.min(this.outbox.sentAt, this.sure) > this.leaseMs / 3 && this.carrier.ping()) {
+      this.pinged = now;
+      this.outbox.sentAt = now;
+    }
+    if (this.seen === this.seenSent) return;
+    this.seenSent = this.seen;
+    this.carrier.saw(this.seen);
+  };
+
+  private checkDrained(): void {
+    if (this.drained === undefined || !this.outbox.isEmpty || this.leftovers.size > 0) return;
+    for (const replay of this.runs.values()) if (replay.running > 0) return;
+    this.drained();
+  }
+}
+
+/** Whether asking again cannot help. */
+function isFinal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 425 && status !== 429;
+}

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { createWorkflowClient, type WorkflowClient } from "../src/client.js";
+
+interface Asked {
+  method: string;
+  url: string;
+  key: string | undefined;
+  body: string;
+}
+type Answer = [status: number, body: object] | "hang up";
+
+/** Runs a test with a client and a server that answers as it is told. */
+async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (client: WorkflowClient, asked: Asked[]) => Promise<void>): Promise<void> {
+  const asked: Asked[] = [];
+  const server = createServer(async (request: IncomingMessage, response: ServerResponse) => {
+    let text = "";
+    for await (const chunk of request) text += chunk;
+    const one = { method: request.method ?? "", url: request.url ?? "", key: request.headers["idempotency-key"] as string | undefined, body: text };
+    asked.push(one);
+    const said = answer(one, asked.length);
+    if (said === "hang up") return void request.socket.destroy();
+    response.writeHead(said[0], { "content-type": "application/json" }).end(JSON.stringify(said[1]));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const client = createWorkflowClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: "es_test" });
+  try {
+    await body(client, asked);
+  } finally {
+    client.close();
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+const unavailable: Answer = [503, { code: "UNAVAILABLE", detail: "not now", status: 503 }];
+
+test("a start sends what it is given, and tells what the server says", () =>
+  withServer(
+    () => [201, { run: { id: "r1" }, created: true, warning: "nobody serves it" }],
+    async (client, asked) => {
+      const started = await client.start({ name: "ship it", version: 3 }, { a: 1 }, { idempotencyKey: "k", tags: { t: "x" }, retentionDays: 9 });
+      assert.deepEqual(started, { runId: "r1", created: true, warning: "nobody serves it" });
+      assert.equal(asked[0]?.url, "/v1/workflows/ship%20it/runs");
+      assert.deepEqual(JSON.parse(asked[0]?.body ?? ""), { input: { a: 1 }, version: 3, idempotencyKey: "k", retentionDays: 9, tags: { t: "x" } });
+      await client.start("ship", undefined);
+      assert.deepEqual(JSON.parse(asked[1]?.body ?? ""), { input: null });
+    },
+  ));
+
+test("what the server refuses is an ApiError with code, detail and hint", () =>
+  withServer(
+    () => [409, { code: "RUN_ENDED", detail: "the run has ended", hint: "start another", status: 409 }],
+    async (client) => {
+      await assert.rejects(client.runs.cancel("w", "r"), { name: "ApiError", status: 409, code: "RUN_ENDED", detail: "the run has ended", hint: "start another" });
+    },
+  ));
+
+test("a server that is out of reach for a while is asked again", () =>
+  withServer(
+    (_, nth) => (nth < 3 ? unavailable : [201, { run: { id: "r1" }, created: true }]),
+    async (client, asked) => {
+      assert.equal((await client.start("w", 1)).runId, "r1");
+      assert.equal(asked.length, 3);
+    },
+  ));
+
+test("a lost answer is asked for again only where that does nothing twice", () =>
+  withServer(
+    (_, nth) => (nth % 2 === 1 ? "hang up" : [200, { run: { id: "r1" }, created: true, outcome: "accepted" }]),
+    async (client, asked) => {
+      await client.start("w", 1, { idempotencyKey: "k" });
+      assert.equal(asked.length, 2);
+      await client.signal("r", "e", {}, { idempotencyKey: "s" });
+      assert.deepEqual(asked.slice(2).map((one) => one.key), ["s", "s"]);
+      await client.runs.get("w", "r");
+      assert.equal(asked.length, 6);
+      await assert.rejects(client.start("w", 1), { status: 0, code: "NO_ANSWER" });
+      assert.equal(asked.length, 7);
+    },
+  ));
+
+test("a signal carries its payload, or none", () =>
+  withServer(
+    () => [200, { outcome: "ignored", reason: "nothing waits for it" }],
+    async (client, asked) => {
+      assert.deepEqual(await client.signal("r", "a/b", { x: 1 }, { buffer: true }), { outcome: "ignored", reason: "nothing waits for it" });
+      await client.signal("r", "e");
+      assert.deepEqual(
+        asked.map((one) => [one.url, one.body]),
+        [
+          ["/v1/runs/r/signals/a%2Fb?buffer=true", '{"x":1}'],
+          ["/v1/runs/r/signals/e", ""],
+        ],
+      );
+    },
+  ));
+
+test("waiting asks until the run has ended, and rejects if it has failed or the time is over", () =>
+  withServer(
+    ({ url }, nth) => {
+      if (url.includes("bad")) return [200, { status: "failed", error: { code: "DOWN", message: "no" } }];
+      if (url.includes("slow")) return [200, { status: "waiting", waitingFor: "sleeps at step nap" }];
+      return [200, nth < 3 ? { status: "running", waitingFor: null } : { status: "completed", output: 7 }];
+    },
+    async (client, asked) => {
+      assert.equal((await client.runs.wait("w", "good")).output, 7);
+      assert.equal(asked[0]?.url, "/v1/workflows/w/runs/good?waitSeconds=30");
+      await assert.rejects(client.runs.wait("w", "bad"), { name: "RunFailedError", runId: "bad", status: "failed", code: "DOWN", message: "no" });
+      await assert.rejects(client.runs.wait("w", "slow", { timeout: 20 }), { code: "WAIT_TIMEOUT", detail: /waiting still: it sleeps at step nap/ });
+    },
+  ));
+
+test("lists go through all pages, with their filter", () =>
+  withServer(
+    ({ url }) => [200, url.includes("cursor=c1") ? { runs: [{ id: "r3" }], nextCursor: null } : { runs: [{ id: "r1" }, { id: "r2" }], nextCursor: "c1" }],
+    async (client, asked) => {
+      const filter = { status: ["failed", "waiting"] as const, since: new Date(0), input: { "order.id": 7 }, tags: { team: "blue" }, limit: 2 };
+      const ids: string[] = [];
+      for await (const run of client.runs.list("w", filter)) ids.push(run.id);
+      assert.deepEqual(ids, ["r1", "r2", "r3"]);
+      const query = new URL(asked[1]?.url ?? "", "http://x").searchParams;
+      assert.deepEqual(Object.fromEntries(query), {
+        status: "failed,waiting",
+        since: "1970-01-01T00:00:00.000Z",
+        "input.order.id": "7",
+        "tag.team": "blue",
+        limit: "2",
+        cursor: "c1",
+      });
+      assert.deepEqual((await client.runs.list("w").page()).runs.length, 2);
+    },
+  ));
+
+test("the light client brings nothing of the runtime along", () => {
+  const seen = new Set<string>();
+  const visit = (file: string): void => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    const source = readFileSync(new URL(`../src/${file}`, import.meta.url), "utf8");
+    for (const [, name] of source.matchAll(/from "\.\/(.*?)"/g)) visit(name as string);
+  };
+  visit("client.js");
+  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "http.js"]);
+});

@@ -1,0 +1,50 @@
+// The examples of the README as files, so that they can be compiled and run.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { Worker } from "../src/runtime.js";
+import type { Peer } from "./peer.js";
+
+/** The folder of the package. */
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+
+const NAMES = ["onboard", "charge", "serving", "client", "testing"];
+const APP = `
+export const sent: string[] = [];
+export const db = { users: { create: async (input: { email: string }) => ({ id: 42, ...input }) } };
+export const email = {
+  send: async (id: number): Promise<void> => void sent.push(\`welcome \${id}\`),
+  nudge: async (id: number): Promise<void> => void sent.push(\`nudge \${id}\`),
+};
+`;
+
+/** Writes the examples into a folder and compiles them there. */
+export function compile(folder: string): void {
+  const blocks = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map((match) => match[1] as string);
+  assert.equal(blocks.length, NAMES.length);
+  for (const [i, block] of blocks.entries()) writeFileSync(join(folder, `${NAMES[i]}.ts`), block);
+  writeFileSync(join(folder, "app.ts"), APP);
+  const typeRoots = [join(root, "node_modules", "@types")];
+  const compilerOptions = { target: "ES2022", module: "NodeNext", strict: true, noUncheckedIndexedAccess: true, types: ["node"], typeRoots };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+  execFileSync(process.execPath, [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", folder], { stdio: "inherit" });
+}
+
+/** Runs the first example as printed against a peer, and the one for tests. */
+export async function run(folder: string, peer: Peer): Promise<void> {
+  process.env["EVERSTEP_URL"] = peer.url;
+  process.env["EVERSTEP_API_KEY"] = "es_test";
+  const onboard = (await import(pathToFileURL(join(folder, "onboard.js")).href)) as { worker: Worker };
+  const [first] = peer.runs.values();
+  assert.ok(first);
+  await peer.until(() => first.known.get("welcome-delay")?.status === "open", "the first run sleeps");
+  assert.deepEqual(first.known.get("create-user")?.output, { id: 42, email: "a@b.c" });
+  assert.equal(peer.runs.size, 2);
+  await import(pathToFileURL(join(folder, "testing.js")).href);
+  const app = (await import(pathToFileURL(join(folder, "app.js")).href)) as { sent: string[] };
+  assert.deepEqual(app.sent, ["nudge 42", "welcome 42"]);
+  await onboard.worker.stop();
+}

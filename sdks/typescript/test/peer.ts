@@ -1,0 +1,439 @@
+// A small server of the worker protocol, for the SDK's own tests: sessions, both carriers, a journal per run.
+// What it leaves out (storage, parking, leases) is tested against the real server by the conformance suite.
+
+import { createHash } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Hello, Known, Message, Turn } from "../src/wire.js";
+
+export interface Sent {
+  n: number;
+  run: string;
+  turn: number;
+  kind: string;
+  step?: string;
+  attempt?: number;
+  output?: unknown;
+  error?: { code?: string; message: string; retryable?: boolean };
+  retry?: { attempts: number };
+  forMs?: number;
+  untilMs?: number;
+  event?: string;
+  match?: Record<string, unknown>;
+  timeoutMs?: number;
+  workflow?: string;
+  input?: unknown;
+  seq?: number;
+  logs?: string[];
+}
+
+interface Session {
+  id: string;
+  hello: Hello;
+  last: number;
+  sent: Message[];
+  waiting: (() => void) | undefined;
+  socket: Duplex | undefined;
+}
+
+export class PeerRun {
+  seq = 1;
+  turn = 0;
+  known = new Map<string, Known>();
+  status = "running";
+  output: unknown;
+  error: { code?: string; message: string } | undefined;
+  waits = new Map<string, Sent>();
+  failures = new Map<string, number>();
+  constructor(
+    readonly id: string,
+    readonly workflow: string,
+    readonly version: number,
+    readonly input: unknown,
+  ) {}
+}
+
+let ids = 0;
+
+export class Peer {
+  readonly server: Server;
+  readonly sessions = new Map<string, Session>();
+  readonly runs = new Map<string, PeerRun>();
+  /** Everything that workers have sent, in order. */
+  readonly results: Sent[] = [];
+  /** Results per message. */
+  readonly batches: number[] = [];
+  readonly hellos: Hello[] = [];
+  readonly resumed: number[] = [];
+  readonly byes: string[] = [];
+  readonly capacities: number[] = [];
+  /** Answers the upgrade with this status in place of a socket. */
+  refuseSocket: number | undefined;
+  /** Looks at a result before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
+  onResult: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
+  leaseSeconds = 30;
+  /** Answers no ping. */
+  isMute = false;
+  maxResults = 512;
+  private readonly sockets = new Set<Duplex>();
+
+  constructor() {
+    this.server = createServer((request, response) => void this.answer(request, response));
+    this.server.on("upgrade", (request, socket: Duplex) => this.upgrade(request, socket));
+    this.server.on("connection", (socket) => {
+      this.sockets.add(socket);
+      socket.on("close", () => this.sockets.delete(socket));
+    });
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.server.listen(0, "127.0.0.1", resolve));
+    return this.url;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  /** Cuts all connections. */
+  cut(): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  start(workflow: string, input: unknown = null, version = 1): PeerRun {
+    const id = `00000000-0000-7000-8000-${String(++ids).padStart(12, "0")}`;
+    const run = new PeerRun(id, workflow, version, input);
+    this.runs.set(id, run);
+    for (const session of this.sessions.values()) {
+      if (session.hello.workflows.some((served) => served.name === workflow)) {
+        this.give(session, run);
+        break;
+      }
+    }
+    return run;
+  }
+
+  /** Gives a run to a session, as a new turn. */
+  give(session: Session, run: PeerRun): void {
+    run.turn += 1;
+    run.seq += 1;
+    this.put(session, { turns: [this.turnOf(run)] });
+  }
+
+  /** Gives all runs to the newest session, each as a new turn. */
+  giveAll(): void {
+    const session = [...this.sessions.values()].at(-1);
+    if (session === undefined) throw new Error("there is no session");
+    for (const run of this.runs.values()) if (run.status === "running") this.give(session, run);
+  }
+
+  signal(run: PeerRun, event: string, payload: unknown): boolean {
+    for (const [step, wait] of run.waits) {
+      if ((wait.event ?? step) !== event) continue;
+      run.waits.delete(step);
+      this.wake(run, { step, kind: "wait", seq: ++run.seq, status: "resolved", payload });
+      return true;
+    }
+    return false;
+  }
+
+  tell(message: Omit<Message, "m">): void {
+    const session = [...this.sessions.values()].at(-1) as Session;
+    this.put(session, message);
+  }
+
+  wake(run: PeerRun, known: Known): void {
+    run.known.set(known.step, known);
+    this.tell({ wakes: [{ ...known, run: run.id, turn: run.turn }] });
+  }
+
+  async until(is: () => boolean, what: string, ms = 5_000): Promise<void> {
+    const end = Date.now() + ms;
+    while (!is()) {
+      if (Date.now() > end) throw new Error(`it did not come to be that ${what}`);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  }
+
+  ended(run: PeerRun, ms?: number): Promise<void> {
+    return this.until(() => run.status !== "running", `run ${run.id} ends`, ms);
+  }
+
+  private turnOf(run: PeerRun): Turn {
+    const steps = [...run.known.values()].sort((a, b) => a.seq - b.seq);
+    const { id, turn, workflow, version, input, seq } = run;
+    return { run: id, turn, workflow, version, input, seq, startedAt: "2026-05-01T12:00:00Z", steps };
+  }
+
+  private put(session: Session, message: Omit<Message, "m">): void {
+    const numbered: Message = { m: ++session.last, ...message };
+    session.sent.push(numbered);
+    if (session.socket !== undefined) session.socket.write(text(JSON.stringify(numbered)));
+    session.waiting?.();
+  }
+
+  private open(hello: Hello): Session {
+    this.hellos.push(hello);
+    const id = `session-${++ids}`;
+    const session: Session = { id, hello, last: 0, sent: [], waiting: undefined, socket: undefined };
+    this.sessions.set(id, session);
+    return session;
+  }
+
+  /** What a new session is told first: the turns that it may keep, and those that wait. */
+  private greet(session: Session): void {
+    for (const { run: id, turn } of session.hello.holds) {
+      const run = this.runs.get(id);
+      if (run !== undefined && run.turn === turn) this.put(session, { turns: [this.turnOf(run)] });
+    }
+    for (const run of this.runs.values()) if (run.turn === 0) this.give(session, run);
+  }
+
+  private welcome(session: Session): object {
+    return { session: session.id, leaseSeconds: this.leaseSeconds, maxMessageBytes: 4_194_304, maxResults: this.maxResults };
+  }
+
+  /** Takes results; false if the connection is to be cut. */
+  private take(session: Session, results: Sent[]): boolean {
+    this.batches.push(results.length);
+    const acks: [number, number][] = [];
+    const later: number[] = [];
+    const refused: { n: number; code: string; detail: string }[] = [];
+    const after: (() => void)[] = [];
+    for (const sent of results) {
+      this.results.push(sent);
+      const verdict = this.onResult?.(sent) ?? "take";
+      if (verdict === "lose") return false;
+      if (verdict === "keep") continue;
+      if (verdict === "later") {
+        later.push(sent.n);
+        continue;
+      }
+      const run = this.runs.get(sent.run);
+      if (typeof verdict === "object") refused.push({ n: sent.n, code: verdict.refuse, detail: "refused by the test" });
+      else if (run === undefined || run.turn !== sent.turn) refused.push({ n: sent.n, code: "FENCED", detail: "an older turn" });
+      else if (run.status !== "running") refused.push({ n: sent.n, code: "RUN_ENDED", detail: "the run has ended" });
+      else acks.push([sent.n, this.journal(run, sent, after)]);
+      if (verdict === "drop") return false;
+    }
+    const message: Omit<Message, "m"> = {};
+    if (acks.length > 0) message.acks = acks;
+    if (later.length > 0) message.later = later;
+    if (refused.length > 0) message.refused = refused;
+    if (acks.length + later.length + refused.length > 0) this.put(session, message);
+    for (const next of after) next();
+    return true;
+  }
+
+  private journal(run: PeerRun, sent: Sent, after: (() => void)[]): number {
+    const step = sent.step ?? "";
+    const before = run.known.get(step);
+    switch (sent.kind) {
+      case "completed":
+        if (before?.status === "completed") return 0;
+        run.known.set(step, { step, kind: "run", seq: ++run.seq, status: "completed", output: sent.output });
+        return run.seq;
+      case "failed": {
+        const count = (run.failures.get(step) ?? 0) + 1;
+        run.failures.set(step, count);
+        const seq = ++run.seq;
+        const error = { code: sent.error?.code ?? "STEP_FAILED", message: sent.error?.message ?? "", attempts: count };
+        if (sent.error?.retryable === false || count >= (sent.retry?.attempts ?? 1)) {
+          after.push(() => this.wake(run, { step, kind: "run", seq, status: "failed", error }));
+        } else {
+          run.known.set(step, { step, kind: "run", seq, status: "open" });
+          setTimeout(() => this.wake(run, { step, kind: "run", seq: ++run.seq, status: "retry", attempt: count + 1 }), 5);
+        }
+        return seq;
+      }
+      case "sleep": {
+        if (before !== undefined) return 0;
+        run.known.set(step, { step, kind: "sleep", seq: ++run.seq, status: "open" });
+        const ms = sent.forMs ?? (sent.untilMs as number) - Date.now();
+        setTimeout(() => run.status === "running" && this.wake(run, { step, kind: "sleep", seq: ++run.seq, status: "slept" }), ms).unref();
+        return run.seq;
+      }
+      case "wait":
+        if (before !== undefined) return 0;
+        run.known.set(step, { step, kind: "wait", seq: ++run.seq, status: "open" });
+        run.waits.set(step, sent);
+        if (sent.timeoutMs !== undefined) {
+          setTimeout(() => {
+            if (run.waits.delete(step)) this.wake(run, { step, kind: "wait", seq: ++run.seq, status: "timedOut" });
+          }, sent.timeoutMs).unref();
+        }
+        return run.seq;
+      case "call":
+        run.known.set(step, { step, kind: "call", seq: ++run.seq, status: "open" });
+        return run.seq;
+      case "returned":
+        run.status = "completed";
+        run.output = sent.output;
+        return ++run.seq;
+      case "threw":
+      case "diverged":
+      case "declined":
+        run.status = sent.kind;
+        run.error = sent.error;
+        return ++run.seq;
+      default:
+        return 0;
+    }
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    const reply = (status: number, document: object) => {
+      response.writeHead(status, { "content-type": status < 400 ? "application/json" : "application/problem+json" });
+      response.end(JSON.stringify(document));
+    };
+    if (request.headers.authorization !== "Bearer es_test") return reply(401, { code: "AUTH_ERROR", detail: "the key is unknown", status: 401 });
+    if (request.url === "/v1/worker/sessions") {
+      const session = this.open(body as Hello);
+      reply(201, this.welcome(session));
+      return this.greet(session);
+    }
+    if (request.method === "DELETE") {
+      this.byes.push(request.url ?? "");
+      this.sessions.delete(request.url?.split("/").at(-1) ?? "");
+      response.writeHead(204);
+      return void response.end();
+    }
+    if (!request.url?.startsWith("/v1/worker/")) return this.rest(request, body, reply);
+    const session = this.sessions.get(body.session);
+    if (session === undefined) return reply(410, { code: "SESSION_GONE", detail: "the session has ended", status: 410 });
+    session.sent = session.sent.filter((message) => message.m > body.seen);
+    if (request.url === "/v1/worker/results") {
+      const at = session.last;
+      if (!this.take(session, body.results as Sent[])) return void request.socket.destroy();
+      return reply(200, { messages: session.sent.filter((message) => message.m > at) });
+    }
+    if (body.capacity !== undefined) this.capacities.push(body.capacity);
+    if (session.sent.length === 0 && body.waitMs > 0) {
+      await new Promise<void>((resolve) => {
+        session.waiting = resolve;
+        setTimeout(resolve, body.waitMs).unref();
+        request.socket.once("close", () => resolve());
+      });
+      session.waiting = undefined;
+    }
+    if (!response.destroyed) reply(200, { messages: session.sent });
+  }
+
+  /** As much of the REST routes as the examples use. */
+  private rest(request: IncomingMessage, body: { input?: unknown; idempotencyKey?: string }, reply: (status: number, document: object) => void): void {
+    const [, , , one, two, three, four] = (request.url ?? "").split("/");
+    const shown = (run: PeerRun) => ({ id: run.id, workflow: run.workflow, status: run.status, output: run.output ?? null });
+    if (request.method === "POST" && two === "runs") {
+      const before = this.keys.get(body.idempotencyKey ?? "");
+      const run = before ?? this.start(one as string, body.input);
+      if (body.idempotencyKey !== undefined) this.keys.set(body.idempotencyKey, run);
+      return reply(before === undefined ? 201 : 200, { run: shown(run), created: before === undefined });
+    }
+    const run = this.runs.get((two === "runs" ? three : one) as string);
+    if (run === undefined) return reply(404, { code: "NOT_FOUND", detail: "there is no such run", hint: "look again", status: 404 });
+    if (two !== "signals") return reply(200, shown(run));
+    const isTaken = this.signal(run, (three ?? four) as string, body);
+    reply(200, isTaken ? { outcome: "accepted" } : { outcome: "ignored", reason: "nothing waits for this signal" });
+  }
+
+  private readonly keys = new Map<string, PeerRun>();
+
+  private upgrade(request: IncomingMessage, socket: Duplex): void {
+    socket.on("error", () => {});
+    if (this.refuseSocket !== undefined) {
+      return void socket.end(`HTTP/1.1 ${this.refuseSocket} No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+    }
+    if (request.headers.authorization !== "Bearer es_test") {
+      const body = '{"code":"AUTH_ERROR","detail":"the key is unknown","status":401}';
+      return void socket.end(`HTTP/1.1 401 No\r\ncontent-type: application/problem+json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    }
+    const accept = createHash("sha1").update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${accept}\r\n\r\n`);
+    let session: Session | undefined;
+    read(socket, (said) => {
+      const body = JSON.parse(said);
+      if (body.hello !== undefined) {
+        session = this.open(body.hello as Hello);
+        session.socket = socket;
+        socket.write(text(JSON.stringify({ welcome: this.welcome(session) })));
+        return this.greet(session);
+      }
+      if (body.resume !== undefined) {
+        this.resumed.push(body.resume.seen);
+        session = this.sessions.get(body.resume.session);
+        if (session === undefined) {
+          return void socket.end(text('{"gone":{"code":"SESSION_GONE","detail":"the session has ended"}}'));
+        }
+        session.socket = socket;
+        socket.write(text(JSON.stringify({ welcome: this.welcome(session) })));
+        for (const message of session.sent) if (message.m > body.resume.seen) socket.write(text(JSON.stringify(message)));
+        return;
+      }
+      if (session === undefined) return;
+      if (body.seen !== undefined) session.sent = session.sent.filter((message) => message.m > body.seen);
+      if (body.ping && !this.isMute) socket.write(text('{"pong":true}'));
+      if (body.capacity !== undefined) this.capacities.push(body.capacity);
+      if (body.bye) this.byes.push(session.id);
+      if (body.results !== undefined && !this.take(session, body.results as Sent[])) socket.destroy();
+    });
+    socket.on("close", () => {
+      if (session?.socket === socket) session.socket = undefined;
+    });
+  }
+}
+
+/** An unmasked text frame. */
+export function text(body: string): Buffer {
+  const bytes = Buffer.from(body);
+  const header = bytes.length < 126 ? Buffer.from([0x81, bytes.length]) : bytes.length < 65_536 ? Buffer.alloc(4) : Buffer.alloc(10);
+  if (header.length === 4) {
+    header[0] = 0x81;
+    header[1] = 126;
+    header.writeUInt16BE(bytes.length, 2);
+  } else if (header.length === 10) {
+    header[0] = 0x81;
+    header[1] = 127;
+    header.writeBigUInt64BE(BigInt(bytes.length), 2);
+  }
+  return Buffer.concat([header, bytes]);
+}
+
+/** Reads masked frames; text goes to `take`. */
+export function read(socket: Duplex, take: (text: string) => void, control?: (opcode: number, bytes: Buffer) => void): void {
+  let rest = Buffer.alloc(0);
+  socket.on("data", (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk]);
+    for (;;) {
+      if (rest.length < 2) return;
+      let length = (rest[1] as number) & 127;
+      let at = 2;
+      if (length === 126) {
+        if (rest.length < 4) return;
+        length = rest.readUInt16BE(2);
+        at = 4;
+      } else if (length === 127) {
+        if (rest.length < 10) return;
+        length = Number(rest.readBigUInt64BE(2));
+        at = 10;
+      }
+      if (rest.length < at + 4 + length) return;
+      const mask = rest.subarray(at, at + 4);
+      const bytes = Buffer.from(rest.subarray(at + 4, at + 4 + length));
+      for (let i = 0; i < length; i++) bytes[i] = (bytes[i] as number) ^ (mask[i & 3] as number);
+      const opcode = (rest[0] as number) & 15;
+      rest = rest.subarray(at + 4 + length);
+      if (opcode === 1) take(bytes.toString("utf8"));
+      else if (opcode === 8 && control === undefined) socket.end(Buffer.from([0x88, 0]));
+      else control?.(opcode, bytes);
+    }
+  });
+}

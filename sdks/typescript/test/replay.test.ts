@@ -1,0 +1,442 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Body, type Host, Replay } from "../src/replay.js";
+import type { Context } from "../src/types.js";
+import type { Known, Report } from "../src/wire.js";
+
+/** A host that writes down what it is told. */
+class Notes implements Host {
+  readonly reports: Report[] = [];
+  readonly lines: string[] = [];
+  stuckCount = 0;
+  quietCount = 0;
+  may = true;
+  report(_replay: Replay, report: Report): void {
+    this.reports.push(report);
+  }
+  mayStart(): boolean {
+    return this.may;
+  }
+  stuck(): void {
+    this.stuckCount += 1;
+  }
+  quiet(): void {
+    this.quietCount += 1;
+  }
+  idle(): void {}
+  line(_level: string, line: string, _replay: Replay, step: string | undefined): void {
+    this.lines.push(step === undefined ? line : `${step}: ${line}`);
+  }
+  clock(): number {
+    return 0;
+  }
+  /** Kinds and steps of what was reported. */
+  get told(): string[] {
+    return this.reports.map((report) => ("step" in report && report.step !== undefined ? `${report.kind} ${report.step}` : report.kind));
+  }
+}
+
+function done(step: string, seq: number, output: unknown = step): Known {
+  return { step, kind: "run", seq, status: "completed", output };
+}
+
+function begin(steps: Known[], body: (ctx: Context, input: unknown) => unknown): { host: Notes; replay: Replay } {
+  const host = new Notes();
+  const seq = Math.max(1, ...steps.map((known) => known.seq));
+  const replay = new Replay(host, { run: "r", turn: 1, workflow: "w", version: 1, input: null, startedAt: "2026-05-01T12:00:00Z", seq, steps });
+  replay.begin(body as Body);
+  return { host, replay };
+}
+
+/** Lets everything happen that can happen by itself. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("replay", () => {
+  it("gives known results without running anything", async () => {
+    const { host } = begin([done("a", 2, { x: 1 }), done("b", 3)], async (ctx) => {
+      const a = await ctx.step.run("a", () => assert.fail("it ran"));
+      const b = await ctx.step.run("b", () => assert.fail("it ran"));
+      return [a, b];
+    });
+    await settle();
+    assert.deepEqual(host.reports, [{ kind: "returned", json: '[{"x":1},"b"]' }]);
+  });
+
+  it("runs what is new, and goes on when it is acknowledged", async () => {
+    const { host, replay } = begin([done("a", 2)], async (ctx) => {
+      await ctx.step.run("a", () => assert.fail("it ran"));
+      return await ctx.step.run("b", () => "new");
+    });
+    await settle();
+    assert.deepEqual(host.told, ["completed b"]);
+    replay.acknowledge(host.reports[0] as Report, 3);
+    await settle();
+    assert.deepEqual(host.told, ["completed b", "returned"]);
+    assert.equal(replay.seq, 3);
+  });
+
+  it("delivers in the order of the journal, however steps were asked for", async () => {
+    const order: string[] = [];
+    begin([done("c", 2), done("a", 3), done("b", 4)], async (ctx) => {
+      await Promise.all(["a", "b", "c"].map((name) => ctx.step.run(name, () => 0).then(() => order.push(name))));
+    });
+    await settle();
+    assert.deepEqual(order, ["c", "a", "b"]);
+  });
+
+  it("lets the function finish what a result begins before it gives the next", async () => {
+    const order: string[] = [];
+    const body = async (ctx: Context) => {
+      const long = ctx.step.run("long", () => 1).then(async () => {
+        for (let i = 0; i < 20; i++) await null;
+        order.push("long");
+      });
+      const short = ctx.step.run("short", () => 2).then(() => void order.push("short"));
+      await Promise.all([long, short]);
+    };
+    // Live: both acknowledged in one message.
+    const live = begin([], body);
+    await settle();
+    for (const [i, report] of live.host.reports.entries()) live.replay.acknowledge(report, 2 + i);
+    await settle();
+    // Again, from the journal.
+    begin([done("long", 2), done("short", 3)], body);
+    await settle();
+    assert.deepEqual(order, ["long", "short", "long", "short"]);
+  });
+
+  it("has the same winner of a race live and in a replay", async () => {
+    const body = async (ctx: Context) => Promise.race([ctx.step.run("a", () => "a"), ctx.step.run("b", () => "b")]);
+    const live = begin([], body);
+    await settle();
+    // They came to the journal the other way round.
+    live.replay.acknowledge(live.host.reports[1] as Report, 2);
+    live.replay.acknowledge(live.host.reports[0] as Report, 3);
+    await settle();
+    assert.deepEqual(live.host.reports.at(-1), { kind: "returned", json: '"b"' });
+    const again = begin([done("b", 2), done("a", 3)], body);
+    await settle();
+    assert.deepEqual(again.host.reports, [{ kind: "returned", json: '"b"' }]);
+  });
+
+  it("takes acks and wakes that came in any order by their seq", async () => {
+    const order: string[] = [];
+    const { host, replay } = begin([], async (ctx) => {
+      const nap = ctx.step.sleep("nap", 5).then(() => order.push("nap"));
+      const a = ctx.step.run("a", () => 1).then(() => order.push("a"));
+      await Promise.all([nap, a]);
+    });
+    await settle();
+    replay.acknowledge(host.reports[0] as Report, 2);
+    replay.acknowledge(host.reports[1] as Report, 4);
+    replay.wake({ step: "nap", kind: "sleep", seq: 3, status: "slept" });
+    await settle();
+    assert.deepEqual(order, ["nap", "a"]);
+  });
+
+  it("holds back a new step until the journal's steps were asked for", async () => {
+    const { host } = begin([done("a1", 2), done("a2", 3)], async (ctx) => {
+      const a = async () => {
+        await ctx.step.run("a1", () => assert.fail("it ran"));
+        await ctx.step.run("a2", () => assert.fail("it ran"));
+      };
+      await Promise.all([ctx.step.run("b", () => "b"), a()]);
+    });
+    assert.deepEqual(host.told, []);
+    await settle();
+    assert.deepEqual(host.told, ["completed b"]);
+    assert.equal(host.stuckCount, 0);
+  });
+
+  it("waits for slow code outside steps before a result that came later", async () => {
+    const order: string[] = [];
+    const { host, replay } = begin([done("after", 2), done("b", 3)], async (ctx) => {
+      const slow = (async () => {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        await ctx.step.run("after", () => assert.fail("it ran"));
+        order.push("after");
+      })();
+      const b = ctx.step.run("b", () => assert.fail("it ran")).then(() => order.push("b"));
+      await Promise.all([slow, b]);
+    });
+    await settle();
+    assert.equal(host.stuckCount, 1);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settle();
+    assert.deepEqual(order, ["after", "b"]);
+    replay.patience();
+    assert.deepEqual(host.told, ["returned"]);
+  });
+
+  it("goes on without it after a second", async () => {
+    const { host, replay } = begin([done("never", 2), done("b", 3)], async (ctx) => {
+      await ctx.step.run("b", () => assert.fail("it ran"));
+      ctx.log.info("b is there");
+      await new Promise(() => {});
+    });
+    await settle();
+    assert.equal(host.stuckCount, 1);
+    replay.patience();
+    await settle();
+    assert.deepEqual(host.told, []);
+    assert.equal(replay.waiting, 0);
+  });
+});
+
+describe("divergence", () => {
+  const message = (host: Notes): string => {
+    const report = host.reports.at(-1);
+    assert.ok(report?.kind === "diverged", `it is ${report?.kind}`);
+    assert.equal(report.error.code, "NONDETERMINISTIC");
+    return report.error.message;
+  };
+
+  it("is a name that is used twice", async () => {
+    const { host } = begin([], async (ctx) => {
+      void ctx.step.run("a", () => new Promise(() => {}));
+      void ctx.step.run("a", () => 2);
+    });
+    await settle();
+    assert.match(message(host), /"a" is used twice/);
+  });
+
+  it("is a kind that differs", async () => {
+    const { host } = begin([done("a", 2)], async (ctx) => ctx.step.sleep("a", 1));
+    await settle();
+    assert.match(message(host), /"a" is of kind "sleep" now, and of kind "run" in the journal \(seq 2\)/);
+  });
+
+  it("is a function that returns too early", async () => {
+    const { host } = begin([done("a", 2), done("b", 3)], async (ctx) => ctx.step.run("a", () => 1));
+    await settle();
+    assert.match(message(host), /has returned, where the journal has step "b" \(run, seq 3\)/);
+  });
+
+  it("is a function that throws too early", async () => {
+    const { host } = begin([done("a", 2)], async () => {
+      throw new Error("oh");
+    });
+    await settle();
+    assert.match(message(host), /has thrown "oh", where the journal has step "a"/);
+  });
+
+  it("is a new step in place of one of the journal, and it is not run", async () => {
+    let ran = false;
+    const { host, replay } = begin([done("a", 2), done("b", 3)], async (ctx) => {
+      await ctx.step.run("a", () => 1);
+      await ctx.step.run("c", () => {
+        ran = true;
+      });
+    });
+    await settle();
+    assert.deepEqual(host.told, []);
+    replay.patience();
+    assert.match(message(host), /step "c" \(run\) was asked for, where the journal has step "b" \(run, seq 3\)/);
+    assert.ok(!ran);
+  });
+});
+
+describe("a run", () => {
+  it("waits for open sleeps without saying them again", async () => {
+    const { host, replay } = begin([{ step: "nap", kind: "sleep", seq: 2, status: "open" }], async (ctx) => {
+      await ctx.step.sleep("nap", "1h");
+      return "rested";
+    });
+    await settle();
+    assert.deepEqual(host.told, []);
+    assert.ok(replay.isBlocked(0));
+    replay.wake({ step: "nap", kind: "sleep", seq: 3, status: "slept" });
+    await settle();
+    assert.deepEqual(host.reports, [{ kind: "returned", json: '"rested"' }]);
+  });
+
+  it("tries a step again as the attempt that it is told", async () => {
+    const attempts: number[] = [];
+    const { host, replay } = begin([{ step: "a", kind: "run", seq: 2, status: "retry", attempt: 3 }], async (ctx) => {
+      await ctx.step.run("a", (step) => {
+        attempts.push(step.attempt);
+        throw new Error("no");
+      });
+    });
+    await settle();
+    replay.acknowledge(host.reports[0] as Report, 3);
+    assert.ok(replay.isBlocked(1 - 1));
+    replay.wake({ step: "a", kind: "run", seq: 5, status: "retry", attempt: 4 });
+    await settle();
+    assert.deepEqual(attempts, [3, 4]);
+  });
+
+  it("takes a retry from a turn that is told again while its failure is unanswered", async () => {
+    const attempts: number[] = [];
+    const { host, replay } = begin([], async (ctx) => {
+      await ctx.step.run("a", (step) => {
+        attempts.push(step.attempt);
+        if (step.attempt === 1) throw new Error("no");
+      });
+    });
+    await settle();
+    replay.merge({ ...replay.source, seq: 4, steps: [{ step: "a", kind: "run", seq: 4, status: "retry", attempt: 2 }] });
+    await settle();
+    // The answer to the first attempt comes late, and changes nothing.
+    replay.acknowledge(host.reports[0] as Report, 0);
+    assert.deepEqual(attempts, [1, 2]);
+    replay.acknowledge(host.reports[1] as Report, 5);
+    await settle();
+    assert.equal(host.told.at(-1), "returned");
+  });
+
+  it("gives a wait its payload, an empty object for none, and null for a timeout", async () => {
+    const resolved = (step: string, seq: number, payload: unknown): Known => ({ step, kind: "wait", seq, status: "resolved", payload });
+    const { host } = begin([resolved("a", 2, { x: 1 }), resolved("b", 3, null), { step: "c", kind: "wait", seq: 4, status: "timedOut" }], async (ctx) => [
+      await ctx.step.waitForEvent("a"),
+      await ctx.step.waitForEvent("b"),
+      await ctx.step.waitForEvent("c"),
+    ]);
+    await settle();
+    assert.deepEqual(host.reports, [{ kind: "returned", json: '[{"x":1},{},null]' }]);
+  });
+
+  it("fails with the step whose failure nobody caught", async () => {
+    const error = { code: "DOWN", message: "no", attempts: 3 };
+    const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }], async (ctx) => ctx.step.run("a", () => 1));
+    await settle();
+    const report = host.reports[0];
+    assert.ok(report?.kind === "threw");
+    assert.equal(report.step, "a");
+    assert.equal(report.error.code, "DOWN");
+  });
+
+  it("has an error in parallel steps that nobody awaits yet, and lives", async () => {
+    const error = { code: "DOWN", message: "no", attempts: 3 };
+    const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)], async (ctx) => {
+      const a = ctx.step.run("a", () => 1);
+      await ctx.step.run("b", () => 1);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return a.catch(() => "caught");
+    });
+    await new Promise((resolve) => setTimeout(resolve, 15));
+    assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
+  });
+
+  it("aborts its signal when it is cancelled, also if nobody has asked for it yet", async () => {
+    let signal: AbortSignal | undefined;
+    let late: (() => AbortSignal) | undefined;
+    const { host, replay } = begin([], async (ctx) => {
+      late = () => ctx.signal;
+      await ctx.step.run("a", async (step) => {
+        signal = step.signal;
+        await new Promise((_, reject) => step.signal.addEventListener("abort", () => reject(new Error("stopped"))));
+      });
+    });
+    await settle();
+    assert.equal(signal?.aborted, false);
+    replay.abort("the run was cancelled");
+    await settle();
+    assert.equal(signal?.aborted, true);
+    assert.equal(late?.().aborted, true);
+    assert.deepEqual(host.told, [], "nobody wants to know what became of the step");
+    const other = begin([], async (ctx) => {
+      late = () => ctx.signal;
+    });
+    other.replay.abort("gone");
+    assert.equal(late?.().reason.name, "AbortError");
+  });
+
+  it("still reports a running step after it was revoked, and starts no other", async () => {
+    let end: (value: string) => void = () => {};
+    const { host, replay } = begin([], async (ctx) => {
+      const a = ctx.step.run("a", () => new Promise<string>((resolve) => (end = resolve)));
+      await ctx.step.run("b", () => 1);
+      await ctx.step.run("c", () => 1);
+      await a;
+    });
+    await settle();
+    replay.revoke();
+    replay.acknowledge(host.reports[0] as Report, 2);
+    end("done");
+    await settle();
+    assert.deepEqual(host.told, ["completed b", "completed a"]);
+  });
+
+  it("starts nothing while its host may not, and begins when it may", async () => {
+    const { host, replay } = begin([done("a", 2)], async (ctx) => {
+      await null;
+      host.may = false;
+      await ctx.step.run("a", () => 1);
+      await ctx.step.run("b", () => 1);
+    });
+    await settle();
+    assert.deepEqual(host.told, []);
+    host.may = true;
+    replay.pump();
+    await settle();
+    assert.deepEqual(host.told, ["completed b"]);
+  });
+
+  it("refuses names and options that cannot be meant", async () => {
+    for (const name of ["", "a b", "ä", "x".repeat(129), 5]) {
+      const { host } = begin([], async (ctx) => ctx.step.run(name as string, () => 1));
+      await settle();
+      assert.ok(host.reports[0]?.kind === "threw" && /step's name/.test(host.reports[0].error.message), String(name));
+    }
+    const { host } = begin([], async (ctx) => ctx.step.run("a", () => 1, { retry: { attempts: 0 } }));
+    await settle();
+    assert.ok(host.reports[0]?.kind === "threw" && /retry.attempts/.test(host.reports[0].error.message));
+  });
+
+  it("fails a step for good that gives what is not JSON", async () => {
+    const { host } = begin([], async (ctx) => ctx.step.run("a", () => 1n));
+    await settle();
+    const report = host.reports[0];
+    assert.ok(report?.kind === "failed" && report.error.retryable === false && report.error.code === "NOT_JSON");
+  });
+});
+
+describe("logs", () => {
+  it("are silent while replaying, and belong to the step that runs alone", async () => {
+    const { host } = begin([done("a", 2)], async (ctx) => {
+      ctx.log.info("begin");
+      await ctx.step.run("a", () => 1);
+      ctx.log.info("replayed");
+      await ctx.step.run("b", async (step) => {
+        ctx.log.warn("within", { n: 1 });
+        step.log.info("exactly");
+      });
+    });
+    await settle();
+    assert.deepEqual(host.lines, ["info replayed", 'b: warn within {"n":1}', "b: info exactly"]);
+    const report = host.reports[0];
+    assert.ok(report?.kind === "completed");
+    assert.deepEqual(report.logs, ['warn within {"n":1}', "info exactly"]);
+  });
+
+  it("belong to nobody while two steps run, unless the step's own log is used", async () => {
+    const { host } = begin([], async (ctx) => {
+      await Promise.all([
+        ctx.step.run("a", async (step) => {
+          await null;
+          ctx.log.info("whose");
+          step.log.info("a's");
+        }),
+        ctx.step.run("b", async () => {
+          for (let i = 0; i < 5; i++) await null;
+        }),
+      ]);
+    });
+    await settle();
+    assert.deepEqual(host.lines, ["info whose", "a: info a's"]);
+  });
+
+  it("of a step are cut at 64 KiB, with a mark", async () => {
+    const { host } = begin([], async (ctx) =>
+      ctx.step.run("a", (step) => {
+        for (let i = 0; i < 100; i++) step.log.info("x".repeat(1_000));
+      }),
+    );
+    await settle();
+    const report = host.reports[0];
+    assert.ok(report?.kind === "completed" && report.logs !== undefined);
+    assert.ok(report.logs.join("\n").length <= 65_536);
+    assert.match(report.logs.at(-1) ?? "", /cut/);
+  });
+});

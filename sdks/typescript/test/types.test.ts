@@ -1,0 +1,75 @@
+// What the compiler must accept and refuse. A line after @ts-expect-error that compiles fails the build.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createWorkflowClient, type Json, type Jsonify, type OutputOf, workflow } from "../src/index.js";
+import { test as runTest } from "../src/testing.js";
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function holds<T extends true>(): T | undefined {
+  return undefined;
+}
+
+interface Order {
+  id: number;
+  at: Date;
+  note?: string;
+  cancel(): void;
+}
+
+const ship = workflow({
+  name: "ship",
+  run: async (ctx, input: { order: number }) => {
+    const order = await ctx.step.run("load", (): Promise<Order> => Promise.resolve({ id: input.order, at: new Date(), cancel: () => {} }));
+    holds<Same<typeof order.at, string>>();
+    holds<Same<typeof order.note, string | undefined>>();
+    // @ts-expect-error: functions are not kept.
+    order.cancel;
+    // @ts-expect-error: a step's retry has a backoff of a known kind.
+    void (() => ctx.step.run("x", () => 1, { retry: { backoff: { kind: "random" } } }));
+    const nothing = await ctx.step.run("nothing", () => {});
+    holds<Same<typeof nothing, null>>();
+    const event = await ctx.step.waitForEvent<{ ok: boolean }>("paid");
+    holds<Same<typeof event, { ok: boolean } | null>>();
+    return { order: order.id, at: order.at };
+  },
+});
+
+test("types flow from the definition to callers, children and tests", () => {
+  holds<Same<OutputOf<typeof ship>, { order: number; at: string }>>();
+  holds<Same<Jsonify<Json>, Json>>();
+  holds<Same<Jsonify<[Date, undefined]>, [string, null]>>();
+  holds<Same<Jsonify<Date | number>, string | number>>();
+  holds<Same<Jsonify<{ a: bigint }>["a"], never>>();
+  const client = createWorkflowClient({ apiKey: "es_test" });
+  const calls = [
+    async () => {
+      await client.start(ship, { order: 1 });
+      // @ts-expect-error: the input is checked.
+      await client.start(ship, { order: "1" });
+      await client.start("anything", 5);
+      const run = await client.runs.get(ship, "id");
+      holds<Same<typeof run.output, { order: number; at: string } | null>>();
+      const ended = await client.runs.wait(ship, "id");
+      ended.output.order;
+      const other = await client.runs.get("ship", "id");
+      holds<Same<typeof other.output, unknown>>();
+      const tested = await runTest(ship, { input: { order: 1 } });
+      tested.output?.at.toUpperCase();
+      // @ts-expect-error: the input of a test is checked.
+      await runTest(ship, { input: {} });
+    },
+    () =>
+      workflow({
+        name: "parent",
+        run: async (ctx) => {
+          const shipped = await ctx.step.call("ship", ship, { order: 1 });
+          holds<Same<typeof shipped, { order: number; at: string }>>();
+          // @ts-expect-error: the input of a child is checked.
+          await ctx.step.call("again", ship, {});
+        },
+      }),
+  ];
+  client.close();
+  assert.equal(calls.length, 2);
+});

@@ -1,0 +1,505 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NonRetriableError, serve, StepError, workflow, type Worker, type WorkerOptions } from "../src/runtime.js";
+import type { Served } from "../src/worker.js";
+import { Peer } from "./peer.js";
+
+/** Runs a test with a peer and a worker, over both carriers. */
+function withWorker(
+  name: string,
+  workflows: () => Served[],
+  body: (peer: Peer, worker: Worker) => Promise<void>,
+  options: WorkerOptions & { prepare?: (peer: Peer) => void } = {},
+): void {
+  for (const transport of ["socket", "http"] as const) {
+    test(`${name} (${transport})`, async () => {
+      const peer = new Peer();
+      await peer.listen();
+      options.prepare?.(peer);
+      const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, transport, graceMs: 300, ...options, workflows: workflows() });
+      try {
+        await worker.ready;
+        await body(peer, worker);
+      } finally {
+        await worker.stop().catch(() => {});
+        await peer.close();
+      }
+    });
+  }
+}
+
+const sum = workflow({
+  name: "sum",
+  run: async (ctx, input: { upTo: number }) => {
+    let sum = 0;
+    for (let i = 1; i <= input.upTo; i++) sum = await ctx.step.run(`add-${i}`, async () => sum + i);
+    return { sum };
+  },
+});
+
+withWorker("steps run one after the other and the run ends with what the function returns", () => [sum], async (peer) => {
+  const run = peer.start("sum", { upTo: 4 });
+  await peer.ended(run);
+  assert.deepEqual(run.output, { sum: 10 });
+  assert.deepEqual([...run.known.keys()], ["add-1", "add-2", "add-3", "add-4"]);
+});
+
+withWorker(
+  "parallel steps travel together",
+  () => [
+    workflow({
+      name: "wide",
+      run: async (ctx) => {
+        const all = await Promise.all(Array.from({ length: 500 }, (_, i) => ctx.step.run(`s${i}`, async () => i)));
+        return all.reduce((a, b) => a + b, 0);
+      },
+    }),
+  ],
+  async (peer) => {
+    const run = peer.start("wide");
+    await peer.ended(run);
+    assert.equal(run.output, 124_750);
+    assert.equal(peer.batches[0], 500);
+  },
+);
+
+withWorker(
+  "a failing step is tried again as the server says, and fails for good with a StepError",
+  () => [
+    workflow({
+      name: "flaky",
+      run: async (ctx) => {
+        const seen: number[] = [];
+        const value = await ctx.step.run("second-time", (step) => {
+          seen.push(step.attempt);
+          if (step.attempt < 2) throw new Error("not yet");
+          return step.attempt;
+        });
+        const error = await ctx.step
+          .run("never", () => {
+            throw new NonRetriableError("no", { code: "NO" });
+          })
+          .catch((error: unknown) => error);
+        assert.ok(error instanceof StepError);
+        return { value, seen, step: error.step, code: error.code, attempts: error.attempts };
+      },
+    }),
+  ],
+  async (peer) => {
+    const run = peer.start("flaky");
+    await peer.ended(run);
+    assert.deepEqual(run.output, { value: 2, seen: [1, 2], step: "never", code: "NO", attempts: 1 });
+  },
+);
+
+withWorker(
+  "a sleep, a wait and a timeout park the function and bring it back",
+  () => [
+    workflow({
+      name: "patient",
+      run: async (ctx) => {
+        await ctx.step.sleep("nap", 5);
+        const yes = await ctx.step.waitForEvent<{ by: string }>("approve", { match: { a: 1 }, timeout: "5s" });
+        const no = await ctx.step.waitForEvent("never", { timeout: "10ms" });
+        return { yes, no };
+      },
+    }),
+  ],
+  async (peer) => {
+    const run = peer.start("patient");
+    await peer.until(() => run.waits.has("approve"), "it waits");
+    assert.deepEqual(run.waits.get("approve")?.match, { a: 1 });
+    peer.signal(run, "approve", { by: "me" });
+    await peer.ended(run);
+    assert.deepEqual(run.output, { yes: { by: "me" }, no: null });
+    const kinds = peer.results.map((sent) => sent.kind);
+    assert.deepEqual(kinds, ["sleep", "blocked", "wait", "blocked", "wait", "blocked", "returned"]);
+    // Each travels with the sleep or wait that blocks.
+    assert.deepEqual(peer.batches, [2, 2, 2, 1]);
+  },
+);
+
+const steps = (count: number, fn: (i: number) => unknown = (i) => i) =>
+  workflow({
+    name: "steps",
+    run: async (ctx) => {
+      for (let i = 0; i < count; i++) await ctx.step.run(`s${i}`, () => fn(i));
+      return count;
+    },
+  });
+
+const calls: string[] = [];
+withWorker(
+  "a result that was lost with the connection is sent again, and its step is not run again",
+  () => [steps(3, (i) => calls.push(`s${i}`))],
+  async (peer) => {
+    calls.length = 0;
+    const lost = new Set(["s0", "s1"]);
+    // s0 never reaches the journal; s1 does, but not its answer.
+    peer.onResult = (sent) => (sent.step !== undefined && lost.delete(sent.step) ? (sent.step === "s0" ? "lose" : "drop") : "take");
+    const run = peer.start("steps");
+    await peer.ended(run);
+    assert.equal(run.output, 3);
+    assert.deepEqual(calls, ["s0", "s1", "s2"]);
+    assert.equal(peer.hellos.length, 1, "the session went on");
+    assert.equal(peer.results.filter((sent) => sent.step === "s1").length, 2);
+  },
+);
+
+withWorker(
+  "a worker whose session is gone opens another, says what it holds, and goes on in memory",
+  () => [
+    workflow({
+      name: "holds",
+      run: async (ctx) => {
+        calls.push("begin");
+        await ctx.step.run("a", () => calls.push("a"));
+        await ctx.step.waitForEvent("go");
+        return await ctx.step.run("b", () => calls.push("b"));
+      },
+    }),
+  ],
+  async (peer) => {
+    calls.length = 0;
+    const run = peer.start("holds");
+    await peer.until(() => run.waits.has("go"), "it waits");
+    peer.sessions.clear();
+    peer.cut();
+    await peer.until(() => peer.hellos.length === 2, "there is another session");
+    assert.deepEqual(peer.hellos[1]?.holds, [{ run: run.id, turn: 1 }]);
+    peer.signal(run, "go", {});
+    await peer.ended(run);
+    assert.deepEqual(calls, ["begin", "a", "b"]);
+    assert.equal(run.turn, 1);
+  },
+);
+
+withWorker(
+  "what another worker has taken over meanwhile is forgotten after a lease",
+  () => [
+    workflow({
+      name: "moved",
+      run: async (ctx) => {
+        ctx.signal.addEventListener("abort", () => calls.push("aborted"));
+        await ctx.step.waitForEvent("go");
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    calls.length = 0;
+    const run = peer.start("moved");
+    await peer.until(() => run.waits.has("go"), "it waits");
+    run.turn = 2;
+    peer.sessions.clear();
+    peer.cut();
+    await peer.until(() => worker.running === 0, "it is forgotten");
+    assert.deepEqual(calls, ["aborted"]);
+  },
+  { prepare: (peer) => (peer.leaseSeconds = 0.5) },
+);
+
+withWorker(
+  "a new turn of a run begins the function anew with what the journal knows",
+  () => [steps(3, (i) => calls.push(`s${i}`))],
+  async (peer) => {
+    calls.length = 0;
+    peer.onResult = (sent) => (sent.step === "s1" && sent.turn === 1 ? "keep" : "take");
+    const run = peer.start("steps");
+    await peer.until(() => calls.includes("s1"), "the second step has run");
+    peer.giveAll();
+    await peer.ended(run);
+    assert.deepEqual(calls, ["s0", "s1", "s1", "s2"]);
+    assert.equal(run.turn, 2);
+  },
+);
+
+withWorker(
+  "a result that cannot be taken now is sent again after a second",
+  () => [steps(1)],
+  async (peer) => {
+    let times = 0;
+    peer.onResult = (sent) => (sent.step === "s0" && ++times === 1 ? "later" : "take");
+    const run = peer.start("steps");
+    const began = Date.now();
+    await peer.ended(run);
+    assert.ok(Date.now() - began >= 900);
+    assert.equal(times, 2);
+  },
+);
+
+withWorker(
+  "a refused result fails the run with the reason, unless the run is lost",
+  () => [steps(2), workflow({ name: "naps", run: (ctx) => ctx.step.sleep("nap", 1) })],
+  async (peer, worker) => {
+    peer.onResult = (sent) => (sent.kind === "sleep" ? { refuse: "VALIDATION_ERROR" } : "take");
+    const refused = peer.start("naps");
+    await peer.ended(refused);
+    assert.equal(refused.status, "threw");
+    assert.equal(refused.error?.code, "VALIDATION_ERROR");
+    peer.onResult = () => ({ refuse: "FENCED" });
+    peer.start("steps");
+    await peer.until(() => peer.results.some((sent) => sent.step === "s0"), "the first step is reported");
+    await peer.until(() => worker.running === 0, "the run is forgotten");
+    assert.ok(!peer.results.some((sent) => sent.step === "s1"));
+  },
+);
+
+withWorker(
+  "a cancelled run aborts the signal of its step and says nothing more",
+  () => [
+    workflow({
+      name: "long",
+      run: async (ctx) => {
+        await ctx.step.run("wait", (step) => new Promise((_, reject) => step.signal.addEventListener("abort", () => reject(step.signal.reason))));
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    const run = peer.start("long");
+    await peer.until(() => worker.running === 1, "it runs");
+    peer.tell({ cancels: [{ run: run.id, turn: run.turn }] });
+    await peer.until(() => worker.running === 0, "it is forgotten");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual(peer.results, []);
+  },
+);
+
+withWorker(
+  "a revoked run starts nothing more, and its running step is still reported",
+  () => [
+    workflow({
+      name: "long",
+      run: async (ctx) => {
+        await ctx.step.run("a", () => new Promise((resolve) => setTimeout(resolve, 30)));
+        await ctx.step.run("b", () => 1);
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    const run = peer.start("long");
+    await peer.until(() => worker.running === 1, "it runs");
+    peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+    await peer.until(() => peer.results.length === 1, "the step is reported");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual(peer.results.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
+    assert.equal(worker.running, 0);
+  },
+);
+
+withWorker(
+  "a version that is not here is declined, and one that is here runs",
+  () => [
+    workflow({ name: "two", version: 1, run: () => "old" }),
+    workflow({ name: "two", version: 3, run: () => "new" }),
+  ],
+  async (peer) => {
+    const [one, two, three] = [1, 2, 3].map((version) => peer.start("two", null, version));
+    assert.ok(one && two && three);
+    await Promise.all([one, two, three].map((run) => peer.ended(run)));
+    assert.deepEqual([one.output, three.output], ["old", "new"]);
+    assert.equal(two.status, "declined");
+    assert.equal(two.error?.message, "workflow two is served here in version 3, and the run has version 2");
+  },
+);
+
+withWorker(
+  "a worker that stops lets its running step finish, starts no other, and says goodbye",
+  () => [
+    workflow({
+      name: "long",
+      run: async (ctx) => {
+        await ctx.step.run("a", () => new Promise((resolve) => setTimeout(resolve, 50)));
+        await ctx.step.run("b", () => 1);
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    peer.start("long");
+    await peer.until(() => worker.running === 1, "it runs");
+    await worker.stop();
+    assert.deepEqual(peer.results.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
+    assert.equal(peer.byes.length, 1);
+    assert.ok(peer.capacities.includes(0));
+  },
+);
+
+withWorker(
+  "results are gathered while an answer is out",
+  () => [
+    workflow({
+      name: "many",
+      run: async (ctx) => {
+        await Promise.all(Array.from({ length: 64 }, (_, i) => ctx.step.run(`s${i}`, () => new Promise((resolve) => setTimeout(resolve, i % 4)))));
+      },
+    }),
+  ],
+  async (peer) => {
+    const runs = Array.from({ length: 4 }, () => peer.start("many"));
+    await Promise.all(runs.map((run) => peer.ended(run)));
+    assert.ok(peer.batches.length < 60, `256 results in ${peer.batches.length} messages`);
+  },
+);
+
+withWorker(
+  "no message has more results than the server takes",
+  () => [
+    workflow({
+      name: "wide",
+      run: async (ctx) => {
+        await Promise.all(Array.from({ length: 100 }, (_, i) => ctx.step.sleep(`s${i}`, 1)));
+      },
+    }),
+  ],
+  async (peer) => {
+    await peer.ended(peer.start("wide"));
+    assert.ok(Math.max(...peer.batches) <= 16, String(peer.batches));
+  },
+  { prepare: (peer) => (peer.maxResults = 16) },
+);
+
+withWorker(
+  "a result that is larger than a message fails its step for good",
+  () => [workflow({ name: "large", run: (ctx) => ctx.step.run("a", () => "ä".repeat(2_200_000)) })],
+  async (peer) => {
+    const run = peer.start("large");
+    await peer.ended(run);
+    assert.equal(run.status, "threw");
+    assert.equal(run.error?.code, "PAYLOAD_TOO_LARGE");
+  },
+);
+
+withWorker(
+  "divergence is reported with both sides",
+  () => {
+    let turn = 0;
+    return [
+      workflow({
+        name: "fickle",
+        run: async (ctx) => {
+          turn += 1;
+          await ctx.step.run(turn === 1 ? "a" : "b", () => 1);
+          await ctx.step.waitForEvent("go");
+        },
+      }),
+    ];
+  },
+  async (peer) => {
+    const run = peer.start("fickle");
+    await peer.until(() => run.waits.has("go"), "it waits");
+    peer.giveAll();
+    await peer.ended(run);
+    assert.equal(run.status, "diverged");
+    assert.match(run.error?.message ?? "", /step "b" \(run\) was asked for, where the journal has step "a" \(run, seq 3\)/);
+  },
+);
+
+test("a worker goes on over HTTP where a proxy refuses the socket", async () => {
+  const peer = new Peer();
+  peer.refuseSocket = 400;
+  await peer.listen();
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum] });
+  await worker.ready;
+  assert.equal(worker.transport, "http");
+  const run = peer.start("sum", { upTo: 2 });
+  await peer.ended(run);
+  await worker.stop();
+  await peer.close();
+});
+
+for (const transport of ["socket", "http"] as const) {
+  test(`a worker whose key is refused ends with the reason (${transport})`, async () => {
+    const peer = new Peer();
+    await peer.listen();
+    const worker = serve({ url: peer.url, apiKey: "es_wrong", logger: false, workflows: [sum], transport });
+    await assert.rejects(worker.closed, { name: "ApiError", status: 401, code: "AUTH_ERROR" });
+    await peer.close();
+  });
+
+  test(`a worker waits for a server that is not there yet (${transport})`, async () => {
+    const before = new Peer();
+    const url = await before.listen();
+    await before.close();
+    const worker = serve({ url, apiKey: "es_test", logger: false, workflows: [sum], transport });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const peer = new Peer();
+    await new Promise<void>((resolve) => peer.server.listen(Number(new URL(url).port), "127.0.0.1", resolve));
+    await worker.ready;
+    await peer.ended(peer.start("sum", { upTo: 1 }));
+    await worker.stop();
+    await peer.close();
+  });
+}
+
+test("a worker whose lease has run out by its own clock starts no step until it has heard from the server", async () => {
+  const peer = new Peer();
+  peer.leaseSeconds = 0.4;
+  await peer.listen();
+  let began = 0;
+  const worker = serve({
+    url: peer.url,
+    apiKey: "es_test",
+    logger: false,
+    transport: "socket",
+    graceMs: 100,
+    workflows: [
+      workflow({
+        name: "blocks",
+        run: async (ctx) => {
+          await ctx.step.run("a", () => {
+            const end = Date.now() + 600;
+            while (Date.now() < end);
+          });
+          await ctx.step.run("b", () => {
+            began = performance.now();
+          });
+        },
+      }),
+      workflow({
+        name: "other",
+        run: async (ctx) => {
+          await new Promise((resolve) => setTimeout(resolve, 5));
+          const at = performance.now();
+          await ctx.step.run("late", () => performance.now() - at);
+          return at;
+        },
+      }),
+    ],
+  });
+  await worker.ready;
+  const other = peer.start("other");
+  const run = peer.start("blocks");
+  await peer.ended(run);
+  await peer.ended(other);
+  assert.ok(began > 0);
+  // Its code outside steps went on at once after the block, and its step waited for an answer.
+  assert.ok((peer.results.find((sent) => sent.step === "late")?.output as number) > 0.05);
+  await worker.stop();
+  await peer.close();
+});
+
+test("a worker pings after a third of its lease, and gives up a connection that does not answer", async () => {
+  const peer = new Peer();
+  peer.leaseSeconds = 0.6;
+  await peer.listen();
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, transport: "socket", workflows: [sum] });
+  await worker.ready;
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  assert.equal(peer.resumed.length, 0, "pings keep the session");
+  peer.isMute = true;
+  await peer.until(() => peer.resumed.length > 0, "it comes again");
+  peer.isMute = false;
+  await peer.ended(peer.start("sum", { upTo: 2 }));
+  await worker.stop();
+  await peer.close();
+});
+
+test("what is wrong with a worker's options is said at once", () => {
+  assert.throws(() => serve({ apiKey: "es_test", workflows: [] }), /at least one workflow/);
+  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum, sum] }), /sum is given twice in version 1/);
+  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], concurrency: 0 }), /concurrency/);
+  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], url: "somewhere" }), /url/);
+  assert.throws(() => serve({ apiKey: "", workflows: [sum] }), /EVERSTEP_API_KEY/);
+  assert.throws(() => workflow({ name: "No Spaces", run: () => 1 }), /workflow's name/);
+  assert.throws(() => workflow({ name: "a", version: 0, run: () => 1 }), /version of a/);
+  assert.throws(() => workflow({ name: "a", retention: "ever", run: () => 1 }), /retention of a/);
+});
