@@ -19,7 +19,7 @@ use everstep_expressions::Expressions;
 use serde_json::json;
 
 use super::{WORDS, wild_value};
-use crate::support::{Game, Random, code, compile, definition, often};
+use crate::support::{Game, Random, code, compile, definition, often, steady};
 
 const STEPS: &[&str] = &["a", "b", "c", "d", "", "each[3].a", "\u{0}", "ä"];
 
@@ -169,6 +169,21 @@ fn any_report_in_any_state_is_decided() {
         game.check(false);
     }
     assert!(accepted > 1_000, "{accepted}");
+}
+
+/// A report may reach a run by way of another node.
+#[test]
+fn a_report_reads_back_as_it_was_written() {
+    let mut random = Random::new(9);
+    for _ in 0..often(500) {
+        let mut report = wild_report(&mut random);
+        if let Report::Failed { retry, .. } = &mut report {
+            *retry = steady();
+        }
+        let input = Input::Report { turn: number(&mut random), report: Box::new(report) };
+        let text = serde_json::to_string(&input).unwrap();
+        assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input, "{text}");
+    }
 }
 
 fn wild_event(random: &mut Random) -> Event {
