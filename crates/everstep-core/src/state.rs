@@ -341,9 +341,12 @@ impl State {
                 self.end(Phase::Completed);
                 self.output = Some(output.clone());
             }
-            Event::RunFailed { failure, .. } => {
+            Event::RunFailed { failure, step } => {
+                // A run of a graph tells it by the steps that failed.
+                let step = step.clone().filter(|_| workflow.is_code());
+                let attempts = step.as_ref().and_then(|step| self.code.step(step)).map(|known| known.attempt);
                 self.end(Phase::Failed);
-                self.failure = Some(failure.clone());
+                self.failure = Some(Failure { step, attempts, ..failure.clone() });
             }
             Event::RunCancelled { .. } => self.end(Phase::Cancelled),
             Event::WaitOpened { .. }

@@ -86,7 +86,9 @@ impl Draft<'_> {
                 Err(failure) => Event::RunFailed { failure, step: None },
             }),
             Report::Threw { failure, step } => {
-                self.write(Event::RunFailed { failure: Failure { retryable: false, ..failure }, step });
+                let attempts = step.as_ref().and_then(|step| self.state.code.step(step)).map(|step| step.attempt);
+                let failure = Failure { retryable: false, step: step.clone(), attempts, ..failure };
+                self.write(Event::RunFailed { failure, step });
             }
             Report::Diverged { failure } => {
                 let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), retryable: false, ..failure };

@@ -174,12 +174,15 @@ impl Workers {
         let mut inner = self.inner();
         let sessions = inner.lanes.get(lane)?;
         let holder = sessions.iter().find(|session| {
-            let mut inner = session.inner();
-            inner.holds.get(&run) == Some(&last_turn) && {
-                inner.holds.remove(&run);
-                inner.live.insert(run, last_turn);
-                true
+            let held = session.inner().holds.remove(&run);
+            if let Some(turn) = held.filter(|turn| *turn != last_turn) {
+                session.put(Letter::Revoked { run, turn });
             }
+            let is_holder = held == Some(last_turn);
+            if is_holder {
+                session.inner().live.insert(run, last_turn);
+            }
+            is_holder
         });
         if let Some(session) = holder.cloned() {
             return Some(Seat { workers: Arc::clone(self), session, run, turn: last_turn, is_kept: true });
@@ -280,7 +283,9 @@ impl Workers {
                 last_seen: inner.heard_at,
             }
         });
-        info.collect()
+        let mut list: Vec<_> = info.collect();
+        list.sort_by_key(|worker| worker.opened_at);
+        list
     }
 
     /// A worker leaves in order: its turns go to others.
@@ -347,7 +352,15 @@ impl Workers {
                 let is_gone = inner.detached.is_some_and(|since| now > since + self.lease / DETACHED_PART);
                 is_gone || now > inner.heard + self.lease
             };
-            let over: Vec<_> = self.inner().sessions.values().filter(is_over).cloned().collect();
+            let mut over = Vec::new();
+            for session in self.inner().sessions.values() {
+                if is_over(&session) {
+                    over.push(Arc::clone(session));
+                } else if now > session.inner().opened + self.lease {
+                    session.inner().holds.clear();
+                }
+            }
+            over.sort_by_key(|session| session.opened_at);
             for session in over {
                 self.lose(&session);
             }

@@ -260,6 +260,11 @@ impl Held {
             _ if self.state.is_paused() => Some(Becomes::Parked(Timestamp::NEVER)),
             Some(at_worker) if !at_worker.is_blocked => Some(Becomes::Owned),
             None if self.wants_turn => Some(Becomes::Parked(now)),
+            // Whoever wrote the row knew whether the run needs a worker.
+            None if self.tenure == Tenure::Visiting => {
+                let due = self.state.next_due().unwrap_or(Timestamp::NEVER);
+                (self.due_by_row <= due).then_some(Becomes::Parked(self.due_by_row))
+            }
             Some(_) | None => None,
         }
     }
