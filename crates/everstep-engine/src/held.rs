@@ -123,6 +123,8 @@ pub(crate) struct Held {
     pub(crate) at_worker: Option<AtWorker>,
     /// Whether a worker is to run its function from the top.
     pub(crate) wants_turn: bool,
+    /// When the row of a run that is only visited says that it is due.
+    pub(crate) due_by_row: Timestamp,
     /// The status that the run's row shows.
     pub(crate) status: Status,
     /// Waits that have a row.
@@ -196,6 +198,7 @@ impl Held {
             performing: Performing::default(),
             at_worker: None,
             wants_turn: false,
+            due_by_row: Timestamp::NEVER,
             status: Status::Pending,
             waits: BTreeSet::new(),
             renews_waits: false,

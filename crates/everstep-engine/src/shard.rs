@@ -299,6 +299,9 @@ impl Shard {
                 decided.entries.iter().filter_map(|entry| entry.event.step()).map(|(s, a)| (s.clone(), a)).collect();
             self.dispatch(run, &dispatched);
         }
+        if planted::is_planted(Bug::TurnBeforeCommit) {
+            self.tell_worker(run, &[], Becomes::Owned);
+        }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let (item, bytes, flight) = propose::propose(held, decided, None, becomes, &writer);
         held.flight = Some(flight);

@@ -183,6 +183,7 @@ class Serving implements Worker, Host, Sink {
 
   opened(welcome: Welcome | undefined, sentAt: number): void {
     this.isOpen = true;
+    if (this.failures > 0) this.say("info", "the server is there");
     this.failures = 0;
     if (welcome !== undefined) {
       this.leaseMs = welcome.leaseSeconds * 1_000;
@@ -218,7 +219,7 @@ class Serving implements Worker, Host, Sink {
       most = 0;
     } else if (error instanceof ApiError && isFinal(error.status)) {
       return this.end(error);
-    } else {
+    } else if (this.failures === 0) {
       this.say("warn", `the server is out of reach: ${error.message}`);
     }
     this.failures += 1;

@@ -17,6 +17,7 @@ use crate::ids::StepKey;
 use crate::input::Reply;
 use crate::limits;
 use crate::payload::{self, Payload};
+use crate::planted::{self, Bug};
 use crate::retry::{self, RetryPolicy};
 use crate::state::Phase;
 use crate::time::Timestamp;
@@ -46,7 +47,8 @@ impl Draft<'_> {
 
     pub(super) fn report(&mut self, turn: u32, report: Report) -> Reply {
         let (last, standing) = (self.state.code.turn, self.state.code.standing);
-        if turn == 0 || turn != last || standing == Standing::Over {
+        let is_over = turn != last || standing == Standing::Over;
+        if turn == 0 || is_over && !planted::is_planted(Bug::TurnNotFenced) {
             return Reply::refused("FENCED", format!("turn {turn} is over; the run's last turn is {last}"));
         }
         if let Some(reply) = self.known(&report) {
@@ -83,9 +85,12 @@ impl Draft<'_> {
                 Ok(()) => Event::RunCompleted { output },
                 Err(failure) => Event::RunFailed { failure, step: None },
             }),
-            Report::Threw { failure, step } => self.write(Event::RunFailed { failure: thrown(failure), step }),
+            Report::Threw { failure, step } => {
+                let failure = self.thrown(failure, step.as_ref());
+                self.write(Event::RunFailed { failure, step });
+            }
             Report::Diverged { failure } => {
-                let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), ..thrown(failure) };
+                let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), ..self.thrown(failure, None) };
                 self.write(Event::RunPaused { reason: Some(reason) });
             }
             // What these mean for the run is for whoever has it in memory.
@@ -109,9 +114,9 @@ impl Draft<'_> {
                 let is_same = self.state.phase == Phase::Completed && self.state.output.as_ref() == Some(output);
                 return is_same.then_some(Reply::Repeated);
             }
-            Report::Threw { failure, .. } => {
-                let is_same = self.state.phase == Phase::Failed
-                    && self.state.failure.as_ref().is_some_and(|known| *known == thrown(failure.clone()));
+            Report::Threw { failure, step } => {
+                let thrown = self.thrown(failure.clone(), step.as_ref());
+                let is_same = self.state.phase == Phase::Failed && self.state.failure.as_ref() == Some(&thrown);
                 return is_same.then_some(Reply::Repeated);
             }
             Report::Diverged { .. } => return (self.state.phase == Phase::Paused).then_some(Reply::Repeated),
@@ -150,6 +155,12 @@ impl Draft<'_> {
             (Report::Called { .. }, None) if !self.state.is_open(step) => None,
             _ => Some(Reply::Repeated),
         }
+    }
+
+    /// What a function threw, as its run's failure: a step's, where that was what went wrong.
+    fn thrown(&self, failure: Failure, step: Option<&StepKey>) -> Failure {
+        let attempts = step.and_then(|step| self.state.code.step(step)).map(|step| step.attempt);
+        Failure { retryable: false, step: step.cloned(), attempts, ..trim::failure(failure) }
     }
 
     /// When something began that took so many microseconds, as far as can be.
@@ -192,11 +203,6 @@ fn describe(step: &Step) -> &'static str {
         (StepKind::Wait, _) => "a wait",
         (StepKind::Call, _) => "a call",
     }
-}
-
-/// What a function threw, as the run's failure.
-fn thrown(failure: Failure) -> Failure {
-    Failure { retryable: false, ..trim::failure(failure) }
 }
 
 /// Whether a function's output can be a run's.

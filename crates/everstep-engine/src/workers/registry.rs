@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::Input;
+use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
@@ -174,12 +175,15 @@ impl Workers {
         let mut inner = self.inner();
         let sessions = inner.lanes.get(lane)?;
         let holder = sessions.iter().find(|session| {
-            let mut inner = session.inner();
-            inner.holds.get(&run) == Some(&last_turn) && {
-                inner.holds.remove(&run);
-                inner.live.insert(run, last_turn);
-                true
+            let held = session.inner().holds.remove(&run);
+            if let Some(turn) = held.filter(|turn| *turn != last_turn) {
+                session.put(Letter::Revoked { run, turn });
             }
+            let is_holder = held == Some(last_turn);
+            if is_holder {
+                session.inner().live.insert(run, last_turn);
+            }
+            is_holder
         });
         if let Some(session) = holder.cloned() {
             return Some(Seat { workers: Arc::clone(self), session, run, turn: last_turn, is_kept: true });
@@ -280,7 +284,9 @@ impl Workers {
                 last_seen: inner.heard_at,
             }
         });
-        info.collect()
+        let mut list: Vec<_> = info.collect();
+        list.sort_by_key(|worker| worker.opened_at);
+        list
     }
 
     /// A worker leaves in order: its turns go to others.
@@ -295,6 +301,9 @@ impl Workers {
         let runs = self.remove(session);
         let (worker, runs_lost) = (&session.worker, runs.len());
         tracing::warn!(worker, runs_lost, "a worker was not heard of for its lease; its runs go to others");
+        if planted::is_planted(Bug::LostTurnForgotten) {
+            return;
+        }
         for (run, turn) in runs {
             self.tell(run, ToShard::Mail(run, Mail::of(Input::LoseTurn { turn })));
         }
@@ -347,7 +356,15 @@ impl Workers {
                 let is_gone = inner.detached.is_some_and(|since| now > since + self.lease / DETACHED_PART);
                 is_gone || now > inner.heard + self.lease
             };
-            let over: Vec<_> = self.inner().sessions.values().filter(is_over).cloned().collect();
+            let mut over = Vec::new();
+            for session in self.inner().sessions.values() {
+                if is_over(&session) {
+                    over.push(Arc::clone(session));
+                } else if now > session.inner().opened + self.lease {
+                    session.inner().holds.clear();
+                }
+            }
+            over.sort_by_key(|session| session.opened_at);
             for session in over {
                 self.lose(&session);
             }

@@ -254,12 +254,19 @@ impl Held {
         }
     }
 
+    /// Whether a run that is only visited is due before its state says so: it needs a worker.
+    fn is_due_by_row(&self) -> bool {
+        self.tenure == Tenure::Visiting && self.due_by_row < self.state.next_due().unwrap_or(Timestamp::NEVER)
+    }
+
     /// What a run of a code workflow is to be after its next item; `None` where a timer decides.
     pub(crate) fn code_becomes(&self, now: Timestamp) -> Option<Becomes> {
         match &self.at_worker {
             _ if self.state.is_paused() => Some(Becomes::Parked(Timestamp::NEVER)),
             Some(at_worker) if !at_worker.is_blocked => Some(Becomes::Owned),
             None if self.wants_turn => Some(Becomes::Parked(now)),
+            // Whoever wrote the row knew whether the run needs a worker; by whose clock does not matter.
+            None if self.is_due_by_row() => Some(Becomes::Parked(self.due_by_row)),
             Some(_) | None => None,
         }
     }
