@@ -85,12 +85,9 @@ impl Draft<'_> {
                 Ok(()) => Event::RunCompleted { output },
                 Err(failure) => Event::RunFailed { failure, step: None },
             }),
-            Report::Threw { failure, step } => {
-                let failure = self.thrown(failure, step.as_ref());
-                self.write(Event::RunFailed { failure, step });
-            }
+            Report::Threw { failure, step } => self.write(Event::RunFailed { failure: thrown(failure), step }),
             Report::Diverged { failure } => {
-                let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), ..self.thrown(failure, None) };
+                let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), ..thrown(failure) };
                 self.write(Event::RunPaused { reason: Some(reason) });
             }
             // What these mean for the run is for whoever has it in memory.
@@ -115,8 +112,11 @@ impl Draft<'_> {
                 return is_same.then_some(Reply::Repeated);
             }
             Report::Threw { failure, step } => {
-                let thrown = self.thrown(failure.clone(), step.as_ref());
-                let is_same = self.state.phase == Phase::Failed && self.state.failure.as_ref() == Some(&thrown);
+                let is_same = |known: &Failure| {
+                    let attempts = known.attempts;
+                    *known == Failure { step: step.clone(), attempts, ..thrown(failure.clone()) }
+                };
+                let is_same = self.state.phase == Phase::Failed && self.state.failure.as_ref().is_some_and(is_same);
                 return is_same.then_some(Reply::Repeated);
             }
             Report::Diverged { .. } => return (self.state.phase == Phase::Paused).then_some(Reply::Repeated),
@@ -155,12 +155,6 @@ impl Draft<'_> {
             (Report::Called { .. }, None) if !self.state.is_open(step) => None,
             _ => Some(Reply::Repeated),
         }
-    }
-
-    /// What a function threw, as its run's failure: a step's, where that was what went wrong.
-    fn thrown(&self, failure: Failure, step: Option<&StepKey>) -> Failure {
-        let attempts = step.and_then(|step| self.state.code.step(step)).map(|step| step.attempt);
-        Failure { retryable: false, step: step.cloned(), attempts, ..trim::failure(failure) }
     }
 
     /// When something began that took so many microseconds, as far as can be.
@@ -203,6 +197,11 @@ fn describe(step: &Step) -> &'static str {
         (StepKind::Wait, _) => "a wait",
         (StepKind::Call, _) => "a call",
     }
+}
+
+/// What a function threw, as its run's failure.
+fn thrown(failure: Failure) -> Failure {
+    Failure { retryable: false, ..trim::failure(failure) }
 }
 
 /// Whether a function's output can be a run's.
