@@ -38,7 +38,7 @@ pub(super) struct Worker {
     scripts: Scripts,
     serves: Arc<[(String, u32)]>,
     capacity: usize,
-    lease: Duration,
+    pub(super) lease: Duration,
     inner: Arc<Mutex<Inner>>,
     /// There is something to be sent.
     pub(super) to_send: Arc<Notify>,
@@ -65,6 +65,8 @@ struct Inner {
 pub(super) struct Link {
     pub(super) server: Server,
     pub(super) session: SessionId,
+    /// Whether it does so over a socket.
+    pub(super) is_socket: bool,
 }
 
 struct Unanswered {
@@ -142,10 +144,8 @@ impl Worker {
             let mut inner = self.inner();
             (inner.link, inner.heard, inner.seen) = (Some(link), Some(asked), 0);
             inner.early.clear();
-            for unanswered in inner.unanswered.values_mut() {
-                unanswered.sent = Sent::No;
-            }
         }
+        self.send_all_again();
         self.to_send.notify_one();
         self.drive_all();
     }
@@ -181,6 +181,13 @@ impl Worker {
             unanswered.reported.clone()
         })
         .collect()
+    }
+
+    /// The way to the server has broken: whatever was not answered is sent again.
+    pub(super) fn send_all_again(&self) {
+        for unanswered in self.inner().unanswered.values_mut() {
+            unanswered.sent = Sent::No;
+        }
     }
 
     /// Nobody answered these: they are sent again.
