@@ -279,6 +279,9 @@ impl Held {
             self.has_more = has_more;
             mail.seq = entries.first().map_or(0, |entry| entry.seq);
             self.forget_child(&mail.input);
+            if let Input::LoseTurn { turn } = &mail.input {
+                self.drop_turn(*turn);
+            }
             decided.entries.extend(entries);
             decided.since.extend(since);
             decided.answered.push((mail, reply));

@@ -183,7 +183,7 @@ impl Shard {
         let input = Input::Start { input, parent };
         let has_place = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
         let seat = match held.workflow.is_code() && has_place {
-            true => self.workers.seat(&held.lane, run, 0),
+            true => self.workers.seat(&held.lane, run, &held.state.code),
             false => None,
         };
         let has_room = has_place && (seat.is_some() || !held.workflow.is_code());

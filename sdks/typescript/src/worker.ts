@@ -267,11 +267,12 @@ class Serving implements Worker, Host, Sink {
   }
 
   private take(message: Message): void {
+    if (message.turns !== undefined) for (const turn of message.turns) this.turn(turn);
+    // Before the acks: a result that the journal could not keep is acknowledged, and its step has failed.
+    if (message.wakes !== undefined) for (const wake of message.wakes) this.held(wake.run, wake.turn)?.wake(wake);
     if (message.acks !== undefined) for (const [n, seq] of message.acks) this.acknowledge(n, seq);
     if (message.refused !== undefined) for (const { n, code, detail } of message.refused) this.refused(n, code, detail);
     if (message.later !== undefined) for (const n of message.later) this.outbox.postpone(n);
-    if (message.turns !== undefined) for (const turn of message.turns) this.turn(turn);
-    if (message.wakes !== undefined) for (const wake of message.wakes) this.held(wake.run, wake.turn)?.wake(wake);
     if (message.cancels !== undefined) for (const { run, turn } of message.cancels) this.forget(run, turn, "the run has ended");
     if (message.revoked !== undefined) for (const { run, turn } of message.revoked) this.revoke(run, turn);
   }

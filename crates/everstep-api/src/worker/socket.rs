@@ -20,7 +20,7 @@ use tokio::time::{Instant, interval_at, timeout};
 use super::hello::{self, Hello, Welcome};
 use super::message::{self, Message};
 use super::report::{Item, Reports};
-use super::{BYTES, away};
+use super::{BYTES, away, hold_back};
 use crate::audit;
 use crate::auth::{self, Caller, Permission};
 use crate::live::LOOKED_AT;
@@ -249,6 +249,7 @@ impl Reader {
             engine.set_capacity(&self.session, capacity);
         }
         if let Some(reports) = reports {
+            hold_back(&self.session).await.map_err(|problem| End::of(&problem))?;
             self.session.refuse(reports.refused);
             engine.report(&self.session, reports.taken);
         }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use everstep_core::code::Progress;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::Input;
 use everstep_core::planted::{self, Bug};
@@ -168,7 +169,8 @@ impl Workers {
     }
 
     /// A place for a run at a worker of its lane. A worker that has its last turn already keeps it.
-    pub(crate) fn seat(self: &Arc<Self>, lane: &Arc<str>, run: RunId, last_turn: u32) -> Option<Seat> {
+    pub(crate) fn seat(self: &Arc<Self>, lane: &Arc<str>, run: RunId, code: &Progress) -> Option<Seat> {
+        let last_turn = code.turn;
         if self.count.load(Ordering::SeqCst) == 0 {
             return None;
         }
@@ -176,10 +178,10 @@ impl Workers {
         let sessions = inner.lanes.get(lane)?;
         let holder = sessions.iter().find(|session| {
             let held = session.inner().holds.remove(&run);
-            if let Some(turn) = held.filter(|turn| *turn != last_turn) {
+            let is_holder = held.is_some_and(|turn| code.may_go_on(turn));
+            if let Some(turn) = held.filter(|_| !is_holder) {
                 session.put(Letter::Revoked { run, turn });
             }
-            let is_holder = held == Some(last_turn);
             if is_holder {
                 session.inner().live.insert(run, last_turn);
             }

@@ -201,6 +201,12 @@ impl Session {
         self.inner().sent.iter().cloned().collect()
     }
 
+    /// How many reports are not answered yet, and how many messages were sent that the worker has not seen.
+    pub fn backlog(&self) -> (usize, usize) {
+        let inner = self.inner();
+        (inner.pending.len(), inner.sent.len())
+    }
+
     /// Takes what has gathered, as the next message.
     pub fn take(&self) -> Option<Arc<Message>> {
         let mut inner = self.inner();

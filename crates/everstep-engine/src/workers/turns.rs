@@ -87,7 +87,7 @@ impl Shard {
         if !is_live || held.at_worker.is_some() || !held.wants_turn || self.shared.is_stopping() {
             return;
         }
-        let Some(seat) = self.workers.seat(&held.lane, run, held.state.code.turn) else { return };
+        let Some(seat) = self.workers.seat(&held.lane, run, &held.state.code) else { return };
         held.take_seat(seat, decided, now, &*self.world.evaluate);
     }
 
@@ -208,9 +208,8 @@ impl Held {
     /// A run that was read anew: the worker has its turn still, if the journal says so. One that was claimed needs one.
     pub(crate) fn keep_turn(&mut self, at_worker: Option<AtWorker>) {
         let is_live = !self.state.has_ended() && !self.state.is_paused();
-        let turn = self.state.code.turn;
         self.at_worker = at_worker.filter(|at| {
-            let is_kept = is_live && at.seat.turn == turn;
+            let is_kept = is_live && self.state.code.may_go_on(at.seat.turn);
             if !is_kept && at.is_told {
                 let (run, turn) = (self.state.run, at.seat.turn);
                 Workers::say(&at.seat.session, Letter::Revoked { run, turn });
