@@ -58,6 +58,8 @@ struct Inner {
     /// Reports without an answer.
     unanswered: BTreeMap<u64, Unanswered>,
     last: u64,
+    /// Whether it has said of a workflow that it cannot run it: it is asked no more.
+    has_declined: bool,
 }
 
 /// Whom the worker talks to.
@@ -159,6 +161,10 @@ impl Worker {
 
     pub(super) fn link(&self) -> Option<Link> {
         self.inner().link.clone()
+    }
+
+    pub(super) fn has_declined(&self) -> bool {
+        self.inner().has_declined
     }
 
     pub(super) fn seen(&self) -> u64 {
@@ -297,6 +303,7 @@ impl Worker {
         let is_calm = self.store.ledger().is_calm;
         if !is_calm && self.executor.chance(2) {
             self.forget(run, number);
+            self.inner().has_declined = true;
             let failure = Failure::fatal("WorkflowVersionMismatch", "another should do it");
             self.report(run, number, Report::Declined { failure });
         }
