@@ -7,7 +7,7 @@ SEEDS ?= 20000
 # How long Schemathesis asks.
 SECONDS ?= 30
 
-.PHONY: help run test test-long check fmt lint unit planted schemathesis sim bench trace deny tools databases clients
+.PHONY: help run test test-long check fmt lint unit sdk planted schemathesis sim bench trace deny tools databases clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,7 +15,7 @@ help: ## Show this list.
 run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
 	$(CARGO) run --release --locked -p everstep -- serve
 
-test: tools databases lint unit planted schemathesis trace ## Everything that continuous integration runs.
+test: tools databases lint unit sdk planted schemathesis trace ## Everything that continuous integration runs.
 
 test-long: test sim deny ## `test`, then the long simulation, three minutes of Schemathesis and the licence check.
 	scripts/schemathesis.sh 180
@@ -54,6 +54,10 @@ lint: check
 unit: databases clients
 	$(CARGO) test $(WORKSPACE)
 	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children --test forks --test lanes
+
+# The SDK by itself; with servers it is tested by the scenarios of sdks/conformance, which `unit` plays.
+sdk: clients
+	cd sdks/typescript && npm test
 
 # The simulator must find every bug of the list: each is planted in turn.
 planted:

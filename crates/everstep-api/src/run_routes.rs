@@ -74,7 +74,11 @@ fn of_workflows(table: Table) -> Table {
             Method::POST,
             "/v1/workflows/{name}/runs",
             doc("runs", "Start a run")
-                .about("The idempotency key belongs to the workflow: two workflows may use the same.")
+                .about(
+                    "A name that is no workflow's is that of one written as code, which a worker brings along: the \
+                     run waits for it, and `warning` says so. The idempotency key belongs to the workflow: two \
+                     workflows may use the same.",
+                )
                 .keyed()
                 .query(runs::WAIT)
                 .may_take::<OfWorkflow>()

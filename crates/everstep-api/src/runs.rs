@@ -159,10 +159,12 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
         return Ok(Run::of(row));
     }
     if let Some(look) = served.engine.look(row.id).await {
-        let workflow = served.engine.library().of_run(&row).await.ok();
-        let for_worker = match &workflow {
-            Some(workflow) => for_worker(served, row.workspace, workflow, &look, Where::Here).await,
-            None => None,
+        let for_worker = match may_want_worker(&look) {
+            true => match served.engine.library().of_run(&row).await {
+                Ok(workflow) => for_worker(served, row.workspace, &workflow, &look, Where::Here).await,
+                Err(_) => None,
+            },
+            false => None,
         };
         return Ok(Run::of(row).seen(look, for_worker));
     }
@@ -192,6 +194,11 @@ pub(crate) enum Where {
     Anywhere,
 }
 
+/// Whether a run could go on if a worker had it, provided that it is one of code.
+fn may_want_worker(look: &Look) -> bool {
+    matches!(look.status, Status::Pending | Status::Running) && look.open.is_empty() && look.worker.is_none()
+}
+
 /// Whether a run of code could go on if a worker had it, and what it waits for then.
 pub(crate) async fn for_worker(
     served: &Served,
@@ -200,8 +207,7 @@ pub(crate) async fn for_worker(
     look: &Look,
     place: Where,
 ) -> Option<ForWorker> {
-    let could_go_on = matches!(look.status, Status::Pending | Status::Running) && look.open.is_empty();
-    if !workflow.is_code() || look.worker.is_some() || !could_go_on {
+    if !workflow.is_code() || !may_want_worker(look) {
         return None;
     }
     let (name, version) = (&*workflow.name, workflow.version);

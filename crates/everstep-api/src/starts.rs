@@ -1,6 +1,7 @@
 //! Starting runs: `POST /v1/workflows/{name}/runs` and `POST /v1/workflow-runs`.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use axum::Json;
@@ -76,9 +77,9 @@ pub(crate) async fn batch(
     // What is common to all is found out once.
     let mut versions: BTreeMap<_, Result<Found, Problem>> = BTreeMap::new();
     for version in runs.iter().map(|run| run.version) {
-        if !versions.contains_key(&version) {
+        if let Entry::Vacant(place) = versions.entry(version) {
             let start = NewStart { workspace: caller.workspace, version, ..NewStart::new(&*name, json!({})) };
-            versions.insert(version, find(&served, start).await);
+            place.insert(find(&served, start).await);
         }
     }
     let starts = runs.into_iter().map(|asked| async {

@@ -9,9 +9,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::{Failure, code};
 use crate::ids::{RunId, StepKey};
-use crate::payload::Payload;
+use crate::limits;
+use crate::payload::{self, Payload};
 use crate::retry;
+use crate::state::State;
 use crate::time::Timestamp;
 
 /// The step that started a run.
@@ -74,6 +77,33 @@ impl Child {
     fn weight(&self) -> usize {
         128 + self.workflow.len() + self.input.size()
     }
+}
+
+/// Refuses a child of a run that has as many above it as may be.
+pub(crate) fn check_depth(state: &State) -> Result<(), Failure> {
+    if state.depth() >= limits::CHILD_DEPTH {
+        let message = format!("runs start one another at most {} deep", limits::CHILD_DEPTH);
+        return Err(Failure::fatal(code::TOO_DEEP, message));
+    }
+    Ok(())
+}
+
+/// Refuses an input that is over a limit: it is kept while the child is open.
+pub(crate) fn check_input(step: &StepKey, input: &Payload, state: &State) -> Result<(), Failure> {
+    let size = input.size();
+    if size > limits::PAYLOAD_BYTES {
+        let message = format!("the input that {step} gives is {size} bytes, more than {}", limits::PAYLOAD_BYTES);
+        return Err(Failure::fatal(code::PAYLOAD_TOO_LARGE, message));
+    }
+    if payload::depth(input.json()) > limits::JSON_DEPTH {
+        let message = format!("the input that {step} gives is nested deeper than {} levels", limits::JSON_DEPTH);
+        return Err(Failure::fatal(code::PAYLOAD_TOO_DEEP, message));
+    }
+    if state.weight() + size > limits::STATE_BYTES {
+        let message = format!("with the input that {step} gives the run exceeds {} bytes", limits::STATE_BYTES);
+        return Err(Failure::fatal(code::CONTEXT_TOO_LARGE, message));
+    }
+    Ok(())
 }
 
 /// The children of a run that are open, and those that were just left.

@@ -18,16 +18,42 @@ use crate::turn::StepKind;
 pub struct Progress {
     /// The last turn's number; 0 before the first.
     pub turn: u32,
+    #[serde(default, skip_serializing_if = "Standing::is_held")]
+    pub(crate) standing: Standing,
     /// Turns lost in a row without any progress.
     pub(crate) losses: u32,
     pub(crate) steps: BTreeMap<StepKey, Step>,
     /// Signals that came before anything waited for them.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) buffered: VecDeque<Buffered>,
+    /// The step whose failure ended the run, while it is failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) blamed: Option<StepKey>,
     /// Steps that failed and may be tried now.
     pub(crate) ready: usize,
-    /// Bytes of JSON that it holds.
+    /// Bytes of JSON that it holds, with what is waited for.
     pub(crate) bytes: usize,
+}
+
+/// How the last turn stands. A worker that was asked to stop, or is given up, may not know it yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Standing {
+    /// A worker has it, as far as is known.
+    #[default]
+    Held,
+    /// That worker was lost, and nothing has happened since.
+    Lost,
+    /// The run was paused: what was running then may come to its end, and nothing new begins.
+    Revoked,
+    /// The run failed and is retried: the next turn does that.
+    Over,
+}
+
+impl Standing {
+    fn is_held(&self) -> bool {
+        *self == Self::Held
+    }
 }
 
 /// A step that the journal knows.
@@ -69,9 +95,14 @@ impl Progress {
         *self == Self::default()
     }
 
-    /// Roughly the memory that it takes, in bytes.
+    /// Roughly the memory that it takes beside its JSON, in bytes.
     pub(crate) fn weight(&self) -> usize {
-        self.bytes + 128 * (self.steps.len() + self.buffered.len())
+        128 * (self.steps.len() + self.buffered.len())
+    }
+
+    /// Whether the worker that has this turn may go on with the function.
+    pub fn may_go_on(&self, turn: u32) -> bool {
+        turn > 0 && turn == self.turn && matches!(self.standing, Standing::Held | Standing::Lost)
     }
 
     /// What the journal knows of a step.
@@ -91,7 +122,7 @@ impl Progress {
             return None;
         }
         (known.seq, known.attempt) = (seq, attempt);
-        self.losses = 0;
+        self.went_on();
         Some(())
     }
 
@@ -106,7 +137,7 @@ impl Progress {
 
     /// A step that failed waits for its next attempt, or may be tried now.
     pub(crate) fn back_off(&mut self, step: &StepKey, seq: u64, waits: bool) -> Option<()> {
-        self.steps.get_mut(step)?.seq = seq;
+        self.steps.get_mut(step).filter(|step| step.end.is_none())?.seq = seq;
         self.ready = if waits { self.ready.checked_sub(1)? } else { self.ready + 1 };
         Some(())
     }
@@ -114,7 +145,7 @@ impl Progress {
     /// Notes the end of a step.
     pub(crate) fn finish(&mut self, step: &StepKey, seq: u64, attempt: u32, end: End) -> Option<()> {
         self.bytes += end.size();
-        self.losses = 0;
+        self.went_on();
         let failures = u32::from(matches!(end, End::Failure(_)));
         let Some(known) = self.steps.get_mut(step) else {
             let known = Step { kind: StepKind::Run, seq, attempt, failures, end: Some(end) };
@@ -132,10 +163,28 @@ impl Progress {
         Some(())
     }
 
-    /// A failed run is retried: steps that failed may be tried again, under their next attempts.
-    pub(crate) fn retried(&mut self, seq: u64) {
+    /// Something happened to a step: whatever was lost before is made good.
+    fn went_on(&mut self) {
         self.losses = 0;
-        for step in self.steps.values_mut() {
+        if self.standing == Standing::Lost {
+            self.standing = Standing::Held;
+        }
+    }
+
+    /// A failed run is retried: which of the steps that failed are tried again, under their next attempts?
+    ///
+    /// 1. The step that is to blame for the run's failure, and whatever failed after it.
+    /// 2. Where none is to blame: the steps that failed last, with nothing but failures after them.
+    /// 3. A failure before that was handled by the function, which went on, and is told it again.
+    pub(crate) fn retried(&mut self, seq: u64) {
+        (self.losses, self.standing) = (0, Standing::Over);
+        let is_failed = |step: &&Step| matches!(step.end, Some(End::Failure(_)));
+        let blamed = self.blamed.take().and_then(|step| self.steps.get(&step)).filter(is_failed);
+        let from = match blamed {
+            Some(step) => step.seq,
+            None => self.steps.values().filter(|step| !is_failed(step)).map(|step| step.seq).max().unwrap_or(0),
+        };
+        for step in self.steps.values_mut().filter(|step| step.seq >= from) {
             if let Some(End::Failure(failure)) = &step.end {
                 self.bytes -= size_of_failure(failure);
                 self.ready += usize::from(step.kind == StepKind::Run);
@@ -150,9 +199,19 @@ impl Progress {
         self.buffered.iter().find(fits)
     }
 
-    pub(crate) fn buffer(&mut self, buffered: Buffered) {
+    /// Keeps a signal, and forgets those that were kept for long enough.
+    pub(crate) fn buffer(&mut self, buffered: Buffered, now: Timestamp) {
+        while let Some(expired) = self.buffered.front().filter(|kept| kept.until <= now) {
+            self.bytes -= expired.payload.size();
+            self.buffered.pop_front();
+        }
         self.bytes += buffered.payload.size();
         self.buffered.push_back(buffered);
+    }
+
+    /// How many signals are kept.
+    pub(crate) fn count_buffered(&self, now: Timestamp) -> usize {
+        self.buffered.iter().filter(|kept| kept.until > now).count()
     }
 
     /// Forgets a kept signal.
@@ -166,7 +225,7 @@ impl Progress {
 }
 
 impl End {
-    fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         match self {
             Self::Output(payload) | Self::Signal(payload) => payload.size(),
             Self::Failure(failure) => size_of_failure(failure),

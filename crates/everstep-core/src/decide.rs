@@ -13,7 +13,9 @@
 //! 7. A signal or control under a key that was accepted before is not done again; [`key`] has the rules.
 
 mod children;
+mod trim;
 mod turns;
+mod waits;
 
 use std::sync::Arc;
 use std::time::Duration;

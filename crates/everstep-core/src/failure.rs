@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::StepKey;
+
 /// Codes that the engine itself gives. Handlers and users add their own.
 pub mod code {
     pub const CANCELLED: &str = "CANCELLED";
@@ -43,16 +45,29 @@ pub struct Failure {
     /// How long whoever was asked wants to be left alone. The retry policy bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u32>,
+    /// The step that a run of a code workflow failed at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepKey>,
+    /// How often that step was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
 }
 
 impl Failure {
     /// A failure that another attempt cannot mend.
     pub fn fatal(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), retryable: false, retry_after_ms: None }
+        Self {
+            code: code.into(),
+            message: message.into(),
+            retryable: false,
+            retry_after_ms: None,
+            step: None,
+            attempts: None,
+        }
     }
 
     /// A failure that may go away by itself.
     pub fn transient(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), retryable: true, retry_after_ms: None }
+        Self { retryable: true, ..Self::fatal(code, message) }
     }
 }

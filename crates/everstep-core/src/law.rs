@@ -18,10 +18,11 @@ use crate::workflow::Workflow;
 /// 1. Its entries are numbered from 1 without a gap, and time does not go back.
 /// 2. No step is dispatched, completed or failed twice under one attempt, and none completes twice.
 /// 3. An ended run changes no more, but for the retry of a failed one.
-/// 4. It fits its workflow, and what the fold believes to be ready is ready.
+/// 4. It fits its workflow, and what the fold believes to be ready is ready; what it counts is there.
 /// 5. Settling it again adds nothing, unless it is paused or its last item was full.
 /// 6. No two dispatches start the same child.
 /// 7. No idempotency key is kept twice while it is remembered.
+/// 8. Turns are numbered from 1 without a gap, and none but the last is lost.
 pub fn check(
     run: RunId,
     workflow: &Workflow,
@@ -34,6 +35,7 @@ pub fn check(
     let mut children = BTreeSet::new();
     let mut keys = VecDeque::new();
     let mut end = None;
+    let mut turns = 0;
     for (index, entry) in journal.iter().enumerate() {
         if entry.seq != index as u64 + 1 {
             return Err(format!("entry {} stands at place {}", entry.seq, index + 1));
@@ -55,6 +57,14 @@ pub fn check(
                 keys.pop_front();
             }
         }
+        match entry.event {
+            Event::TurnStarted { turn, .. } if turn == turns + 1 => turns = turn,
+            Event::TurnLost { turn } if turn == turns && turn > 0 => {}
+            Event::TurnStarted { turn, .. } | Event::TurnLost { turn } => {
+                return Err(format!("entry {}: turn {turn} after turn {turns}", entry.seq));
+            }
+            _ => {}
+        }
         let kind = entry.event.kind();
         match end {
             Some(Kind::RunFailed) if kind == Kind::RunRetried => end = None,
@@ -75,9 +85,16 @@ pub fn check(
         }
     }
     let state = State::fold(run, workflow, journal).map_err(|misfit| misfit.to_string())?;
-    let found = state.graph.scan(workflow.graph());
-    if !workflow.is_code() && found != state.graph.agenda {
-        return Err(format!("the agenda is {:?} and should be {found:?}", state.graph.agenda));
+    if workflow.is_code() {
+        let (found, counted) = (state.scan_code(), (state.code.ready, state.code.bytes));
+        if found != counted {
+            return Err(format!("steps that may be tried and bytes are counted as {counted:?} and are {found:?}"));
+        }
+    } else {
+        let found = state.graph.scan(workflow.graph());
+        if found != state.graph.agenda {
+            return Err(format!("the agenda is {:?} and should be {found:?}", state.graph.agenda));
+        }
     }
     if !has_more {
         let now = state.updated_at;

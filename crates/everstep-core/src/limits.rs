@@ -1,4 +1,4 @@
-//! Bounds that hold for every run. Each is refused or failed loudly, never cut.
+//! Bounds that hold for every run. Each is refused or failed loudly; logs and messages alone are cut, with a mark.
 
 /// Bytes of JSON in one input, output or signal.
 pub const PAYLOAD_BYTES: usize = 1024 * 1024;
@@ -10,6 +10,8 @@ pub const STATE_BYTES: usize = 256 * 1024 * 1024;
 pub const JOURNAL_ENTRIES: u64 = 500_000;
 /// Bytes of log lines kept for one attempt.
 pub const LOG_BYTES: usize = 64 * 1024;
+/// Bytes of the message of a worker's failure that are kept.
+pub const MESSAGE_BYTES: usize = 16 * 1024;
 /// Events that one decision writes before it stops and goes on in the next item.
 pub const EVENTS_PER_DECISION: usize = 256;
 /// Dispatches in a row that end without any result before the step fails.

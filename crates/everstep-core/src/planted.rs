@@ -43,6 +43,12 @@ bugs! {
     LeaseOnNodeClock = "lease-on-node-clock",
     /// The inbox is read by owners alone: an input for a run that is just parked is overlooked.
     ParkRacesSignal = "park-races-signal",
+    /// A report of an older turn is taken.
+    TurnNotFenced = "turn-not-fenced",
+    /// The turns of a worker that is not heard of any more are not given to others.
+    LostTurnForgotten = "lost-turn-forgotten",
+    /// A worker is told that it has a turn before that is durable.
+    TurnBeforeCommit = "turn-before-commit",
 }
 
 #[cfg(feature = "planted-bugs")]

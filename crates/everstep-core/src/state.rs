@@ -6,10 +6,10 @@ mod code;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::child::{Child, Children, Parent};
-use crate::code::Progress as CodeProgress;
+use crate::code::{Progress as CodeProgress, Standing};
 use crate::event::{Dispatch, Entry, Event, Outcome};
 use crate::failure::Failure;
 use crate::graph::{Kind, Pacing, Path, Place, Progress};
@@ -32,6 +32,8 @@ pub struct State {
     /// The time of the last entry.
     pub updated_at: Timestamp,
     pub input: Payload,
+    /// What it gave, once it is completed; that may be `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub output: Option<Payload>,
     pub failure: Option<Failure>,
     /// When it was paused, while it is.
@@ -318,6 +320,7 @@ impl State {
                     self.graph.begin(graph);
                 }
             }
+            Event::ContextSet { .. } if workflow.is_code() => return Err(misfit("a code workflow has no context")),
             Event::ContextSet { values } => {
                 for (name, value) in values.value().as_object().into_iter().flatten() {
                     self.graph.set(&Path::default(), name, Payload::from(value.clone()));
@@ -327,6 +330,9 @@ impl State {
                 self.phase = Phase::Paused;
                 self.paused_at = Some(entry.at);
                 self.failure.clone_from(reason);
+                if workflow.is_code() {
+                    self.code.standing = Standing::Revoked;
+                }
             }
             Event::RunResumed => {
                 self.phase = Phase::Live;
@@ -341,9 +347,13 @@ impl State {
                 self.end(Phase::Completed);
                 self.output = Some(output.clone());
             }
-            Event::RunFailed { failure, .. } => {
+            Event::RunFailed { failure, step } => {
+                // A run of a graph tells it by the steps that failed.
+                let step = step.clone().filter(|_| workflow.is_code());
+                let attempts = step.as_ref().and_then(|step| self.code.step(step)).map(|known| known.attempt);
                 self.end(Phase::Failed);
-                self.failure = Some(failure.clone());
+                self.code.blamed.clone_from(&step);
+                self.failure = Some(Failure { step, attempts, ..failure.clone() });
             }
             Event::RunCancelled { .. } => self.end(Phase::Cancelled),
             Event::WaitOpened { .. }
@@ -597,4 +607,9 @@ impl State {
 /// Whether an event ends a run.
 fn is_end(event: &Event) -> bool {
     matches!(event, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
+}
+
+/// Reads an output that is there: `null` is one.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Payload>, D::Error> {
+    Payload::deserialize(deserializer).map(Some)
 }

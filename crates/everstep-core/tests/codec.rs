@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use everstep_core::child::{Child, Parent};
+use everstep_core::code::End;
 use everstep_core::codec::{self, Row, Unreadable};
-use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome};
+use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
 use everstep_core::input::{Input, Reply};
@@ -17,10 +18,11 @@ use everstep_core::payload::Payload;
 use everstep_core::state::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
-use super::support::{Random, load};
+use super::support::{Random, code, load};
 
 fn child(version: Option<u32>, due: Option<Timestamp>) -> Arc<Child> {
     let (run, input) = (RunId::new(Timestamp::EPOCH, 5), Payload::from(json!({"order": [1]})));
@@ -51,7 +53,13 @@ fn events() -> Vec<Event> {
         Outcome::of(json!({"a": [1.5, null, "x"]})),
         Outcome::of(json!("text")).by("timeout"),
         Outcome { logs: vec!["one".into(), "two\n".into()], ..Outcome::of(json!(5)) },
+        Outcome { started_at: Some(due), ..Outcome::of(json!({"startedAt": 1})) },
     ];
+    let signal = |buffered| Resolution::Signal {
+        event: "order.paid".into(),
+        payload: Payload::from(json!({"buffered": [1]})),
+        buffered,
+    };
     let failures = [Failure::fatal("A", "no"), Failure::transient("B", "später")];
     let mut events = vec![
         Event::RunStarted { input: Payload::from(json!({"x": 1})), parent: None, definition: None },
@@ -66,6 +74,21 @@ fn events() -> Vec<Event> {
         Event::StepSkipped { step: step() },
         Event::TimerSet { step: step(), attempt: 2, due },
         Event::TimerFired { step: step(), attempt: 2 },
+        Event::WaitOpened { step: step(), attempt: 1, event: None, pattern: Payload::from(json!({})), due: None },
+        Event::WaitOpened {
+            step: step(),
+            attempt: 1,
+            event: Some("ü".into()),
+            pattern: Payload::from(json!({"id": 7})),
+            due: Some(due),
+        },
+        Event::WaitResolved { step: step(), attempt: 1, by: signal(None) },
+        Event::WaitResolved { step: step(), attempt: 1, by: signal(Some(5)) },
+        Event::WaitResolved { step: step(), attempt: 1, by: Resolution::Timeout },
+        Event::SignalBuffered { event: "go".into(), payload: Payload::null(), until: due },
+        Event::TurnStarted { turn: 1, worker: "host:1".into() },
+        Event::TurnStarted { turn: u32::MAX, worker: String::new() },
+        Event::TurnLost { turn: 7 },
         Event::ContextSet { values: Payload::from(json!({"x": {"y": 1}})) },
         Event::RunPaused { reason: None },
         Event::RunResumed,
@@ -99,6 +122,8 @@ fn entries() -> Vec<Entry> {
             entry.event.kind(),
             Kind::StepCompleted
                 | Kind::StepFailed
+                | Kind::WaitResolved
+                | Kind::SignalBuffered
                 | Kind::ContextSet
                 | Kind::RunPaused
                 | Kind::RunResumed
@@ -241,7 +266,10 @@ fn read_history(name: &str) -> Vec<(Timestamp, Row)> {
 /// The states of the journals in a history, which obey the laws.
 fn replay(name: &str, definition: &str) -> Vec<State> {
     let definition = fs::read_to_string(histories().join(definition)).unwrap();
-    let workflow = load(&serde_json::from_str(&definition).unwrap()).unwrap();
+    replay_of(name, &load(&serde_json::from_str(&definition).unwrap()).unwrap())
+}
+
+fn replay_of(name: &str, workflow: &Workflow) -> Vec<State> {
     let mut journals = Vec::<Vec<Entry>>::new();
     for (at, row) in read_history(name) {
         if row.kind == Kind::RunStarted {
@@ -251,15 +279,20 @@ fn replay(name: &str, definition: &str) -> Vec<State> {
         journal.push(codec::decode(journal.len() as u64 + 1, at, row).unwrap());
     }
     let run = RunId::new(Timestamp::from_millis(1_000_000), 7);
-    let check = |journal: &Vec<Entry>| law::check(run, &workflow, journal, &Expressions::default(), false).unwrap();
+    let check = |journal: &Vec<Entry>| law::check(run, workflow, journal, &Expressions::default(), false).unwrap();
     journals.iter().map(check).collect()
+}
+
+/// The numbers of the kinds that a history holds.
+fn kinds_in(name: &str) -> Vec<u8> {
+    let kinds: BTreeSet<_> = read_history(name).iter().map(|(_, row)| row.kind.number()).collect();
+    kinds.into_iter().collect()
 }
 
 /// Journals of the first format. The file is never changed: what was once written is read for ever.
 #[test]
 fn the_first_journals_are_read_for_ever() {
-    let kinds: BTreeSet<_> = read_history("1.jsonl").iter().map(|(_, row)| row.kind).collect();
-    assert_eq!(kinds, Kind::ALL.iter().copied().collect(), "the history holds every kind");
+    assert_eq!(kinds_in("1.jsonl"), [1, 2, 3, 4, 5, 6, 7, 8, 20, 21, 22, 30, 31, 32], "it holds every kind of its day");
     let states = replay("1.jsonl", "1.definition.json");
     let statuses: Vec<_> = states.iter().map(State::status).collect();
     assert_eq!(statuses, [Status::Completed, Status::Cancelled]);
@@ -322,4 +355,41 @@ fn journals_of_test_runs_and_forks_are_read_for_ever() {
         assert_eq!(open, [("call".to_owned(), attempt)]);
         assert!(state.parent_of(&"call".into(), attempt).is_some(), "the child is its own");
     }
+}
+
+/// Journals of functions: one that went through everything, a cancelled one that was called, one that waits, a fork,
+/// and one whose workers were lost.
+#[test]
+fn journals_of_functions_are_read_for_ever() {
+    let of_functions = [1, 2, 3, 4, 6, 7, 9, 10, 11, 14, 15, 20, 21, 22, 30, 31, 32];
+    assert_eq!(kinds_in("5.jsonl"), of_functions, "it holds every kind that such a run can have");
+    let states = replay_of("5.jsonl", &code());
+    let statuses: Vec<_> = states.iter().map(State::status).collect();
+    let expected = [Status::Completed, Status::Cancelled, Status::Running, Status::Running, Status::Failed];
+    assert_eq!(statuses, expected);
+    let turns: Vec<_> = states.iter().map(|state| state.code.turn).collect();
+    assert_eq!(turns, [4, 1, 2, 2, 10]);
+    assert_eq!(states[0].output.as_ref().unwrap().json(), r#"{"ok":true}"#);
+    assert_eq!(states[4].failure.as_ref().unwrap().code, "WORKER_LOST");
+
+    let end = |state: &State, step: &str| state.code.step(&step.into()).unwrap().end.clone();
+    let gave = |json: &str| Some(End::Output(Payload::from_json(json).unwrap()));
+    let got = |json: &str| Some(End::Signal(Payload::from_json(json).unwrap()));
+    assert_eq!(end(&states[0], "create"), gave(r#"{"id":"u1"}"#));
+    assert_eq!(end(&states[0], "mail"), gave("null"));
+    assert_eq!(end(&states[0], "nap"), Some(End::Slept));
+    assert_eq!(end(&states[0], "score"), Some(End::Failure(Failure::fatal("NO_SCORE", "no luck"))));
+    assert_eq!(end(&states[0], "early"), got(r#"{"n":1}"#));
+    assert_eq!(end(&states[0], "paid"), got(r#"{"order":7,"sum":12.5}"#));
+    assert_eq!(end(&states[0], "verified"), Some(End::Timeout));
+    assert!(matches!(end(&states[0], "slow"), Some(End::Failure(failure)) if failure.code == "STEP_TIMEOUT"));
+    assert_eq!(end(&states[0], "ship"), gave(r#"{"parcel":9}"#));
+    assert_eq!(end(&states[0], "invoice"), gave("12.5"));
+    assert!(matches!(end(&states[1], "deeper"), Some(End::Failure(failure)) if failure.code == "TOO_DEEP"));
+    assert_eq!(end(&states[3], "pay"), gave("2"));
+
+    let open: Vec<_> = states[2].open().map(|open| (open.step.as_str(), open.attempt)).collect();
+    assert_eq!(open, [("c", 1), ("nap", 1), ("ok", 1), ("pay", 1)]);
+    let retried = states[2].code.step(&"b".into()).unwrap();
+    assert_eq!((retried.attempt, retried.failures, &retried.end), (1, 1, &None), "it may be tried again");
 }

@@ -24,7 +24,9 @@ macro_rules! texts {
 texts! {
     a_body_without_a_way_back_ends_at_its_last_node
     a_bodys_variable_named_as_the_item_hides_it_everywhere
+    a_called_run_that_does_not_end_in_time_is_cancelled
     a_cancelled_child_tells_its_parent
+    a_cancelled_function_takes_no_more_reports
     a_cancelled_run_cancels_the_child_it_waits_for
     a_cancelled_run_takes_no_more_results
     a_chain_of_twenty_runs_to_its_end
@@ -51,6 +53,7 @@ texts! {
     a_dynamic_delay_is_in_milliseconds
     a_dynamic_delay_may_be_text
     a_dynamic_delay_that_is_no_number_fails
+    a_failed_attempt_of_a_function_is_tried_again
     a_failed_child_is_tried_again_as_a_new_run
     a_failed_delay_can_be_retried
     a_failed_end_can_be_retried
@@ -63,6 +66,8 @@ texts! {
     a_failed_step_can_be_retried
     a_failed_step_leaves_its_error_in_the_context
     a_failure_between_crashes_starts_their_count_anew
+    a_failure_may_ask_for_time
+    a_failure_that_no_attempt_can_mend_is_final_at_once
     a_failure_while_paused_is_retried_after_the_resume
     a_failure_without_an_error_edge_fails_the_run
     a_fan_out_runs_three_ends
@@ -71,11 +76,22 @@ texts! {
     a_fixed_backoff_waits_the_same_each_time
     a_fork_leaves_the_originals_child_alone
     a_fork_of_a_child_tells_the_parent_nothing
+    a_fork_of_a_function_calls_again
     a_fork_performs_open_tasks_again
     a_fork_starts_a_child_of_its_own
     a_fork_waits_until_the_same_deadline
+    a_function_is_told_of_the_failure_when_no_attempt_is_left
+    a_function_runs_another_workflow
+    a_function_that_diverges_is_paused
+    a_function_that_remembers_too_much_fails_its_steps
+    a_function_that_returns_cancels_what_it_called
+    a_function_that_throws_fails_its_run
+    a_function_that_was_called_tells_its_end
+    a_function_waits_for_a_signal
+    a_graph_has_neither_turns_nor_kept_signals
     a_join_sees_both_branches_and_runs_once
     a_join_waits_for_all_branches
+    a_kept_signal_is_forgotten_after_a_week
     a_key_is_known_after_the_end
     a_key_makes_an_input_count_once
     a_key_of_another_input_is_refused
@@ -98,6 +114,7 @@ texts! {
     a_paced_loop_over_pure_bodies_waits_between_them
     a_parallel_loop_keeps_its_results_in_item_order
     a_parallel_loop_pauses_between_starts
+    a_paused_function_keeps_its_results
     a_paused_loop_goes_on_where_it_was
     a_paused_run_can_be_cancelled
     a_paused_run_can_be_cancelled_with_its_child
@@ -105,18 +122,24 @@ texts! {
     a_paused_run_records_the_end_of_its_child
     a_paused_run_takes_values
     a_refused_approval_leaves_by_its_own_handle
+    a_report_of_an_older_turn_is_fenced
+    a_report_that_is_repeated_changes_nothing
     a_result_by_an_unknown_handle_fails_the_step
     a_result_for_a_step_that_does_not_exist_changes_nothing
     a_result_may_leave_by_a_handle_of_its_kind
     a_result_of_an_old_attempt_changes_nothing
+    a_retried_function_calls_again_what_was_cancelled_with_it
     a_retried_loop_that_paused_between_items_goes_on
     a_retry_begins_to_count_attempts_anew_but_never_reuses_one
     a_retry_in_a_parallel_loop_leaves_the_other_iterations_as_they_were
     a_retry_in_nested_loops_goes_on_where_it_failed
+    a_retry_of_a_function_that_threw_tries_its_last_failures_again
+    a_retry_of_a_function_tries_again_what_failed_it
     a_retry_opens_timers_and_waits_again
     a_retry_timer_fires_once
     a_retry_under_a_key_is_done_once
     a_run_that_is_not_paused_cannot_be_resumed
+    a_run_that_is_too_deep_calls_no_other
     a_run_that_ran_out_of_work_while_paused_ends_at_the_resume
     a_run_that_reaches_no_end_says_why
     a_run_that_was_failed_from_outside_has_nothing_to_retry
@@ -124,10 +147,14 @@ texts! {
     a_scope_can_be_retried
     a_scope_carries_its_first_failure
     a_scope_that_succeeds_gives_its_last_output
+    a_signal_is_kept_for_a_later_wait_if_it_is_asked_for
     a_signal_resolves_the_wait_that_it_matches
     a_signal_that_comes_between_two_waits_is_not_kept
     a_signal_that_nobody_waits_for_changes_nothing
     a_skipped_last_node_gives_null
+    a_sleep_is_over_when_its_time_has_come
+    a_step_of_a_function_is_one_entry
+    a_step_that_contradicts_the_journal_is_refused
     a_step_that_crashes_ten_times_fails
     a_steps_status_follows_what_it_does
     a_successful_step_raises_the_version_by_two
@@ -137,14 +164,18 @@ texts! {
     a_timeout_at_the_moment_of_the_signal_comes_first
     a_timeout_that_came_while_paused_fires_at_the_resume
     a_timeout_without_an_edge_says_so
+    a_turn_is_lost_once
     a_wait_answered_in_time_has_no_timeout
     a_wait_ends_by_its_timeout
     a_wait_for_no_name_fails
+    a_wait_for_too_much_is_refused
     a_wait_inside_a_failed_scope_takes_no_more_signals
+    a_wait_of_a_function_ends_by_its_timeout
     a_waiting_run_can_be_cancelled
     a_waiting_run_is_running_again_when_something_is_dispatched
     a_wide_fan_in_runs_its_join_once
     a_wide_fan_out_runs_ten_ends
+    a_worker_goes_on_where_another_stopped
     an_approval_is_given_or_refused
     an_empty_loop_is_done_at_once
     an_end_in_error_fails_the_run_once_nothing_is_open
@@ -157,12 +188,14 @@ texts! {
     an_exponential_backoff_stops_at_its_maximum
     an_expression_that_fails_is_the_steps_failure
     an_input_that_cannot_be_resolved_starts_no_child
+    an_input_that_is_too_large_or_too_deep_starts_no_run
     an_item_that_is_given_up_cancels_its_children
     an_iterations_variable_hides_the_outer_one
     an_or_entry_with_an_inner_edge_runs_once
     an_or_join_runs_at_the_first_branch
     an_or_join_without_a_live_edge_is_skipped
     an_output_that_holds_its_variable_means_that_field
+    an_output_that_is_too_large_or_too_deep_fails_its_step
     an_untaken_branch_does_not_hang_a_join
     each_iteration_waits_for_its_own_signal
     fail_workflow_ignores_the_error_edge
@@ -171,12 +204,16 @@ texts! {
     jitter_is_the_same_in_every_replay
     later_values_win_per_key
     loops_nest
+    news_of_other_styles_change_nothing_in_a_function
     of_two_waiters_the_first_in_key_order_takes_the_signal
+    of_two_waits_the_first_to_be_opened_takes_the_signal
     one_attempt_means_no_retry
     retries_again_and_again_are_no_crash_loop
     retries_wait_one_and_two_seconds
     several_ends_merge_their_outputs_in_the_order_they_complete
     several_last_nodes_give_an_object_by_id
+    steps_of_a_function_back_off_as_they_say
+    ten_lost_workers_in_a_row_fail_the_run
     the_error_edge_of_a_loop_is_followed
     the_runs_output_is_what_its_end_collects
     the_seeds_spelling_runs_as_ours
@@ -187,6 +224,7 @@ texts! {
     two_failures_while_paused_are_both_retried
     values_are_refused_where_they_cannot_be_kept
     variables_of_an_iteration_are_not_seen_outside
+    what_a_worker_only_says_is_not_written
 }
 
 #[test]

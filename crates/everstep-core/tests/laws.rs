@@ -1,4 +1,6 @@
-//! Laws that hold for every graph, however its run goes.
+//! Laws that hold for every graph, however its run goes, and for every function.
+
+mod code;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

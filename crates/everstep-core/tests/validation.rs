@@ -14,7 +14,7 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use serde_json::{Value, json};
 
-use super::support::{Game, compile, definition};
+use super::support::{Game, compile, definition, is_code};
 
 /// The problems of a definition, as `node path message`.
 fn problems(definition: &Value) -> Vec<Problem> {
@@ -383,6 +383,9 @@ fn every_text_s_definition_compiles_again_to_itself() {
     for file in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let head = &text[..text.find("\n>").unwrap() + 1];
+        if is_code(head) {
+            continue;
+        }
         let once = compile(&definition(head)).unwrap().graph().definition().clone();
         let twice = compile(&once).unwrap().graph().definition().clone();
         assert_eq!(once.to_string(), twice.to_string());

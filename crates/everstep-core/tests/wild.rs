@@ -1,5 +1,7 @@
 //! What nobody would write: nothing of it may panic, hang or be taken for something else.
 
+mod code;
+
 use everstep_core::child::{Child, Parent};
 use everstep_core::decide::decide;
 use everstep_core::event::{Dispatch, Entry, Event, Outcome};

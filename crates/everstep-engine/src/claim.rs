@@ -103,6 +103,9 @@ impl Claimer {
     async fn claim_due(&self, next: &mut Next, now: Timestamp) -> Result<()> {
         let asks_all = std::mem::take(&mut next.asks_all);
         next.not_before = Timestamp::EPOCH;
+        if asks_all {
+            self.shared.has_backlog.store(false, Ordering::SeqCst);
+        }
         let is_due = |next: &Next, lane: &str| asks_all || next.lanes.get(lane).is_some_and(|due| *due <= now);
         if is_due(next, "") {
             let wake = self.claim().await?;
@@ -113,6 +116,11 @@ impl Claimer {
         for (lane, share) in self.workers.room() {
             if !is_due(next, &lane) {
                 continue;
+            }
+            if self.room() == 0 {
+                // Whoever makes room on the node says so; it may have freed before the flag was seen.
+                self.shared.has_backlog.store(true, Ordering::SeqCst);
+                next.asks_all |= self.room() > 0;
             }
             let room = self.room().min(share);
             let runs = self.world.store.claim_runs(self.node, &lane, now, room).await?;
@@ -191,7 +199,6 @@ impl Claimer {
                 }
                 continue;
             }
-            self.shared.has_backlog.store(false, Ordering::SeqCst);
             let runs = self.world.store.claim_runs(self.node, "", now, room).await?;
             let count = runs.len();
             self.hand_out(runs);

@@ -123,6 +123,8 @@ pub(crate) struct Held {
     pub(crate) at_worker: Option<AtWorker>,
     /// Whether a worker is to run its function from the top.
     pub(crate) wants_turn: bool,
+    /// When the row of a run that is only visited says that it is due.
+    pub(crate) due_by_row: Timestamp,
     /// The status that the run's row shows.
     pub(crate) status: Status,
     /// Waits that have a row.
@@ -198,6 +200,7 @@ impl Held {
             performing: Performing::default(),
             at_worker: None,
             wants_turn: false,
+            due_by_row: Timestamp::NEVER,
             status: Status::Pending,
             waits: BTreeSet::new(),
             renews_waits: false,
@@ -278,6 +281,9 @@ impl Held {
             self.has_more = has_more;
             mail.seq = entries.first().map_or(0, |entry| entry.seq);
             self.forget_child(&mail.input);
+            if let Input::LoseTurn { turn } = &mail.input {
+                self.drop_turn(*turn);
+            }
             decided.entries.extend(entries);
             decided.since.extend(since);
             decided.answered.push((mail, reply));

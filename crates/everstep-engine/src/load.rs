@@ -138,6 +138,7 @@ impl Shard {
         held.performing = loading.performing;
         held.performing.keep_open(&held.state);
         held.keep_turn(loading.at_worker);
+        held.due_by_row = loaded.run.wake_at;
         held.conflict = loading.conflict;
         held.urgent = loading.urgent;
         if is_owned {

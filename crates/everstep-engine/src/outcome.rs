@@ -224,7 +224,7 @@ impl Shard {
             }
             return self.rest(run);
         }
-        if held.mailbox.is_empty() && !held.has_more {
+        if held.mailbox.is_empty() && !held.has_more && !held.wants_turn {
             self.rest(run);
         } else {
             self.advance(run);

@@ -184,7 +184,7 @@ impl Shard {
         let input = Input::Start { input, parent };
         let has_place = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
         let seat = match held.workflow.is_code() && has_place {
-            true => self.workers.seat(&held.lane, run, 0),
+            true => self.workers.seat(&held.lane, run, &held.state.code),
             false => None,
         };
         let has_room = has_place && (seat.is_some() || !held.workflow.is_code());
@@ -300,6 +300,9 @@ impl Shard {
             let dispatched: Vec<_> =
                 decided.entries.iter().filter_map(|entry| entry.event.step()).map(|(s, a)| (s.clone(), a)).collect();
             self.dispatch(run, &dispatched);
+        }
+        if planted::is_planted(Bug::TurnBeforeCommit) {
+            self.tell_worker(run, &[], Becomes::Owned);
         }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let (item, bytes, flight) = propose::propose(held, decided, None, becomes, &writer);

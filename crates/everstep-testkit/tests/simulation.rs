@@ -138,6 +138,21 @@ mod planted {
     }
 
     #[test]
+    fn a_turn_that_is_not_fenced_is_caught() {
+        caught(Bug::TurnNotFenced, code_alone);
+    }
+
+    #[test]
+    fn a_lost_turn_that_is_forgotten_is_caught() {
+        caught(Bug::LostTurnForgotten, code_alone);
+    }
+
+    #[test]
+    fn a_turn_before_its_commit_is_caught() {
+        caught(Bug::TurnBeforeCommit, code_alone);
+    }
+
+    #[test]
     fn a_park_that_races_a_signal_is_caught() {
         caught(Bug::ParkRacesSignal, several);
     }

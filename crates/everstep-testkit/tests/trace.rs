@@ -55,7 +55,8 @@ fn numbers(range: &str) -> std::ops::RangeInclusive<u32> {
 /// 1. `decisions::name` is a decision text that the core plays.
 /// 2. `contract::group::name` is a promise of the store that every database keeps.
 /// 3. `conformance::name` is a scenario that workers of the SDK play at real servers.
-/// 4. `crate/path.rs::name` is a test function in that file.
+/// 4. `sdk::file::name` is a test of the TypeScript SDK.
+/// 5. `crate/path.rs::name` is a test function in that file.
 fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
     let missing = || format!("there is no test {test}");
     let lists = |path: &str, name: &str| {
@@ -81,13 +82,16 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
             files.get(&format!("sdks/conformance/scenarios/{name}.json")).ok_or_else(missing)?;
             lists("crates/everstep/tests/conformance/main.rs", name)
         }
+        ["sdk", file, name] => {
+            let file = files.get(&format!("sdks/typescript/test/{file}.test.ts")).ok_or_else(missing)?;
+            let heads = ["test", "it"].map(|verb| format!("{verb}(\"{name}\","));
+            heads.iter().any(|head| file.text.contains(head)).then_some(()).ok_or_else(missing)
+        }
         [path, name] => {
             let file = files.get(&format!("crates/{path}")).ok_or_else(missing)?;
             has_test(&file.text, name).then_some(()).ok_or_else(missing)
         }
-        _ => Err(format!(
-            "{test} is not how a test is named: decisions::x, contract::x::y, conformance::x or crate/file.rs::x"
-        )),
+        _ => Err(format!("{test} is not how a test is named: see the rules at the top of docs/trace.toml")),
     }
 }
 

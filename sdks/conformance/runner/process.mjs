@@ -17,7 +17,13 @@ export class Program {
   constructor(command, args, options = {}) {
     this.#child = spawn(command, args, { ...options, stdio: ['pipe', 'pipe', 'pipe'] });
     all.add(this.#child);
-    const hear = (chunk) => (this.said = (this.said + chunk).slice(-16_384));
+    const hear = (chunk) => {
+      this.said += chunk;
+      // What a program says when it breaks is kept, however much it says later.
+      const at = this.panic === undefined ? this.said.indexOf('panicked at') : -1;
+      if (at >= 0) this.panic = this.said.slice(at, at + 4_000);
+      this.said = this.said.slice(-16_384);
+    };
     this.#child.stdout.on('data', hear);
     this.#child.stderr.on('data', hear);
     // Whoever is killed does not read on.

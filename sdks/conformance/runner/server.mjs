@@ -54,6 +54,13 @@ export class Server {
     return this.#program.said;
   }
 
+  /** What it said when a part of it broke; told once. */
+  takePanic() {
+    const { panic } = this.#program;
+    if (panic) this.#program.panic = '';
+    return panic;
+  }
+
   kill() {
     return this.#program.kill();
   }

@@ -88,6 +88,10 @@ export class Stage {
 
   /** Every run obeys the laws, whether the scenario looks at it or not. */
   async checkAll() {
+    for (const server of this.servers) {
+      const panic = server.takePanic();
+      if (panic) throw new Error(`a part of the server broke: ${panic}`);
+    }
     for (const name of this.runs.keys()) await this.check(name, {});
   }
 

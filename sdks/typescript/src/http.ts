@@ -65,7 +65,8 @@ export class Http {
     readonly address: Address,
     maxSockets: number,
   ) {
-    const options = { keepAlive: true, noDelay: true, maxSockets, scheduling: "lifo" as const };
+    // A connection that is idle for long may be closed by the server just when a request is sent: it is given up before.
+    const options = { keepAlive: true, noDelay: true, maxSockets, scheduling: "lifo" as const, timeout: 15_000 };
     this.agent = address.isSecure ? new https.Agent(options) : new http.Agent(options);
   }
 

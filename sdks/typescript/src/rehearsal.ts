@@ -272,8 +272,8 @@ export class Rehearsal implements Host {
     const ended = await test(called, { input, steps, workflows: this.options.workflows ?? [], now: this.now });
     for (const used of Object.keys(steps)) if (!ended.unused.includes(used)) this.unused.delete(`${step}/${used}`);
     if (ended.status === "completed") return { json: JSON.stringify(ended.output), error: undefined, ms: ended.slept };
-    const message = ended.error?.message ?? `the called run is ${ended.status}`;
-    return { json: "null", error: { code: "CHILD_FAILED", message, attempts: 1 }, ms: ended.slept };
+    const { code = "CHILD_FAILED", message = `it is ${ended.status}` } = ended.error ?? {};
+    return { json: "null", error: { code, message: `child run of ${name} failed: ${message}`, attempts: 1 }, ms: ended.slept };
   }
 
   private entry(name: string, kind: Kind, attempts: number): Entry {

@@ -183,6 +183,7 @@ class Serving implements Worker, Host, Sink {
 
   opened(welcome: Welcome | undefined, sentAt: number): void {
     this.isOpen = true;
+    if (this.failures > 0) this.say("info", "the server is there");
     this.failures = 0;
     if (welcome !== undefined) {
       this.leaseMs = welcome.leaseSeconds * 1_000;
@@ -218,7 +219,7 @@ class Serving implements Worker, Host, Sink {
       most = 0;
     } else if (error instanceof ApiError && isFinal(error.status)) {
       return this.end(error);
-    } else {
+    } else if (this.failures === 0) {
       this.say("warn", `the server is out of reach: ${error.message}`);
     }
     this.failures += 1;
@@ -266,11 +267,12 @@ class Serving implements Worker, Host, Sink {
   }
 
   private take(message: Message): void {
+    if (message.turns !== undefined) for (const turn of message.turns) this.turn(turn);
+    // Before the acks: a result that the journal could not keep is acknowledged, and its step has failed.
+    if (message.wakes !== undefined) for (const wake of message.wakes) this.held(wake.run, wake.turn)?.wake(wake);
     if (message.acks !== undefined) for (const [n, seq] of message.acks) this.acknowledge(n, seq);
     if (message.refused !== undefined) for (const { n, code, detail } of message.refused) this.refused(n, code, detail);
     if (message.later !== undefined) for (const n of message.later) this.outbox.postpone(n);
-    if (message.turns !== undefined) for (const turn of message.turns) this.turn(turn);
-    if (message.wakes !== undefined) for (const wake of message.wakes) this.held(wake.run, wake.turn)?.wake(wake);
     if (message.cancels !== undefined) for (const { run, turn } of message.cancels) this.forget(run, turn, "the run has ended");
     if (message.revoked !== undefined) for (const { run, turn } of message.revoked) this.revoke(run, turn);
   }

@@ -151,6 +151,8 @@ describe("a workflow in a test", () => {
     assert.deepEqual(real.unused, []);
     const mocked = await test(parent, { input: null, steps: { one: { doubled: 5 }, two: () => ({ doubled: 6 }) } });
     assert.equal(mocked.output, 11);
+    const failing = await test(parent, { input: null, workflows: [child], steps: { "one/double": () => Promise.reject(new NonRetriableError("no", { code: "NO" })) } });
+    assert.deepEqual(failing.error, { code: "NO", message: "child run of child failed: no", step: "one", attempts: 1 });
     const missing = await test(parent, { input: null });
     assert.equal(missing.error?.code, "WORKFLOW_NOT_FOUND");
   });

@@ -369,6 +369,21 @@ withWorker(
 );
 
 withWorker(
+  "a result that the journal cannot keep is a failure of its step, though it is acknowledged",
+  () => [workflow({ name: "deep", run: (ctx) => ctx.step.run("a", () => "kept?").catch((error: StepError) => error.code) })],
+  async (peer) => {
+    peer.onResult = (sent) => (sent.step === "a" ? "keep" : "take");
+    const run = peer.start("deep");
+    await peer.until(() => peer.results.length === 1, "the step is reported");
+    const error = { code: "PAYLOAD_TOO_DEEP", message: "too deep", attempts: 1 };
+    const wake = { run: run.id, turn: 1, step: "a", kind: "run" as const, seq: 3, status: "failed" as const, error };
+    peer.tell({ acks: [[peer.results[0]?.n ?? 0, 3]], wakes: [wake] });
+    await peer.ended(run);
+    assert.equal(run.output, "PAYLOAD_TOO_DEEP");
+  },
+);
+
+withWorker(
   "divergence is reported with both sides",
   () => {
     let turn = 0;

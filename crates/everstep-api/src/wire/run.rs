@@ -1,7 +1,7 @@
 //! Runs as clients see them.
 
 use everstep_core::failure::Failure;
-use everstep_core::ids::{NodeId, RunId};
+use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_engine::{Beginning, Look};
 use everstep_store::RunRow;
@@ -218,10 +218,17 @@ impl StartedOne {
 pub(crate) struct Error {
     code: String,
     message: String,
+    /// The step that a run of code failed at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    step: Option<StepKey>,
+    /// How often that step was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<u32>,
 }
 
 impl Error {
     pub(crate) fn of(failure: Failure) -> Self {
-        Self { code: failure.code, message: failure.message }
+        Self { code: failure.code, message: failure.message, step: failure.step, attempts: failure.attempts }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::hello;
 use super::message::Message;
 use super::report::{Item, Reports};
-use super::{ANSWERED, BYTES, HELD, gone};
+use super::{ANSWERED, BYTES, HELD, gone, hold_back};
 use crate::body::Body;
 use crate::problem::Problem;
 
@@ -103,6 +103,7 @@ pub(super) async fn results(engine: &Engine, session: &Arc<Session>, sent: Sent)
     let Sent { seen, reports, .. } = sent;
     engine.heard(session);
     session.seen(seen);
+    hold_back(session).await?;
     session.refuse(reports.refused);
     engine.report(session, reports.taken);
     // What is not answered by then is answered in a later message.

@@ -76,7 +76,10 @@ pub(crate) async fn get(State(served): State<Served>, caller: Caller, _: Query) 
 
 /// What is known of other nodes' workers, for a moment.
 #[derive(Debug, Default)]
-pub(crate) struct Elsewhere(Mutex<HashMap<WorkspaceId, (Instant, BTreeSet<(String, u32)>)>>);
+pub(crate) struct Elsewhere(Mutex<Known>);
+
+/// The versions of workflows that are served for a workspace, and when they were asked for.
+type Known = HashMap<WorkspaceId, (Instant, BTreeSet<(String, u32)>)>;
 
 impl Elsewhere {
     /// Whether a worker of any node serves a version of a workflow. A node that does not answer serves nothing.
@@ -107,7 +110,7 @@ impl Elsewhere {
         Ok(is_served)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<WorkspaceId, (Instant, BTreeSet<(String, u32)>)>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().expect("no holder of the lock panics")
     }
 }

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use everstep_engine::SessionId;
+use everstep_engine::{Session, SessionId};
 
 use crate::problem::Problem;
 
@@ -35,6 +35,25 @@ const REPORTS: usize = 512;
 const HELD: Duration = Duration::from_secs(10);
 /// How long reports are waited for that are not in the journal yet; whoever sent them asks again.
 const ANSWERED: Duration = Duration::from_secs(30);
+
+/// Reports of a session that may be on their way to the journal at once; whoever sends more waits.
+const UNANSWERED: usize = 8 * REPORTS;
+/// Messages that a session keeps until the worker says that it has seen them.
+const UNSEEN: usize = 16_384;
+
+/// Lets a session have no more under way than is good for others.
+async fn hold_back(session: &Session) -> Result<(), Problem> {
+    let (unanswered, unseen) = session.backlog();
+    if unseen > UNSEEN {
+        return Err(Problem::invalid(format!("{unseen} messages were sent, and none of them is said to be seen"))
+            .hint("send `seen`, the last message of all that came without a gap"));
+    }
+    if unanswered > UNANSWERED {
+        // What is not answered by then is waited for again, with the next message.
+        let _ = tokio::time::timeout(ANSWERED, session.all_answered()).await;
+    }
+    Ok(())
+}
 
 /// The paths of what workers say all the time. It is counted against no limit of requests: what a worker may have
 /// under way is bounded by its session.

@@ -20,7 +20,7 @@ use tokio::time::{Instant, interval_at, timeout};
 use super::hello::{self, Hello, Welcome};
 use super::message::{self, Message};
 use super::report::{Item, Reports};
-use super::{BYTES, away};
+use super::{BYTES, away, hold_back};
 use crate::audit;
 use crate::auth::{self, Caller, Permission};
 use crate::live::LOOKED_AT;
@@ -124,7 +124,7 @@ async fn run(served: Served, caller: Caller, socket: WebSocket) {
     let writer = Writer { sink, session: Arc::clone(&session), carrier };
     let mut writer = tokio::spawn(writer.run(welcome, words));
     let mut reader = Reader { served, caller, session, carrier, out };
-    tokio::select! {
+    let has_spoken = tokio::select! {
         end = reader.run(&mut stream) => {
             if let End::Words(words) = end {
                 for word in words {
@@ -132,14 +132,15 @@ async fn run(served: Served, caller: Caller, socket: WebSocket) {
                     let _ = reader.out.send(word).await;
                 }
             }
+            false
         }
         // It has said why.
-        _ = &mut writer => {}
-    }
+        _ = &mut writer => true,
+    };
     let Reader { served, session, out, .. } = reader;
     session.detach(carrier, served.engine.world().clock.monotonic());
     drop(out);
-    if timeout(FAREWELL, &mut writer).await.is_err() {
+    if !has_spoken && timeout(FAREWELL, &mut writer).await.is_err() {
         writer.abort();
     }
 }
@@ -248,6 +249,7 @@ impl Reader {
             engine.set_capacity(&self.session, capacity);
         }
         if let Some(reports) = reports {
+            hold_back(&self.session).await.map_err(|problem| End::of(&problem))?;
             self.session.refuse(reports.refused);
             engine.report(&self.session, reports.taken);
         }

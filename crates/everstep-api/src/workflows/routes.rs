@@ -11,6 +11,7 @@ use crate::wire::{
 };
 
 /// What the header `ETag` of a workflow says.
+const STYLE: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow is written as code, and has no definition.";
 const ACTIVE: &str = "The active version, for `If-Match`.";
 
 pub(crate) fn add(table: Table) -> Table {
@@ -44,7 +45,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_header("Location", "Where the workflow is.")
                 .with_header("ETag", ACTIVE)
                 .answers::<Workflow>(200)
-                .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name."),
+                .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name.")
+                .refuses(409, STYLE),
             super::create,
         )
         .guarded(
@@ -75,7 +77,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .answers::<Workflow>(201)
                 .with_header("Location", "Where the workflow is.")
                 .with_header("ETag", ACTIVE)
-                .answers::<Workflow>(200),
+                .answers::<Workflow>(200)
+                .refuses(409, STYLE),
             super::import,
         )
         .guarded(
@@ -95,7 +98,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_header("Location", "Where the workflow is.")
                 .with_header("ETag", ACTIVE)
                 .answers::<Workflow>(200)
-                .with_header("ETag", ACTIVE),
+                .with_header("ETag", ACTIVE)
+                .refuses(409, STYLE),
             super::put,
         )
         .guarded(
@@ -149,7 +153,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .about("A version as a document that any server can import.")
                 .query(super::VERSION)
                 .answers::<Exported>(200)
-                .with_header("Content-Disposition", "A name for the file."),
+                .with_header("Content-Disposition", "A name for the file.")
+                .refuses(409, STYLE),
             super::export,
         )
         .guarded(
@@ -168,7 +173,8 @@ pub(crate) fn add(table: Table) -> Table {
                 .with_header("Location", "Where the workflow is.")
                 .with_header("ETag", ACTIVE)
                 .answers::<Workflow>(200)
-                .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name."),
+                .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name.")
+                .refuses(409, STYLE),
             super::clone,
         )
 }

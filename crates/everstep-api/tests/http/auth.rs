@@ -35,7 +35,11 @@ async fn a_run_of_another_workspace_does_not_exist() {
     for control in ["signals/go", "cancel", "pause", "resume", "retry"] {
         ask(Method::POST, &format!("{run}/{control}")).await.refuses(404, "NOT_FOUND");
     }
-    ask(Method::POST, "/v1/workflows/secret/runs").await.refuses(404, "NOT_FOUND");
     assert_eq!(ask(Method::GET, "/v1/runs").await.is(200)["runs"], serde_json::json!([]));
+    // A name that is no workflow's there is that of code, and the run is theirs.
+    let theirs = ask(Method::POST, "/v1/workflows/secret/runs").await.is(201);
+    assert!(theirs["warning"].as_str().is_some(), "{theirs}");
+    let id = theirs["run"]["id"].as_str().unwrap();
+    server.get(&format!("/v1/runs/{id}")).await.refuses(404, "NOT_FOUND");
     assert_eq!(server.wait_for(&run, "waiting").await["version"], 4);
 }

@@ -10,7 +10,7 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::{Alone, Delivery, Engine, Error, Hint, NewStart, Peer, Peers};
+use everstep_engine::{Alone, Delivery, Engine, Error, Hello, Hint, NewStart, Peer, Peers, Question, Served};
 use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -320,4 +320,86 @@ async fn hints_are_taken() {
     let request = Signed { path, caller: "-".to_owned(), body, ..listener.request() };
     assert_eq!(request.send().await.0, 202);
     assert_eq!(Signed { body: "[1]".to_owned(), nonce: node(8).to_string(), ..request }.send().await.0, 400);
+}
+
+/// A session at a node, opened there.
+async fn session(listener: &Listener) -> String {
+    let served = Served { name: "greet".to_owned(), version: 1, retention_days: None };
+    let hello = Hello {
+        workspace: WorkspaceId::DEFAULT,
+        worker: "host:1".to_owned(),
+        sdk: None,
+        workflows: vec![served],
+        capacity: 5,
+        holds: Vec::new(),
+    };
+    listener.engine.open_session(hello).await.unwrap().id.to_string()
+}
+
+/// Asks a node about workers, as another node would.
+async fn ask(channel: &Channel, peer: &Peer, path: &'static str, body: &Value) -> (u16, Value) {
+    let question = Question {
+        path,
+        workspace: WorkspaceId::DEFAULT,
+        body: body.to_string().into_bytes(),
+        patience: Duration::from_secs(15),
+    };
+    let (status, body) = channel.ask(peer, question).await.unwrap();
+    (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+}
+
+#[tokio::test]
+async fn what_is_said_to_a_worker_of_another_node_is_passed_on() {
+    const POLL: &str = "/cluster/v1/worker/poll";
+    const RESULTS: &str = "/cluster/v1/worker/results";
+    const CLOSE: &str = "/cluster/v1/worker/close";
+    let listener = Listener::start().await;
+    let (channel, _folder) = channel(KEY).await;
+    let session = session(&listener).await;
+    let start = NewStart { may_be_code: true, ..NewStart::new("greet", json!({})) };
+    let run = listener.engine.start_run(start).await.unwrap().run;
+    let (status, told) = ask(&channel, &listener.peer, POLL, &json!({"session": session, "seen": 0})).await;
+    assert_eq!((status, &told["messages"][0]["turns"][0]["run"]), (200, &json!(run)), "{told}");
+    let result = json!({"n": 1, "run": run, "turn": 1, "kind": "returned", "output": "x".repeat(1024 * 1024 - 2)});
+    let sent = json!({"session": session, "seen": 1, "results": [result]});
+    let (status, told) = ask(&channel, &listener.peer, RESULTS, &sent).await;
+    assert_eq!((status, &told["messages"][0]["acks"][0][0]), (200, &json!(1)), "{told}");
+    assert_eq!(listener.engine.wait(WorkspaceId::DEFAULT, run).await.unwrap().status, Status::Completed);
+    let (status, listed) = ask(&channel, &listener.peer, "/cluster/v1/workers", &json!({})).await;
+    assert_eq!((status, &listed[0]["worker"], &listed[0]["running"]), (200, &json!("host:1"), &json!(0)), "{listed}");
+    assert!(!listed.to_string().contains(session.split_once('.').unwrap().1));
+    assert_eq!(ask(&channel, &listener.peer, CLOSE, &json!({"session": session})).await.0, 200);
+    for (path, body) in [
+        (POLL, json!({"session": session, "seen": 0})),
+        (RESULTS, json!({"session": session, "seen": 0, "results": []})),
+        (CLOSE, json!({"session": session})),
+    ] {
+        assert_eq!(ask(&channel, &listener.peer, path, &body).await.0, 410, "{path}");
+    }
+    assert_eq!(ask(&channel, &listener.peer, POLL, &json!({"session": session})).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_held_poll_of_another_node_is_answered_when_there_is_something() {
+    let listener = Listener::start().await;
+    let (channel, _folder) = channel(KEY).await;
+    let session = session(&listener).await;
+    let body = json!({"session": session, "seen": 0});
+    let polled = ask(&channel, &listener.peer, "/cluster/v1/worker/poll", &body);
+    let started = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let start = NewStart { may_be_code: true, ..NewStart::new("greet", json!({})) };
+        listener.engine.start_run(start).await.unwrap()
+    };
+    let ((status, told), started) = tokio::join!(polled, started);
+    assert_eq!((status, &told["messages"][0]["turns"][0]["run"]), (200, &json!(started.run)), "{told}");
+    // It is asked for one workspace, and by nobody of another.
+    let foreign = Signed {
+        path: "/cluster/v1/worker/poll".to_owned(),
+        caller: node(6).to_string(),
+        body: body.to_string(),
+        ..listener.request()
+    };
+    assert_eq!(foreign.send().await.0, 410);
+    assert_eq!(Signed { caller: "-".to_owned(), nonce: node(9).to_string(), ..foreign }.send().await.0, 400);
 }

@@ -7,6 +7,7 @@ mod audit;
 mod auth;
 mod catalogue;
 mod cluster;
+mod code_runs;
 mod controls;
 mod data;
 mod documents;

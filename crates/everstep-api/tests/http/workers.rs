@@ -1,5 +1,6 @@
 //! Workers over HTTP: sessions, polls, results.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use axum::http::Method;
@@ -18,6 +19,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) session: String,
     seen: u64,
     n: u64,
+    /// Turns that it was given and has not begun.
+    turns: VecDeque<Value>,
 }
 
 /// What a worker says when it comes.
@@ -31,7 +34,7 @@ impl<'a> Worker<'a> {
         let key = server.key_with(&[Permission::Serve]).await;
         let opened = server.ask_as(&key, Method::POST, "/v1/worker/sessions", &hello(workflows)).await.is(201);
         let session = opened["session"].as_str().unwrap().to_owned();
-        Self { server, key, session, seen: 0, n: 0 }
+        Self { server, key, session, seen: 0, n: 0, turns: VecDeque::new() }
     }
 
     async fn ask(&self, path: &str, body: &Value) -> crate::support::Answer {
@@ -45,6 +48,7 @@ impl<'a> Worker<'a> {
             let m = message["m"].as_u64().unwrap();
             assert_eq!(m, self.seen + 1, "{messages:?}");
             self.seen = m;
+            self.turns.extend(message["turns"].as_array().cloned().unwrap_or_default());
         }
         messages
     }
@@ -57,11 +61,10 @@ impl<'a> Worker<'a> {
     /// The next turn that it is given.
     pub(crate) async fn turn(&mut self) -> Value {
         for _ in 0..5 {
-            let messages = self.poll().await;
-            let mut turns = messages.iter().flat_map(|message| message["turns"].as_array().into_iter().flatten());
-            if let Some(turn) = turns.next() {
-                return turn.clone();
+            if let Some(turn) = self.turns.pop_front() {
+                return turn;
             }
+            self.poll().await;
         }
         panic!("no turn came");
     }

@@ -1,6 +1,7 @@
 //! What the worker that has a run's turn says, and what becomes of it.
 //!
-//! 1. A report counts only for the last turn; one of an older turn is fenced.
+//! 1. A report counts only for the last turn; one of an older turn is fenced. A turn that a pause ended takes the
+//!    results of what was running, and nothing else; one that a retry ended takes nothing.
 //! 2. The same report again changes nothing and is accepted again; another for a step that came to its end is refused.
 //! 3. A step is one entry, written when it is over. A failed attempt is tried again as its policy says.
 //! 4. The function's return or throw ends the run.
@@ -8,19 +9,19 @@
 
 use std::time::Duration;
 
-use super::Draft;
-use crate::child::Child;
-use crate::code::{End, Step};
-use crate::event::{Dispatch, Event, Outcome, Resolution};
+use super::{Draft, trim, waits};
+use crate::code::{End, Standing, Step};
+use crate::event::{Event, Outcome};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::input::Reply;
 use crate::limits;
 use crate::payload::{self, Payload};
+use crate::planted::{self, Bug};
 use crate::retry::{self, RetryPolicy};
-use crate::state::{Doing, Phase};
+use crate::state::Phase;
 use crate::time::Timestamp;
-use crate::turn::{Moment, Report, StepKind};
+use crate::turn::{Report, StepKind};
 
 impl Draft<'_> {
     pub(super) fn begin_turn(&mut self, worker: String) -> Reply {
@@ -32,7 +33,8 @@ impl Draft<'_> {
     }
 
     pub(super) fn lose_turn(&mut self, turn: u32) -> Reply {
-        if self.state.phase != Phase::Live || turn != self.state.code.turn {
+        let is_held = turn == self.state.code.turn && self.state.code.standing == Standing::Held;
+        if self.state.phase != Phase::Live || turn == 0 || !is_held {
             return Reply::ignored("the turn is over");
         }
         self.write(Event::TurnLost { turn });
@@ -44,9 +46,10 @@ impl Draft<'_> {
     }
 
     pub(super) fn report(&mut self, turn: u32, report: Report) -> Reply {
-        if turn != self.state.code.turn {
-            let last = self.state.code.turn;
-            return Reply::refused("FENCED", format!("turn {turn} is over: the run's last turn is {last}"));
+        let (last, standing) = (self.state.code.turn, self.state.code.standing);
+        let is_over = turn == 0 || turn != last || standing == Standing::Over;
+        if is_over && !planted::is_planted(Bug::TurnNotFenced) {
+            return Reply::refused("FENCED", format!("turn {turn} is over; the run's last turn is {last}"));
         }
         if let Some(reply) = self.known(&report) {
             return reply;
@@ -55,11 +58,12 @@ impl Draft<'_> {
             return self.refuse("RUN_ENDED", "takes no results");
         }
         let is_result = matches!(report, Report::Completed { .. } | Report::Failed { .. });
-        if self.state.phase != Phase::Live && !is_result {
-            return self.refuse("FENCED", "is not gone on with");
+        if standing == Standing::Revoked && !is_result {
+            return Reply::refused("FENCED", format!("the run was paused in turn {turn}: nothing new begins in it"));
         }
         match report {
             Report::Completed { step, attempt, output, logs, took } => {
+                let logs = trim::logs(logs);
                 let outcome = Outcome { logs, started_at: Some(self.began(took)), ..Outcome::of(output) };
                 let event = match self.bound(&step, outcome) {
                     Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
@@ -68,16 +72,12 @@ impl Draft<'_> {
                 self.write(event);
             }
             Report::Failed { step, attempt, failure, retry, logs, took: _ } => {
-                self.step_failed(step, attempt, failure, &retry, logs);
+                self.step_failed(step, attempt, trim::failure(failure), &retry, trim::logs(logs));
             }
-            Report::Slept { step, until } => {
-                let due = match until {
-                    Moment::After(millis) => self.now.plus(bounded(millis)),
-                    Moment::At(time) => time.min(self.now.plus(farthest())),
-                };
-                self.write(Event::TimerSet { step, attempt: 1, due });
+            Report::Slept { step, until } => self.sleep(step, until),
+            Report::Waited { step, event, pattern, timeout_ms } => {
+                return self.wait(step, event, pattern, timeout_ms);
             }
-            Report::Waited { step, event, pattern, timeout_ms } => self.wait(step, event, pattern, timeout_ms),
             Report::Called { step, workflow, version, input, timeout_ms } => {
                 self.call(step, workflow, version, input, timeout_ms);
             }
@@ -85,11 +85,9 @@ impl Draft<'_> {
                 Ok(()) => Event::RunCompleted { output },
                 Err(failure) => Event::RunFailed { failure, step: None },
             }),
-            Report::Threw { failure, step } => {
-                self.write(Event::RunFailed { failure: Failure { retryable: false, ..failure }, step });
-            }
+            Report::Threw { failure, step } => self.write(Event::RunFailed { failure: thrown(failure), step }),
             Report::Diverged { failure } => {
-                let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), retryable: false, ..failure };
+                let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), ..thrown(failure) };
                 self.write(Event::RunPaused { reason: Some(reason) });
             }
             // What these mean for the run is for whoever has it in memory.
@@ -113,7 +111,11 @@ impl Draft<'_> {
                 let is_same = self.state.phase == Phase::Completed && self.state.output.as_ref() == Some(output);
                 return is_same.then_some(Reply::Repeated);
             }
-            Report::Threw { .. } => return (self.state.phase == Phase::Failed).then_some(Reply::Repeated),
+            Report::Threw { failure, .. } => {
+                let is_same = self.state.phase == Phase::Failed
+                    && self.state.failure.as_ref().is_some_and(|known| *known == thrown(failure.clone()));
+                return is_same.then_some(Reply::Repeated);
+            }
             Report::Diverged { .. } => return (self.state.phase == Phase::Paused).then_some(Reply::Repeated),
             Report::Blocked { .. } | Report::Declined { .. } => return None,
         };
@@ -135,7 +137,9 @@ impl Draft<'_> {
                 let is_same = *attempt == known.attempt && matches!(known.end, Some(End::Failure(_)));
                 if is_same { Some(Reply::Repeated) } else { contradicts(step, known, "it gave something else") }
             }
-            (Report::Failed { attempt, .. }, None | Some(End::Failure(_))) if *attempt <= known.attempt => {
+            // An attempt that was followed by another has failed, whatever that gave.
+            (Report::Failed { attempt, .. }, _) if *attempt < known.attempt => Some(Reply::Repeated),
+            (Report::Failed { attempt, .. }, None | Some(End::Failure(_))) if *attempt == known.attempt => {
                 Some(Reply::Repeated)
             }
             (Report::Failed { .. }, Some(_)) => contradicts(step, known, "it cannot fail now"),
@@ -175,108 +179,9 @@ impl Draft<'_> {
         self.write(Event::StepFailed { step: step.clone(), attempt, failure, logs });
         if is_tried_again {
             let seed = retry::seed(self.state.run.uuid().as_u128(), step.as_str(), attempt);
-            let delay = retry.delay(failures, seed).max(Duration::from_millis(asked));
+            let delay = retry.delay(failures, seed).max(Duration::from_millis(asked)).min(waits::farthest());
             self.write(Event::TimerSet { step, attempt, due: self.now.plus(delay) });
         }
-    }
-
-    fn wait(&mut self, step: StepKey, event: Option<String>, pattern: Payload, timeout_ms: Option<u64>) {
-        let due = timeout_ms.map(|millis| self.now.plus(bounded(millis)));
-        let name = event.clone().unwrap_or_else(|| step.to_string());
-        let kept = self.state.code.find_buffered(&name, &pattern, self.now);
-        let kept = kept.map(|kept| (kept.seq, kept.payload.clone()));
-        self.write(Event::WaitOpened { step: step.clone(), attempt: 1, event, pattern, due });
-        if let Some((seq, payload)) = kept {
-            let by = Resolution::Signal { event: name, payload, buffered: Some(seq) };
-            self.write(Event::WaitResolved { step, attempt: 1, by });
-        }
-    }
-
-    fn call(&mut self, step: StepKey, workflow: String, version: Option<u32>, input: Payload, timeout_ms: Option<u64>) {
-        let attempt = self.state.code.step(&step).map_or(0, |step| step.attempt) + 1;
-        let child = Child {
-            run: Child::id(self.state.run, &step, attempt, self.now),
-            workflow,
-            version,
-            input,
-            waits: true,
-            due: timeout_ms.map(|millis| self.now.plus(bounded(millis))),
-        };
-        let refusal = self.refuse_call(&step, &child);
-        let dispatch = Dispatch::Child(child.into());
-        self.write(Event::StepDispatched { step: step.clone(), attempt, dispatch });
-        if let Some(failure) = refusal {
-            self.write(Event::StepFailed { step, attempt, failure, logs: Vec::new() });
-        }
-    }
-
-    /// Why a run may not be called.
-    fn refuse_call(&self, step: &StepKey, child: &Child) -> Option<Failure> {
-        if self.state.depth() + 1 > limits::CHILD_DEPTH {
-            let message = format!("{step}: a run has at most {} runs above it", limits::CHILD_DEPTH);
-            return Some(Failure::fatal(code::TOO_DEEP, message));
-        }
-        if child.input.size() > limits::PAYLOAD_BYTES {
-            let message = format!("the input of {step} has more than {} bytes", limits::PAYLOAD_BYTES);
-            return Some(Failure::fatal(code::PAYLOAD_TOO_LARGE, message));
-        }
-        None
-    }
-
-    /// A timer of a code workflow has come.
-    pub(super) fn code_timer(&mut self, step: StepKey, attempt: u32, doing: &Doing) -> Reply {
-        let event = match doing {
-            Doing::Delay | Doing::Backoff => Event::TimerFired { step, attempt },
-            Doing::Wait { .. } => Event::WaitResolved { step, attempt, by: Resolution::Timeout },
-            Doing::Child(child) => {
-                let message = format!("run {} did not end in time", child.run);
-                let failure = Failure::fatal(code::STEP_TIMEOUT, message);
-                Event::StepFailed { step, attempt, failure, logs: Vec::new() }
-            }
-            Doing::Body | Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => {
-                return Reply::ignored("the step has no timer");
-            }
-        };
-        self.write(event);
-        Reply::Accepted
-    }
-
-    /// A signal for a code workflow: the wait that was opened first takes it.
-    pub(super) fn code_signal(&mut self, event: &str, payload: Payload, keeps: bool) -> Reply {
-        let fits = |step: &StepKey| match &self.state.open[step].doing {
-            Doing::Wait { event: awaited, pattern } => awaited == event && crate::code::matches(&payload, pattern),
-            _ => false,
-        };
-        let fitting = self.state.open.keys().filter(|step| fits(step));
-        let first = fitting.min_by_key(|step| self.state.code.step(step).map_or(0, |step| step.seq)).cloned();
-        if self.state.context_bytes() + payload.size() > limits::CONTEXT_BYTES {
-            let message = format!("the run would hold more than {} bytes", limits::CONTEXT_BYTES);
-            return Reply::refused(code::CONTEXT_TOO_LARGE, message);
-        }
-        if let Some(step) = first {
-            let attempt = self.state.open[&step].attempt;
-            let by = Resolution::Signal { event: event.to_owned(), payload, buffered: None };
-            return self.accept(Event::WaitResolved { step, attempt, by });
-        }
-        if !keeps {
-            return Reply::ignored("nothing waits for this signal");
-        }
-        if self.state.code.buffered.len() >= limits::BUFFERED_SIGNALS {
-            let message = format!("the run keeps {} signals already", limits::BUFFERED_SIGNALS);
-            return Reply::refused("TOO_MANY_SIGNALS", message);
-        }
-        let until = self.now.plus(Duration::from_secs(limits::BUFFERED_DAYS * 86_400));
-        self.accept(Event::SignalBuffered { event: event.to_owned(), payload, until });
-        Reply::Buffered
-    }
-
-    /// What follows without any news: a call that a fork takes over from its original is made again.
-    pub(super) fn code_again(&self, step: StepKey) -> Vec<Event> {
-        let open = &self.state.open[&step];
-        let Doing::Child(child) = &open.doing else { return Vec::new() };
-        let attempt = open.attempt + 1;
-        let child = Child { run: Child::id(self.state.run, &step, attempt, self.now), ..Child::clone(child) };
-        vec![Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child.into()) }]
     }
 }
 
@@ -291,6 +196,11 @@ fn describe(step: &Step) -> &'static str {
     }
 }
 
+/// What a function threw, as the run's failure.
+fn thrown(failure: Failure) -> Failure {
+    Failure { retryable: false, ..trim::failure(failure) }
+}
+
 /// Whether a function's output can be a run's.
 fn returned(output: &Payload) -> Result<(), Failure> {
     if output.size() > limits::PAYLOAD_BYTES {
@@ -302,12 +212,4 @@ fn returned(output: &Payload) -> Result<(), Failure> {
         return Err(Failure::fatal(code::PAYLOAD_TOO_DEEP, message));
     }
     Ok(())
-}
-
-fn farthest() -> Duration {
-    Duration::from_secs(limits::FARTHEST_DAYS * 86_400)
-}
-
-fn bounded(millis: u64) -> Duration {
-    Duration::from_millis(millis).min(farthest())
 }

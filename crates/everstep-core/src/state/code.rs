@@ -1,7 +1,7 @@
 //! Runs of code workflows, as part of a run's state.
 
 use super::{Doing, Open, State};
-use crate::code::{Buffered, End};
+use crate::code::{Buffered, End, Standing};
 use crate::event::{Dispatch, Entry, Event, Resolution};
 use crate::ids::StepKey;
 use crate::status::StepStatus;
@@ -18,16 +18,20 @@ impl State {
                 if *turn != self.code.turn + 1 {
                     return None;
                 }
-                self.code.turn = *turn;
+                (self.code.turn, self.code.standing) = (*turn, Standing::Held);
             }
             Event::TurnLost { turn } => {
-                if *turn != self.code.turn {
+                if *turn == 0 || *turn != self.code.turn {
                     return None;
                 }
                 self.code.losses += 1;
+                self.code.standing = Standing::Lost;
             }
             Event::StepDispatched { step, attempt, dispatch } => {
-                let Dispatch::Child(_) = dispatch else { return None };
+                // A call that is refused is over at once.
+                if !matches!(dispatch, Dispatch::Child(_) | Dispatch::Instant) {
+                    return None;
+                }
                 if self.open.contains_key(step) && !self.has_foreign_child(step) {
                     return None;
                 }
@@ -88,12 +92,15 @@ impl State {
                     return None;
                 }
                 self.code.begin(step, StepKind::Wait, seq, *attempt)?;
+                self.code.bytes += pattern.size();
                 let event = event.clone().unwrap_or_else(|| step.to_string());
                 self.open_code(step, *attempt, Doing::Wait { event, pattern: pattern.clone() }, *due);
             }
             Event::WaitResolved { step, attempt, by } => {
-                let open = self.close(step).filter(|open| matches!(open.doing, Doing::Wait { .. }))?;
+                let open = self.close(step)?;
+                let Doing::Wait { pattern, .. } = &open.doing else { return None };
                 since = open.since;
+                self.code.bytes -= pattern.size();
                 let end = match by {
                     Resolution::Signal { payload, buffered, .. } => {
                         if let Some(buffered) = buffered {
@@ -107,7 +114,7 @@ impl State {
             }
             Event::SignalBuffered { event, payload, until } => {
                 let (event, payload) = (event.clone(), payload.clone());
-                self.code.buffer(Buffered { seq, event, payload, until: *until });
+                self.code.buffer(Buffered { seq, event, payload, until: *until }, entry.at);
             }
             Event::StepSkipped { .. } | Event::ContextSet { .. } => return None,
             Event::RunStarted { .. }
@@ -138,6 +145,20 @@ impl State {
             self.close(&step);
         }
         self.code.retried(self.seq);
+    }
+
+    /// What [`crate::code::Progress`] counts, found by looking at everything: steps that may be tried, and bytes.
+    pub(crate) fn scan_code(&self) -> (usize, usize) {
+        let may_be_tried = self.code.steps().filter(|(step, known)| {
+            known.kind == StepKind::Run && known.end.is_none() && !self.open.contains_key(*step)
+        });
+        let ends = self.code.steps().filter_map(|(_, step)| step.end.as_ref()).map(End::size);
+        let kept = self.code.buffered.iter().map(|kept| kept.payload.size());
+        let awaited = self.open.values().map(|open| match &open.doing {
+            Doing::Wait { pattern, .. } => pattern.size(),
+            _ => 0,
+        });
+        (may_be_tried.count(), ends.chain(kept).chain(awaited).sum())
     }
 
     /// Whether a step that the journal knows is open: a wake will come for it.

@@ -1,5 +1,6 @@
 //! What the core's tests share.
 
+mod code;
 mod family;
 mod game;
 mod graphs;
@@ -15,11 +16,12 @@ use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;
 use serde_json::Value;
 
+pub(crate) use self::code::{code, steady};
 pub(crate) use self::family::Family;
 pub(crate) use self::game::Game;
 pub(crate) use self::graphs::Plan;
 pub(crate) use self::random::{Random, often};
-pub(crate) use self::text::{definition, play};
+pub(crate) use self::text::{definition, is_code, play};
 
 /// The acting kinds of the tests: `noop` takes any config, `javascript` as the product's one, `ask` has a handle
 /// of its own and takes secrets.

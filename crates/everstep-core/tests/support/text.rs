@@ -1,6 +1,6 @@
 //! Reads and plays decision texts: a workflow, inputs, and the journal that follows.
 //!
-//! The head is either a graph in short form or `json:` with a definition up to the first `>` line.
+//! The head is a graph in short form, `json:` with a definition up to the first `>` line, or `code`.
 //! In short form `a -> b` is an edge, `a -error-> b` one with a handle, and `a: TYPE {…}` describes a node with all
 //! its fields but id and type. Nodes that are only named have the type of their name (`start`, `end2`, `loop`, …),
 //! run a workflow (`call`) or are acting no-ops. An input may be given a key: `key k1 signal go`.
@@ -15,12 +15,14 @@ use everstep_core::failure::Failure;
 use everstep_core::graph::{Path, Problem, View};
 use everstep_core::ids::RunId;
 use everstep_core::input::{Input, Reply};
+use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::state::OpenWhat;
 use everstep_core::task;
 use everstep_core::time::Timestamp;
 use serde_json::{Value, json};
 
+use super::code::{code, known, payload, report};
 use super::{Game, compile};
 
 /// Plays a decision text and returns it with the journal that was really written.
@@ -30,7 +32,7 @@ pub(crate) fn play(text: &str) -> String {
         None => (text, ""),
     };
     let mut out = head.to_owned();
-    let workflow = match compile(&definition(head)) {
+    let workflow = match if is_code(head) { Ok(code()) } else { compile(&definition(head)) } {
         Ok(workflow) => workflow,
         Err(problems) => {
             for problem in problems {
@@ -49,6 +51,11 @@ pub(crate) fn play(text: &str) -> String {
         }
     }
     player.out
+}
+
+/// Whether a head describes no graph.
+pub(crate) fn is_code(head: &str) -> bool {
+    head.lines().any(|line| line == "code")
 }
 
 fn hint(problem: &Problem) -> String {
@@ -71,7 +78,9 @@ impl Player {
     fn play(&mut self, command: &str) {
         let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
         match verb {
-            "status" | "why" | "context" | "output" | "open" | "version" | "task" => return self.show(verb, rest),
+            "status" | "why" | "context" | "output" | "open" | "version" | "task" | "known" => {
+                return self.show(verb, rest);
+            }
             // Moves the clock and leaves the timers alone.
             "later" => return self.pass(rest),
             "after" => self.pass(rest),
@@ -145,10 +154,10 @@ impl Player {
         let child = self.game.family.find(&step, attempt).unwrap_or(Self::STRANGER);
         vec![match verb {
             "start" if first == "as" => {
-                // `start as child {…}` is waited for, `start as stray {…}` is not.
+                // `start as child {…}` is waited for, `start as stray {…}` is not; `deep` has as many above it as may be.
                 let (role, input) = tail.split_once(' ').unwrap_or((tail, "{}"));
-                let waits = role == "child";
-                let parent = Parent { run: Self::STRANGER, step: "call".into(), attempt: 1, waits, depth: 1 };
+                let (waits, depth) = (role != "stray", if role == "deep" { limits::CHILD_DEPTH } else { 1 });
+                let parent = Parent { run: Self::STRANGER, step: "call".into(), attempt: 1, waits, depth };
                 Input::Start { input: read(input), parent: Some(parent) }
             }
             "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})), parent: None },
@@ -182,6 +191,10 @@ impl Player {
             "timer" => Input::Timer { step, attempt },
             "after" => return self.due(),
             "signal" => Input::Signal { event: first.into(), payload: read(tail) },
+            "buffered" => Input::BufferedSignal { event: first.into(), payload: read(tail) },
+            "turn" => Input::BeginTurn { worker: first.into() },
+            "lose" => Input::LoseTurn { turn: first.parse().unwrap() },
+            "report" => Input::Report { turn: first.parse().unwrap(), report: Box::new(report(tail)) },
             "set" => Input::SetContext { values: read(rest) },
             "pause" => Input::Pause { reason: None },
             "resume" => return std::iter::once(Input::Resume).chain(self.due()).collect(),
@@ -203,6 +216,7 @@ impl Player {
             "context" => View::new(workflow, state, &Path::default()).document(false).json().to_owned(),
             "output" => state.output.as_ref().map_or("none".into(), |output| output.json().to_owned()),
             "version" => state.seq.to_string(),
+            "known" => known(state),
             "open" => {
                 let open = state.open().map(|open| match open.what {
                     OpenWhat::Task => format!("{} #{}", open.step, open.attempt),
@@ -224,7 +238,7 @@ impl Player {
 }
 
 fn read(text: &str) -> Payload {
-    if text.is_empty() { Payload::null() } else { Payload::from_json(text).unwrap() }
+    if text.is_empty() { Payload::null() } else { payload(text) }
 }
 
 fn number(attempt: u32) -> String {
@@ -247,7 +261,8 @@ fn show(event: &Event) -> String {
                     let verb = if child.waits { "runs" } else { "starts" };
                     let version = child.version.map(|version| format!(" {version}")).unwrap_or_default();
                     let until = child.due.map(|due| format!(" until {}", after(due))).unwrap_or_default();
-                    format!(" {verb} {}{version} {}{until}", child.workflow, child.input.json())
+                    let input = if child.input.size() > 100 { "…" } else { child.input.json() };
+                    format!(" {verb} {}{version} {input}{until}", child.workflow)
                 }
                 Dispatch::Body { items } => format!(" over {}", items.len()),
             };

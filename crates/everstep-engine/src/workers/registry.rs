@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use everstep_core::code::Progress;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::input::Input;
+use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
@@ -167,19 +169,23 @@ impl Workers {
     }
 
     /// A place for a run at a worker of its lane. A worker that has its last turn already keeps it.
-    pub(crate) fn seat(self: &Arc<Self>, lane: &Arc<str>, run: RunId, last_turn: u32) -> Option<Seat> {
+    pub(crate) fn seat(self: &Arc<Self>, lane: &Arc<str>, run: RunId, code: &Progress) -> Option<Seat> {
+        let last_turn = code.turn;
         if self.count.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let mut inner = self.inner();
         let sessions = inner.lanes.get(lane)?;
         let holder = sessions.iter().find(|session| {
-            let mut inner = session.inner();
-            inner.holds.get(&run) == Some(&last_turn) && {
-                inner.holds.remove(&run);
-                inner.live.insert(run, last_turn);
-                true
+            let held = session.inner().holds.remove(&run);
+            let is_holder = held.is_some_and(|turn| code.may_go_on(turn));
+            if let Some(turn) = held.filter(|_| !is_holder) {
+                session.put(Letter::Revoked { run, turn });
             }
+            if is_holder {
+                session.inner().live.insert(run, last_turn);
+            }
+            is_holder
         });
         if let Some(session) = holder.cloned() {
             return Some(Seat { workers: Arc::clone(self), session, run, turn: last_turn, is_kept: true });
@@ -280,7 +286,9 @@ impl Workers {
                 last_seen: inner.heard_at,
             }
         });
-        info.collect()
+        let mut list: Vec<_> = info.collect();
+        list.sort_by_key(|worker| worker.opened_at);
+        list
     }
 
     /// A worker leaves in order: its turns go to others.
@@ -295,6 +303,9 @@ impl Workers {
         let runs = self.remove(session);
         let (worker, runs_lost) = (&session.worker, runs.len());
         tracing::warn!(worker, runs_lost, "a worker was not heard of for its lease; its runs go to others");
+        if planted::is_planted(Bug::LostTurnForgotten) {
+            return;
+        }
         for (run, turn) in runs {
             self.tell(run, ToShard::Mail(run, Mail::of(Input::LoseTurn { turn })));
         }
@@ -347,7 +358,15 @@ impl Workers {
                 let is_gone = inner.detached.is_some_and(|since| now > since + self.lease / DETACHED_PART);
                 is_gone || now > inner.heard + self.lease
             };
-            let over: Vec<_> = self.inner().sessions.values().filter(is_over).cloned().collect();
+            let mut over = Vec::new();
+            for session in self.inner().sessions.values() {
+                if is_over(&session) {
+                    over.push(Arc::clone(session));
+                } else if now > session.inner().opened + self.lease {
+                    session.inner().holds.clear();
+                }
+            }
+            over.sort_by_key(|session| session.opened_at);
             for session in over {
                 self.lose(&session);
             }

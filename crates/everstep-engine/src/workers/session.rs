@@ -94,8 +94,10 @@ pub(crate) struct Inner {
     pub(crate) live: BTreeMap<RunId, u32>,
     /// Those of them that only wait: they take nobody's room.
     pub(crate) blocked: BTreeSet<RunId>,
-    /// Runs that the worker brought along and that nobody has claimed yet.
+    /// Runs that the worker brought along and that nobody has claimed yet. After a lease they are forgotten, here and
+    /// there.
     pub(crate) holds: BTreeMap<RunId, u32>,
+    pub(crate) opened: Duration,
     /// When bytes came last, on the monotonic clock, and when.
     pub(crate) heard: Duration,
     pub(crate) heard_at: Timestamp,
@@ -136,6 +138,7 @@ impl Session {
                 live: BTreeMap::new(),
                 blocked: BTreeSet::new(),
                 holds: hello.holds.into_iter().collect(),
+                opened: monotonic,
                 heard: monotonic,
                 heard_at: now,
                 detached: None,
@@ -196,6 +199,12 @@ impl Session {
     /// Messages that were sent and that the worker has not seen, as far as is known.
     pub fn unseen(&self) -> Vec<Arc<Message>> {
         self.inner().sent.iter().cloned().collect()
+    }
+
+    /// How many reports are not answered yet, and how many messages were sent that the worker has not seen.
+    pub fn backlog(&self) -> (usize, usize) {
+        let inner = self.inner();
+        (inner.pending.len(), inner.sent.len())
     }
 
     /// Takes what has gathered, as the next message.

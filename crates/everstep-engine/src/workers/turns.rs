@@ -87,7 +87,7 @@ impl Shard {
         if !is_live || held.at_worker.is_some() || !held.wants_turn || self.shared.is_stopping() {
             return;
         }
-        let Some(seat) = self.workers.seat(&held.lane, run, held.state.code.turn) else { return };
+        let Some(seat) = self.workers.seat(&held.lane, run, &held.state.code) else { return };
         held.take_seat(seat, decided, now, &*self.world.evaluate);
     }
 
@@ -208,9 +208,8 @@ impl Held {
     /// A run that was read anew: the worker has its turn still, if the journal says so. One that was claimed needs one.
     pub(crate) fn keep_turn(&mut self, at_worker: Option<AtWorker>) {
         let is_live = !self.state.has_ended() && !self.state.is_paused();
-        let turn = self.state.code.turn;
         self.at_worker = at_worker.filter(|at| {
-            let is_kept = is_live && at.seat.turn == turn;
+            let is_kept = is_live && self.state.code.may_go_on(at.seat.turn);
             if !is_kept && at.is_told {
                 let (run, turn) = (self.state.run, at.seat.turn);
                 Workers::say(&at.seat.session, Letter::Revoked { run, turn });
@@ -254,12 +253,19 @@ impl Held {
         }
     }
 
+    /// Whether a run that is only visited is due before its state says so: it needs a worker.
+    fn is_due_by_row(&self) -> bool {
+        self.tenure == Tenure::Visiting && self.due_by_row < self.state.next_due().unwrap_or(Timestamp::NEVER)
+    }
+
     /// What a run of a code workflow is to be after its next item; `None` where a timer decides.
     pub(crate) fn code_becomes(&self, now: Timestamp) -> Option<Becomes> {
         match &self.at_worker {
             _ if self.state.is_paused() => Some(Becomes::Parked(Timestamp::NEVER)),
             Some(at_worker) if !at_worker.is_blocked => Some(Becomes::Owned),
             None if self.wants_turn => Some(Becomes::Parked(now)),
+            // Whoever wrote the row knew whether the run needs a worker; by whose clock does not matter.
+            None if self.is_due_by_row() => Some(Becomes::Parked(self.due_by_row)),
             Some(_) | None => None,
         }
     }

@@ -40,7 +40,7 @@ impl Reading {
             let message = revealed.mask(&message);
             let may_pass = self.retry_on.contains(&status);
             let retry_after_ms = seconds.map(|seconds| seconds.saturating_mul(1_000));
-            return Err(Failure { code: "HTTP_STATUS".to_owned(), message, retryable: may_pass, retry_after_ms });
+            return Err(Failure { retryable: may_pass, retry_after_ms, ..Failure::fatal("HTTP_STATUS", message) });
         }
         let body = body(bytes, &response.headers, self.response_type)?;
         let headers = headers(&response.headers, revealed);
@@ -58,7 +58,7 @@ pub(super) fn failure(error: &Error, revealed: &Revealed) -> Failure {
         Error::Unresolved(_) | Error::Unreachable { .. } | Error::Redirect(_) | Error::Broken { .. } => "HTTP_ERROR",
     };
     let message = revealed.mask(&error.to_string());
-    Failure { code: code.to_owned(), message, retryable: error.is_transient(), retry_after_ms: None }
+    Failure { retryable: error.is_transient(), ..Failure::fatal(code, message) }
 }
 
 /// How many seconds a server asks to be left alone. A date is not looked at: clocks differ.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use everstep_core::ids::WorkspaceId;
 
 use super::executor::{Executor, OUTSIDE};
-use super::scripts::Scripts;
+use super::scripts::{self, Scripts};
 use super::server::Server;
 use super::store::SimStore;
 use super::worker::Worker;
@@ -43,7 +43,8 @@ impl Fleet {
         // Some serve only a part; in the calm everybody serves all.
         let is_calm = self.store.ledger().is_calm;
         let all: Vec<_> = self.scripts.keys().cloned().collect();
-        let some = |_: &(String, u32)| is_calm || place == 0 || !self.executor.chance(25);
+        let some =
+            |(name, _): &(String, u32)| is_calm || place == 0 || name == scripts::CHILD || !self.executor.chance(25);
         let serves: Vec<_> = all.into_iter().filter(some).collect();
         let name = format!("worker {number}");
         let worker = Worker::new(

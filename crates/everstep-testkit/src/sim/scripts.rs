@@ -189,7 +189,7 @@ impl Maker<'_> {
     fn op(&mut self, depth: usize) -> Op {
         let choice = if self.budget < 2 || depth > 1 { self.random.below(75) } else { self.random.below(100) };
         match choice {
-            0..75 => self.step(),
+            0..75 => self.step(depth),
             75..90 => Op::All(self.branches(depth)),
             _ => {
                 let name = self.name("race");
@@ -210,7 +210,7 @@ impl Maker<'_> {
         format!("{stem}-{}", self.made)
     }
 
-    fn step(&mut self) -> Op {
+    fn step(&mut self, depth: usize) -> Op {
         let (stem, demand) = match self.random.below(100) {
             0..55 => {
                 let attempts = self.random.between(1, 3) as u32;
@@ -230,7 +230,9 @@ impl Maker<'_> {
             72..88 => {
                 let most = if self.is_brief { 6_000 } else { 90_000 };
                 let timeout = self.random.chance(50).then(|| self.random.between(500, most));
-                ("wait", Demand::Wait { event: *self.random.pick(&["person", "letter"]), timeout })
+                // A person repeats the signal; a letter comes once, so that one wait at a time asks for it.
+                let is_letter = depth == 0 && self.random.chance(50);
+                ("wait", Demand::Wait { event: if is_letter { "letter" } else { "person" }, timeout })
             }
             _ if self.is_child => ("run", Demand::Run { fails: 0, attempts: 2 }),
             _ => {

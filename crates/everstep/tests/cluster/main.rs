@@ -9,4 +9,5 @@ mod starts;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
+mod workers;
 mod workflows;

@@ -61,6 +61,7 @@ scenarios! {
         a_run_that_nobody_serves_says_so_and_waits,
         a_server_killed_in_full_flight_loses_nothing,
         a_server_killed_with_a_hundred_runs_loses_nothing,
+        a_signal_may_be_kept_until_it_is_waited_for,
         a_signal_resolves_a_wait_only_if_it_contains_the_match,
         a_signal_that_nobody_waits_for_is_dropped,
         a_signal_that_races_the_timeout_has_one_winner,

@@ -1,0 +1,210 @@
+//! Runs of workflows that are written as code, as everybody else meets them.
+
+use serde_json::{Value, json};
+
+use crate::support::{Server, chain};
+use crate::workers::{Worker, completed, start};
+
+#[tokio::test]
+async fn a_name_that_nobody_knows_starts_a_run_of_code() {
+    let server = Server::start().await;
+    let started = server.post("/v1/workflows/onboard-user/runs", &json!({"input": 7, "version": 2})).await.is(201);
+    assert_eq!(started["warning"], "no worker serves onboard-user version 2; the run waits for one");
+    let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
+    let shown = server.get(&run).await.is(200);
+    assert_eq!(shown["waitingFor"], "waits for a worker that serves onboard-user version 2: none is connected");
+    // Without a version: the newest that is known, else the first.
+    let newest = server.post("/v1/workflows/onboard-user/runs", &Value::Null).await.is(201);
+    assert_eq!(newest["run"]["workflowVersion"], 2, "{newest}");
+    let first = server.post("/v1/workflows/another/runs", &Value::Null).await.is(201);
+    assert_eq!(first["run"]["workflowVersion"], 1, "{first}");
+    server.post("/v1/workflow-runs", &json!({"definitionId": "missing"})).await.refuses(404, "NOT_FOUND");
+    let long = "n".repeat(129);
+    for name in ["No", "-a", "a.b", &*long] {
+        let problem = server.post(&format!("/v1/workflows/{name}/runs"), &Value::Null).await;
+        problem.refuses(400, "VALIDATION_ERROR");
+    }
+    // Once somebody serves it, it goes on.
+    let mut worker = Worker::open(&server, &[("onboard-user", 2)]).await;
+    let served = server.post("/v1/workflows/onboard-user/runs", &json!({"version": 2})).await.is(201);
+    assert_eq!(served["warning"], Value::Null);
+    let mut turns = Vec::new();
+    while turns.len() < 3 {
+        turns.push(worker.turn().await);
+        let turn = turns.last().unwrap().clone();
+        let at = server.get(&format!("/v1/runs/{}", turn["run"].as_str().unwrap())).await.is(200);
+        assert_eq!((&at["waitingFor"], &at["worker"]), (&json!("runs at worker host:1"), &json!("host:1")), "{at}");
+        worker.send(&turn, &[json!({"kind": "returned"})]).await;
+    }
+    let ended = server.wait_for(&run, "completed").await;
+    assert_eq!((&ended["waitingFor"], &ended["worker"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn the_steps_of_a_run_of_code_are_shown_with_their_times() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("flow", 1)]).await;
+    let run = start(&server, "flow", &json!({"input": {"user": 1}})).await;
+    let turn = worker.turn().await;
+    let failed = json!({"kind": "failed", "step": "mail.send", "attempt": 1, "error": {"message": "no", "code": "SMTP"},
+        "retry": {"attempts": 1}, "logs": ["trying"], "tookMs": 2});
+    let sleep = json!({"kind": "sleep", "step": "nap", "forMs": 3_600_000});
+    let wait = json!({"kind": "wait", "step": "verified", "match": {"ok": true}, "timeoutMs": 3_600_000});
+    worker.send(&turn, &[completed("create", &json!({"id": 17})), failed, sleep, wait]).await;
+    let signal = format!("{run}/signals/verified");
+    let ignored = server.post(&signal, &json!({"ok": false})).await.is(200);
+    let expected = json!({"outcome": "ignored", "reason": "nothing waits for this signal"});
+    assert_eq!(ignored, expected);
+    assert_eq!(server.post(&signal, &json!({"ok": true, "by": "x"})).await.is(200), json!({"outcome": "accepted"}));
+    let steps = server.get(&format!("{run}/steps")).await.is(200);
+    let rows: Vec<_> = steps["steps"].as_array().unwrap().clone();
+    let told: Vec<_> =
+        rows.iter().map(|row| (row["key"].clone(), row["type"].clone(), row["status"].clone())).collect();
+    let row = |key: &str, kind: &str, status: &str| (json!(key), json!(kind), json!(status));
+    let expected = [
+        row("create", "run", "completed"),
+        row("mail.send", "run", "failed"),
+        row("nap", "sleep", "waiting"),
+        row("verified", "wait", "completed"),
+    ];
+    assert_eq!(told, expected, "{steps}");
+    assert_eq!((&rows[0]["output"], &rows[0]["durationMs"]), (&json!({"id": 17}), &json!(1.5)));
+    assert_eq!((&rows[1]["error"]["code"], &rows[1]["attempts"][0]["logs"]), (&json!("SMTP"), &json!(["trying"])));
+    assert_eq!(rows[3]["output"], json!({"ok": true, "by": "x"}));
+    let of_workflow = run.replace("/v1/runs", "/v1/workflows/flow/runs");
+    assert_eq!(server.get(&format!("{of_workflow}/steps")).await.is(200), steps);
+    let first = server.get(&format!("{run}/steps?limit=1")).await.is(200);
+    let next = format!("{run}/steps?limit=2&cursor={}", first["nextCursor"].as_str().unwrap());
+    let keys: Vec<_> =
+        server.get(&next).await.is(200)["steps"].as_array().unwrap().iter().map(|row| row["key"].clone()).collect();
+    assert_eq!(keys, ["mail.send", "nap"]);
+    let context = server.get(&format!("{run}/context")).await.is(200);
+    let given = json!({"create": {"id": 17}, "verified": {"ok": true, "by": "x"}});
+    assert_eq!(context["context"], json!({"input": {"user": 1}, "steps": given}));
+    let before = server.get(&format!("{run}/context?at=3")).await.is(200);
+    assert_eq!(before["context"], json!({"input": {"user": 1}, "steps": {"create": {"id": 17}}}));
+    let logs = server.get(&format!("{run}/logs")).await.is(200);
+    assert_eq!((&logs["logs"][0]["step"], &logs["logs"][0]["line"]), (&json!("mail.send"), &json!("trying")));
+    let journal = server.get(&format!("{run}/journal")).await.is(200);
+    let find = |event: &str| {
+        let entries = journal["entries"].as_array().unwrap();
+        entries.iter().find(|entry| entry["event"] == event).unwrap_or_else(|| panic!("{event}: {journal}")).clone()
+    };
+    assert_eq!(find("TurnStarted")["data"], json!({"turn": 1, "worker": "host:1"}));
+    assert!(find("StepCompleted")["data"]["startedAt"].is_string());
+    let opened = find("WaitOpened");
+    assert_eq!((&opened["step"], &opened["data"]["match"]), (&json!("verified"), &json!({"ok": true})));
+    let resolved = find("WaitResolved");
+    assert_eq!((&resolved["data"]["by"], &resolved["data"]["event"]), (&json!("signal"), &json!("verified")));
+}
+
+#[tokio::test]
+async fn a_signal_may_be_kept_until_something_waits_for_it() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("flow", 1)]).await;
+    let run = start(&server, "flow", &Value::Null).await;
+    let turn = worker.turn().await;
+    let signal = format!("{run}/signals/paid");
+    assert_eq!(server.post(&signal, &json!(1)).await.is(200)["outcome"], "ignored");
+    let keep = format!("{signal}?buffer=true");
+    let key = [("idempotency-key", "once")];
+    assert_eq!(server.post_with(&keep, &key, &json!({"n": 2})).await.is(200), json!({"outcome": "buffered"}));
+    assert_eq!(server.post_with(&keep, &key, &json!({"n": 2})).await.is(200), json!({"outcome": "repeated"}));
+    server.post(&format!("{signal}?buffer=maybe"), &json!(1)).await.refuses(400, "VALIDATION_ERROR");
+    let answers = worker.send(&turn, &[json!({"kind": "wait", "step": "paid"})]).await;
+    let wakes: Vec<_> =
+        answers.iter().flat_map(|message| message["wakes"].as_array().cloned().unwrap_or_default()).collect();
+    let wake = match wakes.first() {
+        Some(wake) => wake.clone(),
+        None => worker.poll().await[0]["wakes"][0].clone(),
+    };
+    assert_eq!((&wake["status"], &wake["payload"]), (&json!("resolved"), &json!({"n": 2})), "{wake}");
+    let journal = server.get(&format!("{run}/journal")).await.is(200);
+    let kept = journal["entries"].as_array().unwrap().iter().find(|entry| entry["event"] == "SignalBuffered");
+    let kept = kept.unwrap_or_else(|| panic!("{journal}"));
+    assert_eq!((&kept["data"]["event"], kept["data"]["until"].is_string()), (&json!("paid"), true));
+    // A graph keeps nothing.
+    let graph = server.start_chain("graph", &[crate::support::wait_for_go()]).await;
+    server.post(&format!("{graph}/signals/go?buffer=true"), &json!(1)).await.refuses(422, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn a_workflow_of_code_has_no_definition() {
+    let server = Server::start().await;
+    Worker::open(&server, &[("flow", 1), ("flow", 3)]).await;
+    let shown = server.get("/v1/workflows/flow").await.is(200);
+    assert_eq!((&shown["style"], &shown["version"], &shown["definition"]), (&json!("code"), &json!(3), &Value::Null));
+    let listed = server.get("/v1/workflows").await.is(200);
+    assert_eq!((&listed[0]["style"], &listed[0]["activeVersion"]), (&json!("code"), &json!(3)), "{listed}");
+    let versions = server.get("/v1/workflows/flow/versions").await.is(200);
+    assert_eq!(versions["versions"].as_array().unwrap().len(), 2, "{versions}");
+    server.get("/v1/workflows/flow/export").await.refuses(409, "WORKFLOW_STYLE_CONFLICT");
+    let clone = server.post("/v1/workflows/flow/clone", &json!({"name": "copy"})).await;
+    clone.refuses(409, "WORKFLOW_STYLE_CONFLICT");
+    let problem = server.put("/v1/workflows/flow", &chain(&[])).await.refuses(409, "WORKFLOW_STYLE_CONFLICT");
+    assert!(problem["hint"].as_str().is_some(), "{problem}");
+    let new = json!({"name": "flow", "definition": chain(&[])});
+    let status = server.post("/v1/workflows", &new).await.status;
+    assert_eq!(status, 409);
+    // A version that new runs take may be chosen, and all of it be deleted.
+    server.post("/v1/workflows/flow/activate", &json!({"version": 1})).await.is(200);
+    let started = server.post("/v1/workflows/flow/runs", &Value::Null).await.is(201);
+    assert_eq!(started["run"]["workflowVersion"], 1);
+    server.delete("/v1/workflows/flow").await.refuses(409, "WORKFLOW_IN_USE");
+    let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
+    server.post(&format!("{run}/cancel"), &Value::Null).await.is(200);
+    server.wait_for(&run, "cancelled").await;
+    server.delete("/v1/workflows/flow").await.is(204);
+}
+
+#[tokio::test]
+async fn a_worker_is_told_that_a_run_was_cancelled() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("flow", 1)]).await;
+    let run = start(&server, "flow", &Value::Null).await;
+    let turn = worker.turn().await;
+    server.post(&format!("{run}/cancel"), &json!({"reason": "enough"})).await.is(200);
+    let told = worker.poll().await;
+    assert_eq!(told[0]["cancels"], json!([{"run": turn["run"], "turn": 1}]), "{told:?}");
+    let answers = worker.send(&turn, &[completed("late", &json!(1))]).await;
+    assert_eq!(answers[0]["refused"][0]["code"], "RUN_ENDED", "{answers:?}");
+}
+
+#[tokio::test]
+async fn many_runs_are_started_at_once() {
+    let server = Server::start().await;
+    server.publish("plain", &chain(&[])).await;
+    let runs: Vec<_> = (0..200).map(|n| json!({"input": {"n": n}, "tags": {"batch": "b"}})).collect();
+    let started = server.post("/v1/workflows/plain/runs/batch", &json!({"runs": runs})).await.is(200);
+    let started = started["runs"].as_array().unwrap().clone();
+    assert!(started.len() == 200 && started.iter().all(|one| one["created"] == true), "{started:?}");
+    for n in [0, 99, 199] {
+        let run = server.get(&format!("/v1/runs/{}", started[n]["id"].as_str().unwrap())).await.is(200);
+        assert_eq!(run["input"], json!({"n": n}));
+    }
+    // Each by itself: what is wrong with one is told in its place.
+    let mixed = json!({"runs": [
+        {"idempotencyKey": "k"},
+        {"idempotencyKey": "k"},
+        {"idempotencyKey": ""},
+        {"version": 9},
+        {"tags": {"": "x"}},
+        {"input": {"text": "a\u{0}b"}},
+        {},
+    ]});
+    let answer = server.post("/v1/workflows/plain/runs/batch", &mixed).await.is(207);
+    let codes: Vec<_> = answer["runs"].as_array().unwrap().iter().map(|one| one["error"]["code"].clone()).collect();
+    let wrong = json!("VALIDATION_ERROR");
+    let expected = [Value::Null, Value::Null, wrong.clone(), json!("NOT_FOUND"), wrong.clone(), wrong, Value::Null];
+    assert_eq!(codes, expected, "{answer}");
+    let [first, second] = [&answer["runs"][0], &answer["runs"][1]];
+    assert_eq!(first["id"], second["id"]);
+    assert!(first["created"] != second["created"], "{answer}");
+    let code = server.post("/v1/workflows/unknown/runs/batch", &json!({"runs": [{}, {"version": 4}]})).await.is(200);
+    assert!(code["warning"].as_str().unwrap().contains("no worker serves unknown version"), "{code}");
+    let path = "/v1/workflows/plain/runs/batch";
+    for body in [json!({}), json!({"runs": []}), json!({"runs": [{"x": 1}]}), json!({"runs": vec![json!({}); 1_001]})] {
+        server.post(path, &body).await.refuses(400, "VALIDATION_ERROR");
+    }
+    server.post("/v1/workflows/No/runs/batch", &json!({"runs": [{}]})).await.refuses(400, "VALIDATION_ERROR");
+}

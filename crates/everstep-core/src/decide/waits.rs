@@ -1,0 +1,159 @@
+//! What a code workflow waits for: a time, a signal, another run.
+//!
+//! 1. Each is begun by a report and stands open in the journal until its time has come, its signal or its run's end.
+//! 2. A signal goes to the wait that was opened first of those that it fits; a timeout that is due comes before it.
+//! 3. A signal that fits none is dropped, or kept if its sender asks for that: the first wait that it fits takes it.
+
+use std::time::Duration;
+
+use super::Draft;
+use crate::child::{self, Child};
+use crate::event::{Dispatch, Event, Resolution};
+use crate::failure::{Failure, code};
+use crate::ids::StepKey;
+use crate::input::Reply;
+use crate::limits;
+use crate::payload::{self, Payload};
+use crate::state::Doing;
+use crate::time::Timestamp;
+use crate::turn::Moment;
+
+impl Draft<'_> {
+    pub(super) fn sleep(&mut self, step: StepKey, until: Moment) {
+        let due = match until {
+            Moment::After(millis) => self.now.plus(bounded(millis)),
+            Moment::At(time) => time.clamp(Timestamp::EPOCH, self.now.plus(farthest())),
+        };
+        self.write(Event::TimerSet { step, attempt: 1, due });
+    }
+
+    pub(super) fn wait(
+        &mut self,
+        step: StepKey,
+        event: Option<String>,
+        pattern: Payload,
+        timeout_ms: Option<u64>,
+    ) -> Reply {
+        if let Some(refusal) = self.refuse_wait(&step, &pattern) {
+            return refusal;
+        }
+        let due = timeout_ms.map(|millis| self.now.plus(bounded(millis)));
+        let name = event.clone().unwrap_or_else(|| step.to_string());
+        let kept = self.state.code.find_buffered(&name, &pattern, self.now);
+        let kept = kept.map(|kept| (kept.seq, kept.payload.clone()));
+        self.write(Event::WaitOpened { step: step.clone(), attempt: 1, event, pattern, due });
+        if let Some((seq, payload)) = kept {
+            let by = Resolution::Signal { event: name, payload, buffered: Some(seq) };
+            self.write(Event::WaitResolved { step, attempt: 1, by });
+        }
+        Reply::Accepted
+    }
+
+    /// Why a signal cannot be waited for.
+    fn refuse_wait(&self, step: &StepKey, pattern: &Payload) -> Option<Reply> {
+        if pattern.size() > limits::PAYLOAD_BYTES {
+            let message = format!("what {step} waits for has more than {} bytes", limits::PAYLOAD_BYTES);
+            return Some(Reply::refused(code::PAYLOAD_TOO_LARGE, message));
+        }
+        if payload::depth(pattern.json()) > limits::JSON_DEPTH {
+            let message = format!("what {step} waits for is nested deeper than {} levels", limits::JSON_DEPTH);
+            return Some(Reply::refused(code::PAYLOAD_TOO_DEEP, message));
+        }
+        self.refuse_bytes(pattern)
+    }
+
+    fn refuse_bytes(&self, more: &Payload) -> Option<Reply> {
+        let message = format!("the run would hold more than {} bytes", limits::CONTEXT_BYTES);
+        let is_full = self.state.context_bytes() + more.size() > limits::CONTEXT_BYTES;
+        is_full.then(|| Reply::refused(code::CONTEXT_TOO_LARGE, message))
+    }
+
+    pub(super) fn call(
+        &mut self,
+        step: StepKey,
+        workflow: String,
+        version: Option<u32>,
+        input: Payload,
+        timeout_ms: Option<u64>,
+    ) {
+        let attempt = self.state.code.step(&step).map_or(0, |step| step.attempt) + 1;
+        let checked = child::check_depth(self.state).and_then(|()| child::check_input(&step, &input, self.state));
+        if let Err(failure) = checked {
+            self.write(Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Instant });
+            return self.write(Event::StepFailed { step, attempt, failure, logs: Vec::new() });
+        }
+        let child = Child {
+            run: Child::id(self.state.run, &step, attempt, self.now),
+            workflow,
+            version,
+            input,
+            waits: true,
+            due: timeout_ms.map(|millis| self.now.plus(bounded(millis))),
+        };
+        self.write(Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child.into()) });
+    }
+
+    /// A timer of a code workflow has come.
+    pub(super) fn code_timer(&mut self, step: StepKey, attempt: u32, doing: &Doing) -> Reply {
+        let event = match doing {
+            Doing::Delay | Doing::Backoff => Event::TimerFired { step, attempt },
+            Doing::Wait { .. } => Event::WaitResolved { step, attempt, by: Resolution::Timeout },
+            Doing::Child(child) => {
+                let message = format!("child run {} did not end in time", child.run);
+                let failure = Failure::fatal(code::STEP_TIMEOUT, message);
+                Event::StepFailed { step, attempt, failure, logs: Vec::new() }
+            }
+            Doing::Body | Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => {
+                return Reply::ignored("the step has no timer");
+            }
+        };
+        self.write(event);
+        Reply::Accepted
+    }
+
+    /// A signal for a code workflow: the wait that was opened first takes it.
+    pub(super) fn code_signal(&mut self, event: &str, payload: Payload, keeps: bool) -> Reply {
+        let fits = |step: &StepKey| match &self.state.open[step].doing {
+            Doing::Wait { event: awaited, pattern } => awaited == event && crate::code::matches(&payload, pattern),
+            _ => false,
+        };
+        let fitting = self.state.open.keys().filter(|step| fits(step));
+        let first = fitting.min_by_key(|step| self.state.code.step(step).map_or(0, |step| step.seq)).cloned();
+        if first.is_none() && !keeps {
+            return Reply::ignored("nothing waits for this signal");
+        }
+        if let Some(refusal) = self.refuse_bytes(&payload) {
+            return refusal;
+        }
+        if let Some(step) = first {
+            let attempt = self.state.open[&step].attempt;
+            let by = Resolution::Signal { event: event.to_owned(), payload, buffered: None };
+            return self.accept(Event::WaitResolved { step, attempt, by });
+        }
+        if self.state.code.count_buffered(self.now) >= limits::BUFFERED_SIGNALS {
+            let message = format!("the run keeps {} signals already", limits::BUFFERED_SIGNALS);
+            return Reply::refused("TOO_MANY_SIGNALS", message);
+        }
+        let until = self.now.plus(Duration::from_secs(limits::BUFFERED_DAYS * 86_400));
+        self.accept(Event::SignalBuffered { event: event.to_owned(), payload, until });
+        Reply::Buffered
+    }
+
+    /// What follows without any news: a call that a fork takes over from its original is made again.
+    pub(super) fn code_again(&self, step: StepKey) -> Vec<Event> {
+        let open = &self.state.open[&step];
+        let Doing::Child(child) = &open.doing else { return Vec::new() };
+        let attempt = open.attempt + 1;
+        let child = Child { run: Child::id(self.state.run, &step, attempt, self.now), ..Child::clone(child) };
+        vec![Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child.into()) }]
+    }
+}
+
+/// How far ahead anything may lie.
+pub(super) fn farthest() -> Duration {
+    Duration::from_secs(limits::FARTHEST_DAYS * 86_400)
+}
+
+fn bounded(millis: u64) -> Duration {
+    Duration::from_millis(millis).min(farthest())
+}
