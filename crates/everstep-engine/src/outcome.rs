@@ -12,6 +12,7 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{InboxId, Outcome, Sent, Snapshot};
 
+use crate::beginning::{Beginning, Begun};
 use crate::engine::Started;
 use crate::error::Error;
 use crate::held::{Becomes, Flight, Held, Loading, Slot, Tenure};
@@ -70,7 +71,8 @@ impl Shard {
             }
             Verdict::Stored(Outcome::Exists(winner)) => {
                 if let Some(reply) = flight.start {
-                    let _ = reply.send(Ok(Started { run: winner, created: false }));
+                    let started = Started { run: winner, created: false };
+                    let _ = reply.send(Ok(Begun { started, beginning: None }));
                 }
                 self.forget(run);
             }
@@ -118,7 +120,8 @@ impl Shard {
             if held.state.parent.is_some() {
                 let _ = self.claimer.send(ToClaimer::Inbox);
             }
-            let _ = reply.send(Ok(Started { run, created: true }));
+            let beginning = flight.row.map(|row| Box::new(Beginning { row: *row, look: held.look() }));
+            let _ = reply.send(Ok(Begun { started: Started { run, created: true }, beginning }));
         }
         held.remember_rows(&flight.answered);
         // Before the answers: an output that cannot be kept is a failure, and the function is to see nothing else.
