@@ -257,7 +257,11 @@ async fn begin(
 ) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
     if seconds.is_zero() {
         let started = patiently(async { Ok(served.engine.start_shown(start).await) }).await?;
-        return Ok(started.map(|(started, beginning)| (started, beginning.map(|began| Run::begun(*began)))));
+        return Ok(started.map(|(started, beginning)| {
+            // What nobody owns may wait for a worker: that is looked up.
+            let began = beginning.filter(|began| began.row.owner.is_some() || began.row.ended_at.is_some());
+            (started, began.map(|began| Run::begun(*began)))
+        }));
     }
     let (started, ending) = match patiently(async { Ok(served.engine.start_to_end(start).await) }).await? {
         Ok(begun) => begun,

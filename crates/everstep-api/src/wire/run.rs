@@ -97,7 +97,7 @@ impl Run {
         let Beginning { row, look } = beginning;
         let has_ended = row.ended_at.is_some();
         let run = Self::of(row);
-        if has_ended { run } else { run.seen(look) }
+        if has_ended { run } else { run.seen(look, None) }
     }
 
     /// What the journal says; the row may tell it a second later.
