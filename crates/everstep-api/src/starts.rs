@@ -257,7 +257,15 @@ async fn begin(
 ) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
     if seconds.is_zero() {
         let started = patiently(async { Ok(served.engine.start_shown(start).await) }).await?;
-        return Ok(started.map(|(started, beginning)| (started, beginning.map(|began| Run::begun(*began)))));
+        let (started, beginning) = match started {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(error)),
+        };
+        let run = match beginning {
+            Some(beginning) => Some(runs::show_begun(served, *beginning).await),
+            None => None,
+        };
+        return Ok(Ok((started, run)));
     }
     let (started, ending) = match patiently(async { Ok(served.engine.start_to_end(start).await) }).await? {
         Ok(begun) => begun,
