@@ -257,11 +257,15 @@ async fn begin(
 ) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
     if seconds.is_zero() {
         let started = patiently(async { Ok(served.engine.start_shown(start).await) }).await?;
-        return Ok(started.map(|(started, beginning)| {
-            // What nobody owns may wait for a worker: that is looked up.
-            let began = beginning.filter(|began| began.row.owner.is_some() || began.row.ended_at.is_some());
-            (started, began.map(|began| Run::begun(*began)))
-        }));
+        let (started, beginning) = match started {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(error)),
+        };
+        let run = match beginning {
+            Some(beginning) => Some(runs::show_begun(served, *beginning).await),
+            None => None,
+        };
+        return Ok(Ok((started, run)));
     }
     let (started, ending) = match patiently(async { Ok(served.engine.start_to_end(start).await) }).await? {
         Ok(begun) => begun,
