@@ -38,7 +38,7 @@ pub(super) struct Worker {
     scripts: Scripts,
     serves: Arc<[(String, u32)]>,
     capacity: usize,
-    lease: Duration,
+    pub(super) lease: Duration,
     inner: Arc<Mutex<Inner>>,
     /// There is something to be sent.
     pub(super) to_send: Arc<Notify>,
@@ -58,6 +58,8 @@ struct Inner {
     /// Reports without an answer.
     unanswered: BTreeMap<u64, Unanswered>,
     last: u64,
+    /// Whether it has said of a workflow that it cannot run it: it is asked no more.
+    has_declined: bool,
 }
 
 /// Whom the worker talks to.
@@ -65,6 +67,8 @@ struct Inner {
 pub(super) struct Link {
     pub(super) server: Server,
     pub(super) session: SessionId,
+    /// Whether it does so over a socket.
+    pub(super) is_socket: bool,
 }
 
 struct Unanswered {
@@ -142,10 +146,8 @@ impl Worker {
             let mut inner = self.inner();
             (inner.link, inner.heard, inner.seen) = (Some(link), Some(asked), 0);
             inner.early.clear();
-            for unanswered in inner.unanswered.values_mut() {
-                unanswered.sent = Sent::No;
-            }
         }
+        self.send_all_again();
         self.to_send.notify_one();
         self.drive_all();
     }
@@ -159,6 +161,10 @@ impl Worker {
 
     pub(super) fn link(&self) -> Option<Link> {
         self.inner().link.clone()
+    }
+
+    pub(super) fn has_declined(&self) -> bool {
+        self.inner().has_declined
     }
 
     pub(super) fn seen(&self) -> u64 {
@@ -181,6 +187,13 @@ impl Worker {
             unanswered.reported.clone()
         })
         .collect()
+    }
+
+    /// The way to the server has broken: whatever was not answered is sent again.
+    pub(super) fn send_all_again(&self) {
+        for unanswered in self.inner().unanswered.values_mut() {
+            unanswered.sent = Sent::No;
+        }
     }
 
     /// Nobody answered these: they are sent again.
@@ -290,6 +303,7 @@ impl Worker {
         let is_calm = self.store.ledger().is_calm;
         if !is_calm && self.executor.chance(2) {
             self.forget(run, number);
+            self.inner().has_declined = true;
             let failure = Failure::fatal("WorkflowVersionMismatch", "another should do it");
             self.report(run, number, Report::Declined { failure });
         }
