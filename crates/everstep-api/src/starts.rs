@@ -11,7 +11,6 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::{limits, payload, workflow};
 use everstep_engine::{self as engine, NewStart};
-use everstep_store::RunRow;
 use futures_util::future;
 use serde_json::json;
 
@@ -24,7 +23,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
 use crate::server::Served;
-use crate::wire::{self, Batch, OfDefinition, OfWorkflow, Started, StartedBatch, StartedOne};
+use crate::wire::{self, Batch, OfDefinition, OfWorkflow, Run, Started, StartedBatch, StartedOne};
 use crate::workflows;
 
 /// Bytes of a start: an input and what stands around it.
@@ -234,17 +233,16 @@ async fn start(served: &Served, start: NewStart, query: &Query, unknown: Unknown
     let seconds = runs::wait_seconds(query)?;
     let workspace = start.workspace;
     let start = settle(served, start, unknown).await?;
-    let (started, row) = match begin(served, start.clone(), seconds).await? {
+    let (started, run) = match begin(served, start.clone(), seconds).await? {
         Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
             begin(served, code_or_missing(served, start, unknown).await?, seconds).await??
         }
         begun => begun?,
     };
-    let row = match row {
-        Some(row) => row,
-        None => runs::row(served, workspace, started.run).await?,
+    let run = match run {
+        Some(run) => run,
+        None => runs::show(served, runs::row(served, workspace, started.run).await?).await?,
     };
-    let run = runs::show(served, row).await?;
     let warning = run.warning();
     let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
@@ -256,16 +254,19 @@ async fn begin(
     served: &Served,
     start: NewStart,
     seconds: Duration,
-) -> Result<Result<(engine::Started, Option<RunRow>), engine::Error>, Problem> {
+) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
     if seconds.is_zero() {
-        let started = patiently(async { Ok(served.engine.start_run(start).await) }).await?;
-        return Ok(started.map(|started| (started, None)));
+        let started = patiently(async { Ok(served.engine.start_shown(start).await) }).await?;
+        return Ok(started.map(|(started, beginning)| (started, beginning.map(|began| Run::begun(*began)))));
     }
     let (started, ending) = match patiently(async { Ok(served.engine.start_to_end(start).await) }).await? {
         Ok(begun) => begun,
         Err(error) => return Ok(Err(error)),
     };
     // When the time is over, or this node stops, the run is shown as it is.
-    let row = tokio::time::timeout(seconds, ending.row()).await.ok().and_then(Result::ok);
-    Ok(Ok((started, row)))
+    let run = match tokio::time::timeout(seconds, ending.row()).await {
+        Ok(Ok(row)) => Some(runs::show(served, row).await?),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    Ok(Ok((started, run)))
 }

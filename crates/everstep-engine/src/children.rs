@@ -153,6 +153,7 @@ impl Call {
             input: self.child.input.clone(),
             parent: Some(self.parent.clone()),
             arrivals,
+            is_shown: false,
             reply,
         };
         let shard = &self.shards[shard_of(child, self.shards.len())];

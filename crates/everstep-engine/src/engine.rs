@@ -17,6 +17,7 @@ use futures_util::future::{self, Either};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
+use crate::beginning::{Beginning, Begun};
 use crate::count::{self, Tally};
 use crate::error::Error;
 use crate::library::Library;
@@ -213,7 +214,13 @@ impl Engine {
 
     /// Starts a run, or finds the one that has the same key. Answers after the commit.
     pub async fn start_run(&self, start: NewStart) -> Result<Started, Error> {
-        self.start_as(self.new_id(), start).await
+        Ok(self.start_as(self.new_id(), start, false).await?.started)
+    }
+
+    /// As [`Engine::start_run`], and tells how the run began, if it was made.
+    pub async fn start_shown(&self, start: NewStart) -> Result<(Started, Option<Box<Beginning>>), Error> {
+        let Begun { started, beginning } = self.start_as(self.new_id(), start, true).await?;
+        Ok((started, beginning))
     }
 
     /// As [`Engine::start_run`], and waits for the run's end: see [`Ending::row`].
@@ -221,7 +228,7 @@ impl Engine {
         // Followed before it is there: what starts and ends in one item is not missed.
         let (workspace, run) = (start.workspace, self.new_id());
         let watch = self.watch_for(run, true);
-        let started = self.start_as(run, start).await?;
+        let started = self.start_as(run, start, false).await?.started;
         let watch = Some(watch).filter(|_| started.created);
         Ok((started, Ending { engine: self.clone(), workspace, run: started.run, watch }))
     }
@@ -230,12 +237,12 @@ impl Engine {
         RunId::new(self.0.world.clock.now(), self.0.world.random.next())
     }
 
-    async fn start_as(&self, run: RunId, start: NewStart) -> Result<Started, Error> {
+    async fn start_as(&self, run: RunId, start: NewStart, is_shown: bool) -> Result<Begun, Error> {
         check_start(&start)?;
         let version = self.0.library.find_to_start(start.workspace, &start.workflow, start.version, start.may_be_code);
         let version = version.await?;
         let retention_days = start.retention_days.unwrap_or(version.retention_days);
-        self.begin(run, start, &version.workflow, retention_days).await
+        self.begin(run, start, &version.workflow, retention_days, is_shown).await
     }
 
     /// Starts a run of a definition that is not saved. It is neither listed nor counted, and goes an hour after its end.
@@ -251,7 +258,7 @@ impl Engine {
             Ok(workflow) => Arc::new(workflow),
             Err(problems) => return Ok(Err(problems)),
         };
-        self.begin(self.new_id(), start, &workflow, 1).await.map(Ok)
+        Ok(Ok(self.begin(self.new_id(), start, &workflow, 1, false).await?.started))
     }
 
     async fn begin(
@@ -260,7 +267,8 @@ impl Engine {
         start: NewStart,
         workflow: &Arc<Workflow>,
         retention_days: u32,
-    ) -> Result<Started, Error> {
+        is_shown: bool,
+    ) -> Result<Begun, Error> {
         let _permit = self.0.pending.acquire().await.map_err(|_| Error::Stopping)?;
         let now = self.0.world.clock.now();
         let new = NewRun {
@@ -284,6 +292,7 @@ impl Engine {
             input: start.input,
             parent: None,
             arrivals: Vec::new(),
+            is_shown,
             reply,
         };
         self.0.member().tell(run, ToShard::Start(Box::new(request)))?;

@@ -17,11 +17,11 @@ use everstep_core::state::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{InboxId, Loaded, StoredEntry};
+use everstep_store::{InboxId, Loaded, RunRow, StoredEntry};
 use futures_util::future::AbortHandle;
 use tokio::sync::oneshot;
 
-use crate::engine::Started;
+use crate::beginning::Begun;
 use crate::error::Error;
 use crate::message::{Mail, Place};
 use crate::workers::{self, AtWorker};
@@ -153,7 +153,9 @@ pub(crate) struct Held {
 /// An item on its way to the store, and who waits for it.
 pub(crate) struct Flight {
     pub(crate) answered: Vec<(Mail, Reply)>,
-    pub(crate) start: Option<oneshot::Sender<Result<Started, Error>>>,
+    pub(crate) start: Option<oneshot::Sender<Result<Begun, Error>>>,
+    /// The row that a start makes, if somebody is to be told.
+    pub(crate) row: Option<Box<RunRow>>,
     pub(crate) dispatched: Vec<(StepKey, u32)>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) since: Vec<Option<Timestamp>>,

@@ -7,6 +7,8 @@
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
+mod active;
+mod beginning;
 mod children;
 mod claim;
 mod clock;
@@ -35,6 +37,7 @@ mod tend;
 mod tick;
 mod workers;
 
+pub use beginning::Beginning;
 pub use clock::NodeClock;
 pub use engine::{Ending, Engine, NewStart, News, Started, TEST, Watch};
 pub use error::Error;

@@ -13,6 +13,7 @@ use everstep_store::{Expects, NewWorkflow, Put, Registered, RunRow, StoredEntry,
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::active::Active;
 use crate::error::Error;
 use crate::ports::World;
 use crate::workers::{self, Served};
@@ -26,6 +27,7 @@ const MOST_VERSION: u32 = i32::MAX as u32;
 
 pub struct Library {
     world: World,
+    active: Arc<Active>,
     compiled: RwLock<BTreeMap<(WorkspaceId, String, u32), Arc<Version>>>,
 }
 
@@ -60,7 +62,7 @@ pub struct Version {
 
 impl Library {
     pub(crate) fn new(world: World) -> Self {
-        Self { world, compiled: RwLock::default() }
+        Self { active: Active::new(world.clone()), world, compiled: RwLock::default() }
     }
 
     /// Checks a definition and saves it as the active version. The same definition again is the same version.
@@ -119,7 +121,10 @@ impl Library {
         if let Some(version) = version.and_then(|version| self.cached(workspace, name, version)) {
             return Ok(version);
         }
-        let row = self.world.store.workflow(workspace, name, version).await?;
+        let row = match version {
+            Some(_) => self.world.store.workflow(workspace, name, version).await?,
+            None => self.active.find(workspace, name).await?,
+        };
         let row = row.ok_or_else(|| Error::WorkflowNotFound { name: name.to_owned(), version })?;
         if let Some(version) = self.cached(workspace, name, row.version) {
             return Ok(version);

@@ -16,8 +16,9 @@ use everstep_core::workflow::Workflow;
 use everstep_store::{Arrival, Gate, InboxId, Item, Loaded, NewRun, NodeRow, Outcome};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
+use crate::beginning::Begun;
 use crate::clock::NodeClock;
-use crate::engine::{News, Started};
+use crate::engine::News;
 use crate::error::Error;
 use crate::look::Look;
 use crate::peers::Peer;
@@ -89,7 +90,9 @@ pub(crate) struct StartRequest {
     pub(crate) parent: Option<Parent>,
     /// Inbox rows that were there before it.
     pub(crate) arrivals: Vec<Arrival>,
-    pub(crate) reply: oneshot::Sender<Result<Started, Error>>,
+    /// Whether the answer is to tell how the run began.
+    pub(crate) is_shown: bool,
+    pub(crate) reply: oneshot::Sender<Result<Begun, Error>>,
 }
 
 /// An input with its sender's address.

@@ -12,6 +12,7 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{InboxId, Outcome, Sent, Snapshot};
 
+use crate::beginning::{Beginning, Begun};
 use crate::engine::Started;
 use crate::error::Error;
 use crate::held::{Becomes, Flight, Held, Loading, Slot, Tenure};
@@ -70,7 +71,8 @@ impl Shard {
             }
             Verdict::Stored(Outcome::Exists(winner)) => {
                 if let Some(reply) = flight.start {
-                    let _ = reply.send(Ok(Started { run: winner, created: false }));
+                    let started = Started { run: winner, created: false };
+                    let _ = reply.send(Ok(Begun { started, beginning: None }));
                 }
                 self.forget(run);
             }
@@ -86,7 +88,7 @@ impl Shard {
     }
 
     /// The item is durable: answer, dispatch, and go on.
-    pub(crate) fn applied(&mut self, run: RunId, flight: Flight) {
+    pub(crate) fn applied(&mut self, run: RunId, mut flight: Flight) {
         self.observe_item(run, &flight);
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let was_owned = held.tenure == Tenure::Owned;
@@ -113,19 +115,21 @@ impl Shard {
         } else if held.place.is_none() {
             held.place = Some(Place::take(&self.shared, &self.claimer));
         }
-        if let Some(reply) = flight.start {
+        if let Some(reply) = flight.start.take() {
             // A message may have been sent to it just before it was there.
             if held.state.parent.is_some() {
                 let _ = self.claimer.send(ToClaimer::Inbox);
             }
-            let _ = reply.send(Ok(Started { run, created: true }));
+            let beginning = flight.row.map(|row| Box::new(Beginning { row: *row, look: held.look() }));
+            let _ = reply.send(Ok(Begun { started: Started { run, created: true }, beginning }));
         }
         held.remember_rows(&flight.answered);
+        // Before the answers: an output that cannot be kept is a failure, and the function is to see nothing else.
+        self.tell_worker(run, &flight);
         for (mail, reply) in flight.answered {
             mail.answer(Ok(reply));
         }
         self.dispatch(run, &flight.dispatched);
-        self.tell_worker(run, &flight.entries, flight.becomes);
         if is_owned {
             self.see_to_children(run);
         }

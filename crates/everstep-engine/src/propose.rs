@@ -68,6 +68,7 @@ pub(crate) fn propose(
         before,
         status,
         start: None,
+        row: None,
         answered,
         entries,
         since,

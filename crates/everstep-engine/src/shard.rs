@@ -20,6 +20,7 @@ use everstep_store::Item;
 use futures_util::future::{self, AbortHandle, Either};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::beginning;
 use crate::commit::CROWD;
 use crate::count::Tally;
 use crate::error::Error;
@@ -167,7 +168,7 @@ impl Shard {
 
     /// Starts a run: owned by this node if it has room, else left for whoever claims it.
     pub(crate) fn start(&mut self, request: StartRequest) {
-        let StartRequest { run, workspace, workflow, new, input, parent, arrivals, reply } = request;
+        let StartRequest { run, workspace, workflow, new, input, parent, arrivals, is_shown, reply } = request;
         if self.shared.is_stopping() {
             let _ = reply.send(Err(Error::Stopping));
             return;
@@ -207,6 +208,7 @@ impl Shard {
             flight.status = Status::Pending;
         }
         flight.start = Some(reply);
+        flight.row = if is_shown { beginning::row_of(&item) } else { None };
         held.flight = Some(flight);
         held.place = Some(self.place());
         self.runs.insert(run, Slot::Held(Box::new(held)));
@@ -290,7 +292,7 @@ impl Shard {
                 let unsure = || Error::Unavailable("this node has lost touch with its database; try again".to_owned());
                 mail.answer(if is_sure { Ok(reply) } else { Err(unsure()) });
             }
-            self.tell_worker(run, &[], Becomes::Owned);
+            self.tell_turn(run, &[], Becomes::Owned, false);
             self.rest(run);
             return;
         }
@@ -300,7 +302,7 @@ impl Shard {
             self.dispatch(run, &dispatched);
         }
         if planted::is_planted(Bug::TurnBeforeCommit) {
-            self.tell_worker(run, &[], Becomes::Owned);
+            self.tell_turn(run, &[], Becomes::Owned, false);
         }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let (item, bytes, flight) = propose::propose(held, decided, None, becomes, &writer);

@@ -18,7 +18,7 @@ use super::letter::{Known, Letter, Turn, What};
 use super::registry::{Seat, Workers};
 use super::session::Session;
 use crate::error::Error;
-use crate::held::{Becomes, Decided, Held, Slot, Tenure};
+use crate::held::{Becomes, Decided, Flight, Held, Slot, Tenure};
 use crate::look::Look;
 use crate::message::{Mail, Respond};
 use crate::peers::Delivery;
@@ -92,15 +92,23 @@ impl Shard {
     }
 
     /// Ends the turn of a run that is over, parked or paused, or tells the worker what is new.
-    pub(crate) fn tell_worker(&mut self, run: RunId, entries: &[Entry], becomes: Becomes) {
+    pub(crate) fn tell_worker(&mut self, run: RunId, flight: &Flight) {
+        let is_own = |(mail, _): &(Mail, Reply)| match &mail.input {
+            Input::Report { report, .. } => matches!(**report, Report::Returned { .. } | Report::Threw { .. }),
+            _ => false,
+        };
+        let has_ended_itself = flight.answered.iter().any(is_own);
+        self.tell_turn(run, &flight.entries, flight.becomes, has_ended_itself);
+    }
+
+    /// As [`Shard::tell_worker`]. Whoever ended the run itself is told by the answer to its report.
+    pub(crate) fn tell_turn(&mut self, run: RunId, entries: &[Entry], becomes: Becomes, has_ended_itself: bool) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let Some(at_worker) = &mut held.at_worker else { return };
         let (session, turn) = (&at_worker.seat.session, at_worker.seat.turn);
         if becomes != Becomes::Owned || held.state.is_paused() {
             let letter = if held.state.has_ended() {
-                // Whoever ended the run itself is told by the answer to its report.
-                let is_own = matches!(entries.last().map(|last| &last.event), Some(Event::RunCompleted { .. }));
-                (!is_own).then_some(Letter::Cancelled { run, turn })
+                (!has_ended_itself).then_some(Letter::Cancelled { run, turn })
             } else {
                 Some(Letter::Revoked { run, turn })
             };
