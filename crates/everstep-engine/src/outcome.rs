@@ -21,6 +21,7 @@ use crate::message::{Place, ToClaimer, Verdict};
 use crate::observe::Seen;
 use crate::peers::Hint;
 use crate::shard::Shard;
+use crate::workers;
 
 /// A run that wrote this many entries since its last snapshot gets a new one when it leaves memory.
 const SNAPSHOT_AFTER: u64 = 1_000;
@@ -125,11 +126,13 @@ impl Shard {
         }
         held.remember_rows(&flight.answered);
         // Before the answers: an output that cannot be kept is a failure, and the function is to see nothing else.
-        self.tell_worker(run, &flight);
+        self.wake_worker(run, &flight.entries);
+        let has_ended_itself = flight.answered.iter().any(|(mail, _)| workers::ends(&mail.input));
         for (mail, reply) in flight.answered {
             mail.answer(Ok(reply));
         }
         self.dispatch(run, &flight.dispatched);
+        self.tell_turn(run, flight.becomes, has_ended_itself);
         if is_owned {
             self.see_to_children(run);
         }

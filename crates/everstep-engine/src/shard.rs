@@ -292,7 +292,7 @@ impl Shard {
                 let unsure = || Error::Unavailable("this node has lost touch with its database; try again".to_owned());
                 mail.answer(if is_sure { Ok(reply) } else { Err(unsure()) });
             }
-            self.tell_turn(run, &[], Becomes::Owned, false);
+            self.tell_turn(run, Becomes::Owned, false);
             self.rest(run);
             return;
         }
@@ -302,7 +302,7 @@ impl Shard {
             self.dispatch(run, &dispatched);
         }
         if planted::is_planted(Bug::TurnBeforeCommit) {
-            self.tell_turn(run, &[], Becomes::Owned, false);
+            self.tell_turn(run, Becomes::Owned, false);
         }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let (item, bytes, flight) = propose::propose(held, decided, None, becomes, &writer);

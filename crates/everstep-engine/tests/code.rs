@@ -206,9 +206,10 @@ async fn a_failed_attempt_is_tried_again_and_fails_for_good() {
     worker.done(&turn, failed(1)).await;
     let wake = worker.next().await;
     assert!(matches!(&wake, Letter::Wake { step, .. } if step.what == What::Retry { attempt: 2 }), "{wake:?}");
-    worker.done(&turn, failed(2)).await;
-    let wake = worker.next().await;
+    // That it failed for good is told before the report is acknowledged.
+    let wake = worker.say(&turn, failed(2)).await;
     assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Failed { attempts: 2, .. })));
+    assert!(matches!(worker.next().await, Letter::Ack { .. }));
     let threw = Report::Threw { failure: Failure::fatal("DOWN", "no answer"), step: Some("pay".into()) };
     worker.done(&turn, threw).await;
     let row = finish(&engine, run).await;

@@ -18,7 +18,7 @@ use super::letter::{Known, Letter, Turn, What};
 use super::registry::{Seat, Workers};
 use super::session::Session;
 use crate::error::Error;
-use crate::held::{Becomes, Decided, Flight, Held, Slot, Tenure};
+use crate::held::{Becomes, Decided, Held, Slot, Tenure};
 use crate::look::Look;
 use crate::message::{Mail, Respond};
 use crate::peers::Delivery;
@@ -91,45 +91,37 @@ impl Shard {
         held.take_seat(seat, decided, now, &*self.world.evaluate);
     }
 
-    /// Ends the turn of a run that is over, parked or paused, or tells the worker what is new.
-    pub(crate) fn tell_worker(&mut self, run: RunId, flight: &Flight) {
-        let is_own = |(mail, _): &(Mail, Reply)| match &mail.input {
-            Input::Report { report, .. } => matches!(**report, Report::Returned { .. } | Report::Threw { .. }),
-            _ => false,
-        };
-        let has_ended_itself = flight.answered.iter().any(is_own);
-        self.tell_turn(run, &flight.entries, flight.becomes, has_ended_itself);
+    /// Tells a function that goes on in memory what is new.
+    pub(crate) fn wake_worker(&mut self, run: RunId, entries: &[Entry]) {
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
+        let Some(at_worker) = held.at_worker.as_mut().filter(|at| at.is_told) else { return };
+        for entry in entries {
+            if let Some(step) = wake(&held.state, entry) {
+                at_worker.told = entry.seq;
+                let turn = at_worker.seat.turn;
+                at_worker.seat.session.put(Letter::Wake { run, turn, step });
+            }
+        }
     }
 
-    /// As [`Shard::tell_worker`]. Whoever ended the run itself is told by the answer to its report.
-    pub(crate) fn tell_turn(&mut self, run: RunId, entries: &[Entry], becomes: Becomes, has_ended_itself: bool) {
+    /// Gives a worker a turn that it does not know of, or takes the turn of a run that is over, parked or paused.
+    /// Whoever ended the run itself is told by the answer to its report.
+    pub(crate) fn tell_turn(&mut self, run: RunId, becomes: Becomes, has_ended_itself: bool) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let Some(at_worker) = &mut held.at_worker else { return };
         let (session, turn) = (&at_worker.seat.session, at_worker.seat.turn);
         if becomes != Becomes::Owned || held.state.is_paused() {
-            let letter = if held.state.has_ended() {
-                (!has_ended_itself).then_some(Letter::Cancelled { run, turn })
-            } else {
-                Some(Letter::Revoked { run, turn })
-            };
-            if let Some(letter) = letter {
-                session.put(letter);
+            if !held.state.has_ended() {
+                session.put(Letter::Revoked { run, turn });
+            } else if !has_ended_itself {
+                session.put(Letter::Cancelled { run, turn });
             }
             held.at_worker = None;
             held.wants_turn = false;
-            return;
-        }
-        if !at_worker.is_told {
+        } else if !at_worker.is_told {
             at_worker.is_told = true;
             at_worker.told = held.state.seq;
-            session.put(Letter::Turn(Box::new(describe(held.state.run, &held.workflow, &held.state, turn))));
-            return;
-        }
-        for entry in entries {
-            if let Some(step) = wake(&held.state, entry) {
-                at_worker.told = entry.seq;
-                session.put(Letter::Wake { run, turn, step });
-            }
+            session.put(Letter::Turn(Box::new(describe(run, &held.workflow, &held.state, turn))));
         }
     }
 
@@ -276,6 +268,14 @@ impl Held {
             None if self.is_due_by_row() => Some(Becomes::Parked(self.due_by_row)),
             Some(_) | None => None,
         }
+    }
+}
+
+/// Whether a report ends its run.
+pub(crate) fn ends(input: &Input) -> bool {
+    match input {
+        Input::Report { report, .. } => matches!(**report, Report::Returned { .. } | Report::Threw { .. }),
+        _ => false,
     }
 }
 
