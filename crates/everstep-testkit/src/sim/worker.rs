@@ -142,14 +142,28 @@ impl Worker {
 
     /// A session was opened. All that was not answered is sent again.
     pub(super) fn linked(&self, link: Link, asked: Timestamp) {
+        let session = link.session;
         {
             let mut inner = self.inner();
             (inner.link, inner.heard, inner.seen) = (Some(link), Some(asked), 0);
             inner.early.clear();
+            for function in inner.held.values_mut() {
+                function.unconfirm();
+            }
         }
+        self.executor.spawn(self.process, self.clone().forget_unconfirmed(session));
         self.send_all_again();
         self.to_send.notify_one();
         self.drive_all();
+    }
+
+    /// What nobody has confirmed within a lease is another worker's.
+    async fn forget_unconfirmed(self, session: SessionId) {
+        self.executor.sleep(self.lease).await;
+        let mut inner = self.inner();
+        if inner.link.as_ref().is_some_and(|link| link.session == session) {
+            inner.held.retain(|_, function| function.is_confirmed());
+        }
     }
 
     pub(super) fn unlink(&self, session: SessionId) {
