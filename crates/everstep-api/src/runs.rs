@@ -11,7 +11,7 @@ use everstep_core::state;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::{codec, workflow};
-use everstep_engine::Look;
+use everstep_engine::{Beginning, Look};
 use everstep_store::{Loaded, RunFilter, RunRow};
 
 use crate::auth::Caller;
@@ -159,14 +159,7 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
         return Ok(Run::of(row));
     }
     if let Some(look) = served.engine.look(row.id).await {
-        let for_worker = match may_want_worker(&look) {
-            true => match served.engine.library().of_run(&row).await {
-                Ok(workflow) => for_worker(served, row.workspace, &workflow, &look, Where::Here).await,
-                Err(_) => None,
-            },
-            false => None,
-        };
-        return Ok(Run::of(row).seen(look, for_worker));
+        return Ok(show_seen(served, row, look, Where::Here).await);
     }
     let Some(loaded) = served.engine.world().store.load_run(row.id).await? else {
         return Err(everstep_engine::Error::RunNotFound(row.id).into());
@@ -183,6 +176,27 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
         }
         None => run,
     })
+}
+
+/// A run as it was when its start was written.
+pub(crate) async fn show_begun(served: &Served, beginning: Beginning) -> Run {
+    let Beginning { row, look } = beginning;
+    if row.ended_at.is_some() {
+        return Run::of(row);
+    }
+    let place = if row.owner.is_some() { Where::Here } else { Where::Anywhere };
+    show_seen(served, row, look, place).await
+}
+
+async fn show_seen(served: &Served, row: RunRow, look: Look, place: Where) -> Run {
+    let for_worker = match may_want_worker(&look) {
+        true => match served.engine.library().of_run(&row).await {
+            Ok(workflow) => for_worker(served, row.workspace, &workflow, &look, place).await,
+            Err(_) => None,
+        },
+        false => None,
+    };
+    Run::of(row).seen(look, for_worker)
 }
 
 /// Where a run is that was looked at.

@@ -3,7 +3,7 @@
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
-use everstep_engine::{Beginning, Look};
+use everstep_engine::Look;
 use everstep_store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -90,14 +90,6 @@ impl Run {
     /// What to say to whoever has started it, if no worker goes on with it.
     pub(crate) fn warning(&self) -> Option<String> {
         self.is_unserved.then(|| waiting::warning(&self.workflow, self.workflow_version))
-    }
-
-    /// A run as it was when its start was written.
-    pub(crate) fn begun(beginning: Beginning) -> Self {
-        let Beginning { row, look } = beginning;
-        let has_ended = row.ended_at.is_some();
-        let run = Self::of(row);
-        if has_ended { run } else { run.seen(look) }
     }
 
     /// What the journal says; the row may tell it a second later.

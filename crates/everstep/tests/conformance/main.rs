@@ -72,6 +72,7 @@ scenarios! {
         a_step_that_fails_at_first_is_tried_again,
         a_step_without_a_proper_name_fails_the_run,
         a_stopped_worker_is_fenced,
+        a_storm_of_kills_loses_nothing,
         a_wait_is_resolved_by_its_signal,
         a_wait_that_times_out_gives_null,
         a_worker_killed_in_full_flight_loses_nothing,
@@ -93,6 +94,7 @@ scenarios! {
     postgres {
         a_killed_node_leaves_its_runs_to_other_workers,
         a_killed_node_leaves_its_worker_to_another,
+        a_storm_of_kills_in_a_cluster_loses_nothing,
         requests_may_alternate_between_nodes,
     }
 }

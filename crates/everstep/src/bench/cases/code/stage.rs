@@ -83,8 +83,7 @@ impl Meter {
             client: after.client.saturating_sub(before.client),
             foreign: 0.0,
         };
-        let ours = taken.server + taken.worker + taken.client + taken.database.unwrap_or_default();
-        let foreign = (after.busy - before.busy - ours.as_secs_f64()) / time.as_secs_f64() / cores;
+        let foreign = (after.busy - before.busy - taken.ours().as_secs_f64()) / time.as_secs_f64() / cores;
         Ok(Taken { foreign: foreign.clamp(0.0, 1.0), ..taken })
     }
 }
@@ -100,6 +99,13 @@ pub(super) struct Taken {
     pub(super) client: Duration,
     /// The part of the machine that others took, from 0 to 1.
     pub(super) foreign: f64,
+}
+
+impl Taken {
+    /// All of what is known.
+    pub(super) fn ours(&self) -> Duration {
+        self.server + self.worker + self.client + self.database.unwrap_or_default()
+    }
 }
 
 struct Reading {
