@@ -282,7 +282,8 @@ async fn a_worker_that_outlives_its_server_keeps_its_turns() {
 
 #[tokio::test]
 async fn more_runs_than_seats_take_their_turns_one_after_the_other() {
-    let (_folder, engine) = place().await;
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, options()).await;
     let mut runs = Vec::new();
     for _ in 0..5 {
         runs.push(start(&engine).await);

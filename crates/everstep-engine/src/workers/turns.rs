@@ -18,7 +18,7 @@ use super::letter::{Known, Letter, Turn, What};
 use super::registry::{Seat, Workers};
 use super::session::Session;
 use crate::error::Error;
-use crate::held::{Becomes, Decided, Held, Slot, Tenure};
+use crate::held::{Becomes, Decided, Flight, Held, Slot, Tenure};
 use crate::look::Look;
 use crate::message::{Mail, Respond};
 use crate::peers::Delivery;
@@ -92,11 +92,17 @@ impl Shard {
     }
 
     /// Tells a function that goes on in memory what is new.
-    pub(crate) fn wake_worker(&mut self, run: RunId, entries: &[Entry]) {
+    pub(crate) fn wake_worker(&mut self, run: RunId, flight: &Flight) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let Some(at_worker) = held.at_worker.as_mut().filter(|at| at.is_told) else { return };
-        for entry in entries {
-            if let Some(step) = wake(&held.state, entry) {
+        let session = at_worker.seat.session.id;
+        let is_here = |mail: &Mail| matches!(&mail.respond, Respond::Worker(asked, _) if asked.id == session);
+        let are_all_here = flight.answered.iter().all(|(mail, _)| is_here(mail));
+        // What the worker has reported in another session is answered there, where it does not listen any more.
+        let is_answered =
+            |seq| are_all_here || flight.answered.iter().any(|(mail, _)| mail.seq == seq && is_here(mail));
+        for entry in &flight.entries {
+            if let Some(step) = wake(&held.state, entry, is_answered) {
                 at_worker.told = entry.seq;
                 let turn = at_worker.seat.turn;
                 at_worker.seat.session.put(Letter::Wake { run, turn, step });
@@ -190,7 +196,7 @@ impl Held {
                 | Event::StepFailed { .. }
                 | Event::TimerFired { .. }
                 | Event::WaitResolved { .. } => match &mut self.at_worker {
-                    Some(at_worker) if wake(&self.state, entry).is_some() => at_worker.set_blocked(false),
+                    Some(at_worker) if wake(&self.state, entry, |_| true).is_some() => at_worker.set_blocked(false),
                     Some(_) => {}
                     None => self.wants_turn = true,
                 },
@@ -349,11 +355,11 @@ fn known(state: &State, key: &StepKey, step: &Step) -> Option<Known> {
 }
 
 /// What an entry tells a function that goes on in memory; nothing where the answer to its own report does.
-fn wake(state: &State, entry: &Entry) -> Option<Known> {
+fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bool) -> Option<Known> {
     let step = match &entry.event {
         Event::TimerFired { step, .. } | Event::WaitResolved { step, .. } | Event::StepFailed { step, .. } => step,
         // What a worker did itself has a beginning.
-        Event::StepCompleted { step, outcome, .. } if outcome.started_at.is_none() => step,
+        Event::StepCompleted { step, outcome, .. } if outcome.started_at.is_none() || !is_answered(entry.seq) => step,
         _ => return None,
     };
     let told = known(state, step, state.code.step(step)?)?;
