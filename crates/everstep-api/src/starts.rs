@@ -74,6 +74,11 @@ pub(crate) async fn batch(
         return Err(Problem::invalid(format!("runs holds 1 to {MANY} starts, not {}", runs.len())));
     }
     check_name(&name)?;
+    for (at, run) in runs.iter().enumerate() {
+        if let Some(key) = &run.idempotency_key {
+            headers::check(key, &format!("runs[{at}].idempotencyKey"))?;
+        }
+    }
     // What is common to all is found out once.
     let mut versions: BTreeMap<_, Result<Found, Problem>> = BTreeMap::new();
     for version in runs.iter().map(|run| run.version) {
@@ -83,9 +88,6 @@ pub(crate) async fn batch(
         }
     }
     let starts = runs.into_iter().map(|asked| async {
-        if let Some(key) = &asked.idempotency_key {
-            headers::check(key, "idempotencyKey")?;
-        }
         let found = versions[&asked.version].as_ref().map_err(Problem::clone)?;
         let (version, may_be_code) = (Some(found.version), found.may_be_code);
         let start = NewStart { version, may_be_code, ..prepare(caller.workspace, &name, asked)? };

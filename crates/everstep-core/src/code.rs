@@ -26,9 +26,6 @@ pub struct Progress {
     /// Signals that came before anything waited for them.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) buffered: VecDeque<Buffered>,
-    /// The step whose failure ended the run, while it is failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) blamed: Option<StepKey>,
     /// Steps that failed and may be tried now.
     pub(crate) ready: usize,
     /// Bytes of JSON that it holds, with what is waited for.
@@ -176,10 +173,10 @@ impl Progress {
     /// 1. The step that is to blame for the run's failure, and whatever failed after it.
     /// 2. Where none is to blame: the steps that failed last, with nothing but failures after them.
     /// 3. A failure before that was handled by the function, which went on, and is told it again.
-    pub(crate) fn retried(&mut self, seq: u64) {
+    pub(crate) fn retried(&mut self, seq: u64, blamed: Option<&StepKey>) {
         (self.losses, self.standing) = (0, Standing::Over);
         let is_failed = |step: &&Step| matches!(step.end, Some(End::Failure(_)));
-        let blamed = self.blamed.take().and_then(|step| self.steps.get(&step)).filter(is_failed);
+        let blamed = blamed.and_then(|step| self.steps.get(step)).filter(is_failed);
         let from = match blamed {
             Some(step) => step.seq,
             None => self.steps.values().filter(|step| !is_failed(step)).map(|step| step.seq).max().unwrap_or(0),

@@ -76,9 +76,13 @@ pub fn ended(
         Status::Pending | Status::Running | Status::Waiting | Status::Paused => None,
         Status::Completed => Some(Ok(output.cloned().unwrap_or_default())),
         Status::Failed => Some(Err(match failure {
-            Some(failure) => {
-                Failure { message: format!("child run {child} failed: {}", failure.message), ..failure.clone() }
-            }
+            // The child's step is none of the parent's.
+            Some(failure) => Failure {
+                message: format!("child run {child} failed: {}", failure.message),
+                step: None,
+                attempts: None,
+                ..failure.clone()
+            },
             None => Failure::fatal(code::CHILD_FAILED, format!("child run {child} failed")),
         })),
         Status::Cancelled => {

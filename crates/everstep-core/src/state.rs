@@ -352,7 +352,6 @@ impl State {
                 let step = step.clone().filter(|_| workflow.is_code());
                 let attempts = step.as_ref().and_then(|step| self.code.step(step)).map(|known| known.attempt);
                 self.end(Phase::Failed);
-                self.code.blamed.clone_from(&step);
                 self.failure = Some(Failure { step, attempts, ..failure.clone() });
             }
             Event::RunCancelled { .. } => self.end(Phase::Cancelled),
@@ -553,9 +552,9 @@ impl State {
 
     fn retried(&mut self, workflow: &Workflow) {
         self.phase = Phase::Live;
-        self.failure = None;
+        let failure = self.failure.take();
         if workflow.is_code() {
-            return self.retried_code();
+            return self.retried_code(failure.and_then(|failure| failure.step).as_ref());
         }
         self.call_again();
         // Tasks that were cut off by the run's failure did not crash.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use everstep_core::child::Parent;
 use everstep_core::event::{Dispatch, Event};
 use everstep_core::failure::{Failure, code};
-use everstep_core::ids::RunId;
+use everstep_core::ids::{RunId, StepKey};
 use everstep_core::input::Input;
 use everstep_core::limits;
 use everstep_core::messages::{ended, messages};
@@ -13,9 +13,10 @@ use everstep_core::payload::Payload;
 use everstep_core::state::OpenWhat;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::turn::Report;
 use serde_json::json;
 
-use super::support::{Game, compile, definition};
+use super::support::{self, Game, compile, definition};
 
 fn start(head: &str, input: Payload, parent: Option<Parent>) -> Game {
     let mut game = Game::new(compile(&definition(head)).unwrap());
@@ -196,4 +197,24 @@ fn inputs_travel_as_json() {
     // As it was written before runs had parents.
     let old: Input = serde_json::from_str(r#"{"start":{"input":{"x":1}}}"#).unwrap();
     assert_eq!(old, Input::Start { input: Payload::from(json!({"x": 1})), parent: None });
+}
+
+/// The step that a function failed at is its own; the parent has a step of its own that failed.
+#[test]
+fn a_parent_hears_why_a_function_failed_and_not_where() {
+    let mut game = Game::new(support::code());
+    game.input(Input::Start { input: Payload::null(), parent: Some(parent(1)) });
+    game.input(Input::BeginTurn { worker: "w1".into() });
+    let report = |report| Input::Report { turn: 1, report: Box::new(report) };
+    let failure = Failure::fatal("NO_STOCK", "none left");
+    let (step, retry) = (StepKey::from("ship"), support::steady());
+    let failed =
+        Report::Failed { step: step.clone(), attempt: 1, failure: failure.clone(), retry, logs: vec![], took: 0 };
+    game.input(report(failed));
+    game.input(report(Report::Threw { failure, step: Some(step.clone()) }));
+    let known = game.state.failure.as_ref().unwrap();
+    assert_eq!((known.code.as_str(), &known.step, known.attempts), ("NO_STOCK", &Some(step), Some(1)));
+    let [(_, Input::ChildEnded { result: Err(told), .. })] = game.told.as_slice() else { panic!("{:?}", game.told) };
+    assert_eq!((told.code.as_str(), &told.step, told.attempts), ("NO_STOCK", &None, None));
+    assert!(told.message.ends_with("failed: none left"), "{told}");
 }

@@ -21,6 +21,7 @@ use crate::message::{Place, ToClaimer, Verdict};
 use crate::observe::Seen;
 use crate::peers::Hint;
 use crate::shard::Shard;
+use crate::workers;
 
 /// A run that wrote this many entries since its last snapshot gets a new one when it leaves memory.
 const SNAPSHOT_AFTER: u64 = 1_000;
@@ -88,7 +89,7 @@ impl Shard {
     }
 
     /// The item is durable: answer, dispatch, and go on.
-    pub(crate) fn applied(&mut self, run: RunId, flight: Flight) {
+    pub(crate) fn applied(&mut self, run: RunId, mut flight: Flight) {
         self.observe_item(run, &flight);
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let was_owned = held.tenure == Tenure::Owned;
@@ -115,7 +116,7 @@ impl Shard {
         } else if held.place.is_none() {
             held.place = Some(Place::take(&self.shared, &self.claimer));
         }
-        if let Some(reply) = flight.start {
+        if let Some(reply) = flight.start.take() {
             // A message may have been sent to it just before it was there.
             if held.state.parent.is_some() {
                 let _ = self.claimer.send(ToClaimer::Inbox);
@@ -124,11 +125,15 @@ impl Shard {
             let _ = reply.send(Ok(Begun { started: Started { run, created: true }, beginning }));
         }
         held.remember_rows(&flight.answered);
+        // Before the answers: an output that cannot be kept is a failure, and the function is to see nothing else.
+        self.wake_worker(run, &flight.entries);
+        let has_ended_itself =
+            flight.answered.iter().any(|(mail, reply)| reply.is_accepted() && workers::ends(&mail.input));
         for (mail, reply) in flight.answered {
             mail.answer(Ok(reply));
         }
         self.dispatch(run, &flight.dispatched);
-        self.tell_worker(run, &flight.entries, flight.becomes);
+        self.tell_turn(run, flight.becomes, has_ended_itself);
         if is_owned {
             self.see_to_children(run);
         }

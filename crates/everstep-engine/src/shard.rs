@@ -182,7 +182,9 @@ impl Shard {
         let mut held = Held::new(workspace, workflow, run);
         held.is_test = new.is_test;
         let input = Input::Start { input, parent };
-        let has_place = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
+        let most = self.options.max_active_runs;
+        let most = if held.workflow.is_code() { most - most / 4 } else { most };
+        let has_place = self.shared.active.load(Ordering::SeqCst) < most;
         let seat = match held.workflow.is_code() && has_place {
             true => self.workers.seat(&held.lane, run, &held.state.code),
             false => None,
@@ -292,7 +294,7 @@ impl Shard {
                 let unsure = || Error::Unavailable("this node has lost touch with its database; try again".to_owned());
                 mail.answer(if is_sure { Ok(reply) } else { Err(unsure()) });
             }
-            self.tell_worker(run, &[], Becomes::Owned);
+            self.tell_turn(run, Becomes::Owned, false);
             self.rest(run);
             return;
         }
@@ -302,7 +304,7 @@ impl Shard {
             self.dispatch(run, &dispatched);
         }
         if planted::is_planted(Bug::TurnBeforeCommit) {
-            self.tell_worker(run, &[], Becomes::Owned);
+            self.tell_turn(run, Becomes::Owned, false);
         }
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let (item, bytes, flight) = propose::propose(held, decided, None, becomes, &writer);

@@ -1,6 +1,7 @@
 // Stands between workers and servers, and does to their talk what networks do.
 //
-// Which server a request goes to: `first` is the first that can be connected to, `alternate` is each in turn.
+// Which server a request goes to: `first` is the first that can be connected to, `alternate` is each in turn,
+// or the next where one cannot be connected to.
 // What becomes of results, whichever carrier they come by:
 //   pass     they go through
 //   hold     they never reach the server
@@ -68,7 +69,8 @@ export class Proxy {
   #order() {
     const all = this.#ports.map((_, index) => index);
     if (this.#kind !== 'alternate') return all;
-    return [this.#next++ % all.length];
+    const first = this.#next++ % all.length;
+    return [...all.slice(first), ...all.slice(0, first)];
   }
 
   async #pass(request, response) {

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use everstep_engine::SessionId;
 
 use super::BYTES;
 use super::away::{self, Place};
@@ -32,6 +33,9 @@ pub(crate) async fn close(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
+    if id.parse::<SessionId>().is_err() {
+        return Err(Problem::not_found("that is no session's id"));
+    }
     match away::place(&served.engine, caller.workspace, &id).await? {
         Place::Here(session) => served.engine.close_session(&session),
         Place::At(peer) => away::pass_close(&served.engine, caller.workspace, &peer, id).await?,

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::hello;
 use super::message::Message;
-use super::report::{Item, Reports};
+use super::report::{Item, Reports, check_number};
 use super::{ANSWERED, BYTES, HELD, gone, hold_back};
 use crate::body::Body;
 use crate::problem::Problem;
@@ -34,6 +34,7 @@ pub(crate) struct Poll {
 
 impl Poll {
     pub(super) fn check(&self) -> Result<(), Problem> {
+        check_number("seen", self.seen)?;
         if self.wait() > HELD {
             return Err(Problem::invalid(format!("waitMs: a poll is held for at most {} ms", HELD.as_millis())));
         }
@@ -68,9 +69,11 @@ impl Sent {
     pub(super) fn read<const LIMIT: usize>(body: &Body<LIMIT>) -> Result<Self, Problem> {
         // Usually all reports are as they should be, and one pass reads them.
         if let Ok(Results { session, seen, results }) = body.json::<Results<Vec<Item<'_>>>>() {
+            check_number("seen", seen)?;
             return Ok(Self { session, seen, reports: Reports::of(results)? });
         }
         let Results { session, seen, results } = body.json::<Results<Vec<&RawValue>>>()?;
+        check_number("seen", seen)?;
         Ok(Self { session, seen, reports: Reports::pick(results)? })
     }
 }

@@ -16,7 +16,7 @@ use everstep_core::time::Timestamp;
 use everstep_core::turn::{Moment, Report};
 use everstep_core::workflow;
 use everstep_engine::Reported;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -152,6 +152,24 @@ struct Delays {
     jitter: Option<f64>,
 }
 
+/// What may stand in a list of reports. One that is none of a kind is refused by itself, as long as it has a number.
+pub(crate) enum AnyItem {}
+
+impl JsonSchema for AnyItem {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "AnyWorkerResult".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let numbered = generator.subschema_for::<Numbered>();
+        json_schema!({"anyOf": [generator.subschema_for::<Item<'static>>(), numbered]})
+    }
+}
+
 /// The reports of one message, and those that are refused at once.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
@@ -164,7 +182,10 @@ impl Reports {
     pub(super) fn of(items: Vec<Item<'_>>) -> Result<Self, Problem> {
         check_count(items.len())?;
         let mut reports = Self { taken: Vec::with_capacity(items.len()), refused: Vec::new() };
-        items.into_iter().for_each(|item| reports.add(item));
+        for item in items {
+            check_number("n", item.n)?;
+            reports.add(item);
+        }
         Ok(reports)
     }
 
@@ -174,12 +195,16 @@ impl Reports {
         let mut reports = Self::default();
         for (at, raw) in items.into_iter().enumerate() {
             match read_object::<Item<'_>>(raw) {
-                Ok(item) => reports.add(item),
+                Ok(item) => {
+                    check_number("n", item.n)?;
+                    reports.add(item);
+                }
                 Err(why) => {
                     let numbered = read_object::<Numbered>(raw);
                     let Numbered { n } = numbered.map_err(|error| {
                         Problem::invalid(format!("results[{at}] has no number n to answer it by: {error}"))
                     })?;
+                    check_number("n", n)?;
                     reports.refused.push((n, why));
                 }
             }
@@ -197,9 +222,19 @@ impl Reports {
 }
 
 /// What can be read of every report.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NumberedResult")]
 struct Numbered {
+    /// A number that the answer names.
     n: u64,
+}
+
+/// Numbers are those that every language has.
+pub(super) fn check_number(name: &str, number: u64) -> Result<(), Problem> {
+    if i64::try_from(number).is_err() {
+        return Err(Problem::invalid(format!("{name} is a whole number up to {}, not {number}", i64::MAX)));
+    }
+    Ok(())
 }
 
 fn check_count(count: usize) -> Result<(), Problem> {

@@ -8,7 +8,7 @@ use super::held::{Poll, Results};
 use super::hello::{Hello, Welcome};
 use super::list::{self, Workers};
 use super::message::Messages;
-use super::report::Item;
+use super::report::AnyItem;
 use super::socket;
 use crate::auth::Permission::{Read, Serve};
 use crate::openapi::{Doc, doc};
@@ -76,7 +76,7 @@ pub(crate) fn add(table: Table) -> Table {
                     "At most 512 results and 4 MiB, of any runs. Answered when all are in the journal: each is \
                      acknowledged, refused, or to be sent again later. Sending a result again is always safe.",
                 )
-                .takes::<Results<Vec<Item<'static>>>>()
+                .takes::<Results<Vec<AnyItem>>>()
                 .example(json!({
                     "session": "…",
                     "seen": 1,

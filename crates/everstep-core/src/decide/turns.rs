@@ -47,8 +47,8 @@ impl Draft<'_> {
 
     pub(super) fn report(&mut self, turn: u32, report: Report) -> Reply {
         let (last, standing) = (self.state.code.turn, self.state.code.standing);
-        let is_over = turn == 0 || turn != last || standing == Standing::Over;
-        if is_over && !planted::is_planted(Bug::TurnNotFenced) {
+        let is_over = turn != last || standing == Standing::Over;
+        if turn == 0 || is_over && !planted::is_planted(Bug::TurnNotFenced) {
             return Reply::refused("FENCED", format!("turn {turn} is over; the run's last turn is {last}"));
         }
         if let Some(reply) = self.known(&report) {
@@ -111,9 +111,12 @@ impl Draft<'_> {
                 let is_same = self.state.phase == Phase::Completed && self.state.output.as_ref() == Some(output);
                 return is_same.then_some(Reply::Repeated);
             }
-            Report::Threw { failure, .. } => {
-                let is_same = self.state.phase == Phase::Failed
-                    && self.state.failure.as_ref().is_some_and(|known| *known == thrown(failure.clone()));
+            Report::Threw { failure, step } => {
+                let is_same = |known: &Failure| {
+                    let attempts = known.attempts;
+                    *known == Failure { step: step.clone(), attempts, ..thrown(failure.clone()) }
+                };
+                let is_same = self.state.phase == Phase::Failed && self.state.failure.as_ref().is_some_and(is_same);
                 return is_same.then_some(Reply::Repeated);
             }
             Report::Diverged { .. } => return (self.state.phase == Phase::Paused).then_some(Reply::Repeated),
@@ -196,7 +199,7 @@ fn describe(step: &Step) -> &'static str {
     }
 }
 
-/// What a function threw, as the run's failure.
+/// What a function threw, as its run's failure.
 fn thrown(failure: Failure) -> Failure {
     Failure { retryable: false, ..trim::failure(failure) }
 }

@@ -138,13 +138,13 @@ impl State {
     }
 
     /// A failed run is retried. Children that were waited for were cancelled with it, and are called again by the function.
-    pub(super) fn retried_code(&mut self) {
+    pub(super) fn retried_code(&mut self, blamed: Option<&StepKey>) {
         let is_left = |open: &Open| matches!(&open.doing, Doing::Child(child) if child.waits);
         let left: Vec<_> = self.open.iter().filter(|(_, open)| is_left(open)).map(|(step, _)| step.clone()).collect();
         for step in left {
             self.close(&step);
         }
-        self.code.retried(self.seq);
+        self.code.retried(self.seq, blamed);
     }
 
     /// What [`crate::code::Progress`] counts, found by looking at everything: steps that may be tried, and bytes.

@@ -42,7 +42,10 @@ impl Worker {
                 self.pause(50, 500).await;
                 continue;
             };
-            let mut failures = 0;
+            if link.is_socket {
+                self.stay_by_socket(&link).await;
+            }
+            let mut failures = if link.is_socket { 3 } else { 0 };
             while failures < 3 {
                 let asked = self.executor.now();
                 let seen = self.seen();
@@ -72,7 +75,7 @@ impl Worker {
         match opened.await? {
             Ok(session) => {
                 self.executor.note(|| format!("{} is linked to server {}", self.name, server.index));
-                let link = Link { server, session };
+                let link = Link { server, session, is_socket: self.executor.chance(50) };
                 self.linked(link.clone(), asked);
                 Some(link)
             }
@@ -89,7 +92,7 @@ impl Worker {
             let wait = std::pin::pin!(self.executor.sleep(Duration::from_millis(500)));
             let news = std::pin::pin!(self.to_send.notified());
             future::select(wait, news).await;
-            while let Some(link) = self.link() {
+            while let Some(link) = self.link().filter(|link| !link.is_socket) {
                 let batch = self.next_batch();
                 if batch.is_empty() {
                     break;
@@ -114,7 +117,7 @@ impl Worker {
         }
     }
 
-    async fn pause(&self, from: u64, to: u64) {
+    pub(super) async fn pause(&self, from: u64, to: u64) {
         let millis = self.executor.with_random(|random| random.between(from, to));
         self.executor.sleep(Duration::from_millis(millis)).await;
     }

@@ -134,7 +134,7 @@ impl Fleet {
             let worker = self.places.lock().expect("one thread")[place].clone();
             match worker {
                 // The first serves all, and goes on where it is.
-                Some(worker) if place == 0 => self.executor.awaken(worker.process),
+                Some(worker) if place == 0 && !worker.has_declined() => self.executor.awaken(worker.process),
                 _ => {
                     self.bury(place);
                     self.boot(place);

@@ -19,6 +19,8 @@ pub(super) struct Function {
     /// The entry up to which it has said that it only waits.
     blocked: Option<u64>,
     has_ended: bool,
+    /// Whether the worker has its turn in the session that it has now. Until then it may have missed something.
+    is_confirmed: bool,
 }
 
 /// A step that has not come to its end.
@@ -46,7 +48,7 @@ pub(super) enum Next {
 impl Function {
     pub(super) fn of(turn: &Turn) -> Self {
         let (ends, steps) = (Ends::new(), BTreeMap::new());
-        Self { turn: turn.clone(), seq: turn.seq, ends, steps, blocked: None, has_ended: false }
+        Self { turn: turn.clone(), seq: turn.seq, ends, steps, blocked: None, has_ended: false, is_confirmed: true }
     }
 
     /// A step has come to its end, which never changes.
@@ -93,8 +95,8 @@ impl Function {
     pub(super) fn acked(&mut self, n: u64, report: &Report, seq: u64) -> Result<(), String> {
         self.seq = self.seq.max(seq);
         match report {
-            // What was there before was told, or will be.
-            Report::Completed { step, output, .. } if seq > 0 => {
+            // What was there before was told, or will be; and what has gone before must come first.
+            Report::Completed { step, output, .. } if seq > 0 && self.is_confirmed => {
                 self.settle(step, seq, What::Gave(output.value().clone()))
             }
             Report::Failed { step, .. }
@@ -117,7 +119,7 @@ impl Function {
 
     /// Runs as far as it can.
     pub(super) fn next(&mut self, script: &[Op]) -> Next {
-        if self.has_ended {
+        if self.has_ended || !self.is_confirmed {
             return Next::Nothing;
         }
         let played = scripts::play(script, &self.ends);
@@ -141,6 +143,16 @@ impl Function {
     pub(super) fn told(&mut self, seq: u64) {
         self.seq = self.seq.max(seq);
         self.blocked = None;
+        self.is_confirmed = true;
+    }
+
+    /// Its worker has another session.
+    pub(super) fn unconfirm(&mut self) {
+        self.is_confirmed = false;
+    }
+
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
     }
 
     /// The last entry that it was told of, if it only waits for what the journal knows and has not said so.

@@ -7,7 +7,7 @@
 //!
 //! * `game` plays a seed on the `executor`; `client` and `post` are the world outside, `storm` is what breaks.
 //! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries what servers tell each other.
-//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` the way to a server and back,
+//! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` the ways to a server and back,
 //!   `scripts` are the functions that they run, and `turns` says what must hold of them.
 //! * `watch` and `judge` say what must hold, from what stands in the `ledger`.
 
@@ -26,6 +26,7 @@ mod post;
 mod random;
 mod scripts;
 mod server;
+mod socket;
 mod store;
 mod storm;
 mod turns;

@@ -1,6 +1,6 @@
 //! What must hold of runs whose functions workers run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everstep_core::codec;
 use everstep_core::event::{Entry, Event, Resolution};
@@ -88,27 +88,46 @@ impl SimStore {
     }
 }
 
-/// How the steps of a function came to their ends. A retry forgets those that failed.
+/// How the steps of a function came to their ends. A retry forgets the failure that ended the run and those after it.
 fn ends(journal: &[Entry]) -> Ends {
     let mut ends = Ends::new();
-    let mut kinds: BTreeMap<&StepKey, bool> = BTreeMap::new();
+    // The last entry about each step; and those whose timers are not a sleep's.
+    let (mut last, mut tried) = (BTreeMap::new(), BTreeSet::new());
+    let mut blamed = None;
     for entry in journal {
         let seq = entry.seq;
+        if let Some((step, _)) = entry.event.step() {
+            last.insert(step, seq);
+        }
         let (step, what) = match &entry.event {
             Event::StepCompleted { step, outcome, .. } => (step, What::Gave(outcome.output.value().clone())),
             Event::StepFailed { step, failure, .. } if !failure.retryable => (step, What::Failed),
-            // A timer after a failed attempt is another's than a sleep's.
             Event::StepFailed { step, .. } => {
-                kinds.insert(step, true);
+                tried.insert(step);
                 continue;
             }
-            Event::TimerFired { step, .. } if !kinds.contains_key(step) => (step, What::Slept),
+            Event::TimerFired { step, .. } if !tried.contains(step) => (step, What::Slept),
             Event::WaitResolved { step, by: Resolution::Signal { payload, .. }, .. } => {
                 (step, What::Signal(payload.value().clone()))
             }
             Event::WaitResolved { step, by: Resolution::Timeout, .. } => (step, What::TimedOut),
+            Event::RunFailed { step, .. } => {
+                blamed = step.as_ref();
+                continue;
+            }
             Event::RunRetried => {
-                ends.retain(|_, end| end.what != What::Failed);
+                let is_failed = |step: &StepKey| ends.get(step).is_some_and(|end| end.what == What::Failed);
+                let others = last.iter().filter(|(step, _)| !is_failed(step)).map(|(_, seq)| *seq);
+                let from = match blamed.take().filter(|step| is_failed(step)) {
+                    Some(step) => ends[step].seq,
+                    None => others.max().unwrap_or(0),
+                };
+                let again: Vec<_> =
+                    last.keys().copied().filter(|step| is_failed(step) && ends[*step].seq >= from).collect();
+                for step in again {
+                    ends.remove(step);
+                    last.insert(step, seq);
+                }
                 continue;
             }
             _ => continue,

@@ -38,7 +38,7 @@ pub(super) struct Worker {
     scripts: Scripts,
     serves: Arc<[(String, u32)]>,
     capacity: usize,
-    lease: Duration,
+    pub(super) lease: Duration,
     inner: Arc<Mutex<Inner>>,
     /// There is something to be sent.
     pub(super) to_send: Arc<Notify>,
@@ -58,6 +58,8 @@ struct Inner {
     /// Reports without an answer.
     unanswered: BTreeMap<u64, Unanswered>,
     last: u64,
+    /// Whether it has said of a workflow that it cannot run it: it is asked no more.
+    has_declined: bool,
 }
 
 /// Whom the worker talks to.
@@ -65,6 +67,8 @@ struct Inner {
 pub(super) struct Link {
     pub(super) server: Server,
     pub(super) session: SessionId,
+    /// Whether it does so over a socket.
+    pub(super) is_socket: bool,
 }
 
 struct Unanswered {
@@ -138,16 +142,28 @@ impl Worker {
 
     /// A session was opened. All that was not answered is sent again.
     pub(super) fn linked(&self, link: Link, asked: Timestamp) {
+        let session = link.session;
         {
             let mut inner = self.inner();
             (inner.link, inner.heard, inner.seen) = (Some(link), Some(asked), 0);
             inner.early.clear();
-            for unanswered in inner.unanswered.values_mut() {
-                unanswered.sent = Sent::No;
+            for function in inner.held.values_mut() {
+                function.unconfirm();
             }
         }
+        self.executor.spawn(self.process, self.clone().forget_unconfirmed(session));
+        self.send_all_again();
         self.to_send.notify_one();
         self.drive_all();
+    }
+
+    /// What nobody has confirmed within a lease is another worker's.
+    async fn forget_unconfirmed(self, session: SessionId) {
+        self.executor.sleep(self.lease).await;
+        let mut inner = self.inner();
+        if inner.link.as_ref().is_some_and(|link| link.session == session) {
+            inner.held.retain(|_, function| function.is_confirmed());
+        }
     }
 
     pub(super) fn unlink(&self, session: SessionId) {
@@ -159,6 +175,10 @@ impl Worker {
 
     pub(super) fn link(&self) -> Option<Link> {
         self.inner().link.clone()
+    }
+
+    pub(super) fn has_declined(&self) -> bool {
+        self.inner().has_declined
     }
 
     pub(super) fn seen(&self) -> u64 {
@@ -181,6 +201,13 @@ impl Worker {
             unanswered.reported.clone()
         })
         .collect()
+    }
+
+    /// The way to the server has broken: whatever was not answered is sent again.
+    pub(super) fn send_all_again(&self) {
+        for unanswered in self.inner().unanswered.values_mut() {
+            unanswered.sent = Sent::No;
+        }
     }
 
     /// Nobody answered these: they are sent again.
@@ -290,6 +317,7 @@ impl Worker {
         let is_calm = self.store.ledger().is_calm;
         if !is_calm && self.executor.chance(2) {
             self.forget(run, number);
+            self.inner().has_declined = true;
             let failure = Failure::fatal("WorkflowVersionMismatch", "another should do it");
             self.report(run, number, Report::Declined { failure });
         }

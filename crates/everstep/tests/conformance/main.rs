@@ -53,6 +53,7 @@ scenarios! {
         a_drained_worker_loses_no_attempt,
         a_function_may_catch_what_its_step_threw,
         a_function_that_disagrees_with_its_journal_pauses_the_run,
+        a_long_journal_is_replayed_whole,
         a_long_sleep_leaves_memory_and_wakes,
         a_name_that_is_used_twice_pauses_the_run,
         a_non_retriable_error_is_final,
@@ -72,6 +73,7 @@ scenarios! {
         a_step_that_fails_at_first_is_tried_again,
         a_step_without_a_proper_name_fails_the_run,
         a_stopped_worker_is_fenced,
+        a_storm_of_kills_loses_nothing,
         a_wait_is_resolved_by_its_signal,
         a_wait_that_times_out_gives_null,
         a_worker_killed_in_full_flight_loses_nothing,
@@ -82,6 +84,7 @@ scenarios! {
         five_hundred_parallel_steps_run_once_each,
         one_of_several_parallel_steps_fails,
         results_that_arrive_twice_count_once,
+        sleeping_runs_take_nobodys_room,
         sleeps_end_when_they_should,
         steps_run_in_order_and_once,
         ten_lost_turns_in_a_row_fail_the_run,
@@ -93,6 +96,7 @@ scenarios! {
     postgres {
         a_killed_node_leaves_its_runs_to_other_workers,
         a_killed_node_leaves_its_worker_to_another,
+        a_storm_of_kills_in_a_cluster_loses_nothing,
         requests_may_alternate_between_nodes,
     }
 }
