@@ -57,8 +57,13 @@ export function serve(options: ServeOptions): Worker {
 }
 
 const SDK = "typescript/0.1.0";
-/** How long a function may be busy outside steps before it is compared with the journal. */
-const PATIENCE = 1_000;
+/** Milliseconds between two looks at the time. */
+const TICK = 200;
+/**
+ * Ticks that a function may be busy outside steps before it is compared with the journal. They are not milliseconds:
+ * while the process stands still there are none, and the function could do nothing either.
+ */
+const PATIENCE = 6;
 
 class Serving implements Worker, Host, Sink {
   readonly ready: Promise<void>;
@@ -96,6 +101,7 @@ class Serving implements Worker, Host, Sink {
   private confirmBy = 0;
   /** Some step was held back because of the lease. */
   private hasHeld = false;
+  private ticks = 0;
   private readonly stuckRuns: { replay: Replay; due: number }[] = [];
   private readonly timer: NodeJS.Timeout;
   private reconnect: NodeJS.Timeout | undefined;
@@ -139,7 +145,7 @@ class Serving implements Worker, Host, Sink {
       process.once("SIGTERM", this.onSignal);
       process.once("SIGINT", this.onSignal);
     }
-    this.timer = setInterval(this.tick, 200);
+    this.timer = setInterval(this.tick, TICK);
     this.connect();
   }
 
@@ -380,7 +386,7 @@ class Serving implements Worker, Host, Sink {
   }
 
   stuck(replay: Replay): void {
-    this.stuckRuns.push({ replay, due: performance.now() + PATIENCE });
+    this.stuckRuns.push({ replay, due: this.ticks + PATIENCE });
   }
 
   quiet(replay: Replay): void {
@@ -408,7 +414,8 @@ class Serving implements Worker, Host, Sink {
 
   private readonly tick = (): void => {
     const now = performance.now();
-    for (let next = this.stuckRuns[0]; next !== undefined && next.due <= now; next = this.stuckRuns[0]) {
+    this.ticks += 1;
+    for (let next = this.stuckRuns[0]; next !== undefined && next.due <= this.ticks; next = this.stuckRuns[0]) {
       this.stuckRuns.shift();
       next.replay.patience();
     }

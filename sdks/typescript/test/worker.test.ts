@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs";
 import { test } from "node:test";
 import { NonRetriableError, serve, StepError, workflow, type Worker, type WorkerOptions } from "../src/runtime.js";
 import type { Served } from "../src/worker.js";
@@ -405,6 +406,45 @@ withWorker(
     await peer.ended(run);
     assert.equal(run.status, "diverged");
     assert.match(run.error?.message ?? "", /step "b" \(run\) was asked for, where the journal has step "a" \(run, seq 3\)/);
+  },
+);
+
+withWorker(
+  "a process that stands still for a while takes no slow function for a divergent one",
+  () => {
+    let turn = 0;
+    const read = (isStill: boolean) =>
+      new Promise<void>((resolve) => {
+        if (isStill) {
+          setImmediate(() => {
+            const end = Date.now() + 1_500;
+            while (Date.now() < end);
+          });
+        }
+        readFile(new URL(import.meta.url), () => resolve());
+      });
+    return [
+      workflow({
+        name: "reads",
+        run: async (ctx) => {
+          turn += 1;
+          const isStill = turn === 2;
+          const slow = async () => {
+            await read(isStill);
+            return ctx.step.run("slow", () => 1);
+          };
+          return await Promise.all([slow(), ctx.step.run("quick", () => 2)]);
+        },
+      }),
+    ];
+  },
+  async (peer) => {
+    peer.onResult = (sent) => (sent.step === "quick" && sent.turn === 1 ? "keep" : "take");
+    const run = peer.start("reads");
+    await peer.until(() => run.known.has("slow"), "the slow step is in the journal");
+    peer.giveAll();
+    await peer.ended(run);
+    assert.deepEqual([run.status, run.output], ["completed", [1, 2]]);
   },
 );
 
