@@ -219,12 +219,16 @@ class Serving implements Worker, Host, Sink {
     if (error instanceof Gone) {
       this.session = undefined;
       most = 20;
-    } else if (error instanceof Refused && this.options.transport !== "socket") {
+    } else if (error instanceof Refused && error.isForGood && this.options.transport !== "socket") {
       this.say("warn", `${error.message}: going on over HTTP`);
       this.isHttp = true;
       most = 0;
-    } else if (error instanceof ApiError && isFinal(error.status)) {
+    } else if (error instanceof ApiError && isFinal(error.status, this.session === undefined)) {
       return this.end(error);
+    } else if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
+      // Somebody on the way, or something that was sent. What is open is sent again, and not at once.
+      this.say("warn", `the server answers with status ${error.status}: ${error.detail}`);
+      most = Math.max(most, 1_000);
     } else if (this.failures === 0) {
       this.say("warn", `the server is out of reach: ${error.message}`);
     }
@@ -444,7 +448,7 @@ class Serving implements Worker, Host, Sink {
   }
 }
 
-/** Whether asking again cannot help. */
-function isFinal(status: number): boolean {
-  return status >= 400 && status < 500 && status !== 408 && status !== 425 && status !== 429;
+/** Whether asking again cannot help: the key is no good, or the server does not want what the worker says of itself. */
+function isFinal(status: number, isHello: boolean): boolean {
+  return status === 401 || status === 403 || (isHello && (status === 400 || status === 409 || status === 422));
 }

@@ -38,6 +38,8 @@ const sum = workflow({
   },
 });
 
+const patient = workflow({ name: "patient", run: (ctx) => ctx.step.waitForEvent("go") });
+
 withWorker("steps run one after the other and the run ends with what the function returns", () => [sum], async (peer) => {
   const run = peer.start("sum", { upTo: 4 });
   await peer.ended(run);
@@ -447,6 +449,63 @@ withWorker(
     assert.deepEqual([run.status, run.output], ["completed", [1, 2]]);
   },
 );
+
+withWorker(
+  "a message is not longer than the server takes, however many runs begin to wait",
+  () => [
+    workflow({ name: "waits", run: (ctx) => ctx.step.waitForEvent("go") }),
+    workflow({ name: "large", run: async (ctx) => void (await ctx.step.run("a", () => "x".repeat(4_194_304 - 1_300))) }),
+  ],
+  async (peer) => {
+    peer.onResult = (sent) => (sent.step === "a" && sent.turn === 1 ? "keep" : "take");
+    const large = peer.start("large");
+    const waits = Array.from({ length: 30 }, () => peer.start("waits"));
+    await peer.until(() => waits.every((run) => run.waits.has("go")), "they wait");
+    const before = peer.results.length;
+    peer.giveAll();
+    await peer.ended(large);
+    const isBlocked = (id: string) => peer.results.slice(before).some((sent) => sent.run === id && sent.kind === "blocked");
+    await peer.until(() => waits.every((run) => isBlocked(run.id)), "they say so");
+    assert.ok(peer.longest > 4_192_000 && peer.longest <= 4_194_304, String(peer.longest));
+  },
+);
+
+test("an answer of somebody on the way ends no worker and no session", async () => {
+  const peer = new Peer();
+  await peer.listen();
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [patient], transport: "http" });
+  await worker.ready;
+  const run = peer.start("patient");
+  await peer.until(() => run.waits.has("go"), "it waits");
+  const answers = [
+    { status: 404, text: "<h1>default backend</h1>" },
+    { status: 413, text: "" },
+    { status: 502, text: "<h1>bad gateway</h1>" },
+  ];
+  peer.onRequest = () => answers.shift();
+  peer.cut();
+  await peer.until(() => answers.length === 0, "they are given");
+  peer.signal(run, "go", { yes: true });
+  await peer.ended(run);
+  assert.deepEqual(run.output, { yes: true });
+  assert.equal(peer.hellos.length, 1);
+  await worker.stop();
+  await peer.close();
+});
+
+test("a worker whose socket is refused because nobody is there just now keeps to the socket", async () => {
+  const peer = new Peer();
+  peer.refuseSocket = 503;
+  await peer.listen();
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum] });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  peer.refuseSocket = undefined;
+  await worker.ready;
+  assert.equal(worker.transport, "socket");
+  await peer.ended(peer.start("sum", { upTo: 2 }));
+  await worker.stop();
+  await peer.close();
+});
 
 test("a worker goes on over HTTP where a proxy refuses the socket", async () => {
   const peer = new Peer();
