@@ -22,6 +22,8 @@ export interface Pending {
 const LATER = 1_000;
 /** How long one answer may hold up everything else. */
 const PATIENCE = 250;
+/** Characters of a report that a run is blocked, at most. */
+const BLOCKED = 160;
 /** Bytes of a message that are not results. */
 const ENVELOPE = 1_024;
 
@@ -167,7 +169,7 @@ export class Outbox {
       this.candidates = [];
       for (const replay of candidates) {
         if (!this.isBlocked(replay)) continue;
-        if (count >= this.maxResults) {
+        if (count >= this.maxResults || (count > 0 && (results.length + BLOCKED) * 3 > this.maxBytes)) {
           this.consider(replay);
           continue;
         }

@@ -20,6 +20,11 @@ export class Refused extends Error {
   ) {
     super(`the upgrade to a WebSocket was answered with status ${status}`);
   }
+
+  /** Whether it is so because sockets do not go through, and not because nobody is there just now. */
+  get isForGood(): boolean {
+    return this.status === 501 || (this.status < 500 && this.status !== 408 && this.status !== 425 && this.status !== 429);
+  }
 }
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

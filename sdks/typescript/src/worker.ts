@@ -57,8 +57,13 @@ export function serve(options: ServeOptions): Worker {
 }
 
 const SDK = "typescript/0.1.0";
-/** How long a function may be busy outside steps before it is compared with the journal. */
-const PATIENCE = 1_000;
+/** Milliseconds between two looks at the time. */
+const TICK = 200;
+/**
+ * Ticks that a function may be busy outside steps before it is compared with the journal. They are not milliseconds:
+ * while the process stands still there are none, and the function could do nothing either.
+ */
+const PATIENCE = 6;
 
 class Serving implements Worker, Host, Sink {
   readonly ready: Promise<void>;
@@ -96,6 +101,7 @@ class Serving implements Worker, Host, Sink {
   private confirmBy = 0;
   /** Some step was held back because of the lease. */
   private hasHeld = false;
+  private ticks = 0;
   private readonly stuckRuns: { replay: Replay; due: number }[] = [];
   private readonly timer: NodeJS.Timeout;
   private reconnect: NodeJS.Timeout | undefined;
@@ -139,7 +145,7 @@ class Serving implements Worker, Host, Sink {
       process.once("SIGTERM", this.onSignal);
       process.once("SIGINT", this.onSignal);
     }
-    this.timer = setInterval(this.tick, 200);
+    this.timer = setInterval(this.tick, TICK);
     this.connect();
   }
 
@@ -213,12 +219,16 @@ class Serving implements Worker, Host, Sink {
     if (error instanceof Gone) {
       this.session = undefined;
       most = 20;
-    } else if (error instanceof Refused && this.options.transport !== "socket") {
+    } else if (error instanceof Refused && error.isForGood && this.options.transport !== "socket") {
       this.say("warn", `${error.message}: going on over HTTP`);
       this.isHttp = true;
       most = 0;
-    } else if (error instanceof ApiError && isFinal(error.status)) {
+    } else if (error instanceof ApiError && isFinal(error.status, this.session === undefined)) {
       return this.end(error);
+    } else if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
+      // Somebody on the way, or something that was sent. What is open is sent again, and not at once.
+      this.say("warn", `the server answers with status ${error.status}: ${error.detail}`);
+      most = Math.max(most, 1_000);
     } else if (this.failures === 0) {
       this.say("warn", `the server is out of reach: ${error.message}`);
     }
@@ -380,7 +390,7 @@ class Serving implements Worker, Host, Sink {
   }
 
   stuck(replay: Replay): void {
-    this.stuckRuns.push({ replay, due: performance.now() + PATIENCE });
+    this.stuckRuns.push({ replay, due: this.ticks + PATIENCE });
   }
 
   quiet(replay: Replay): void {
@@ -408,7 +418,8 @@ class Serving implements Worker, Host, Sink {
 
   private readonly tick = (): void => {
     const now = performance.now();
-    for (let next = this.stuckRuns[0]; next !== undefined && next.due <= now; next = this.stuckRuns[0]) {
+    this.ticks += 1;
+    for (let next = this.stuckRuns[0]; next !== undefined && next.due <= this.ticks; next = this.stuckRuns[0]) {
       this.stuckRuns.shift();
       next.replay.patience();
     }
@@ -437,7 +448,7 @@ class Serving implements Worker, Host, Sink {
   }
 }
 
-/** Whether asking again cannot help. */
-function isFinal(status: number): boolean {
-  return status >= 400 && status < 500 && status !== 408 && status !== 425 && status !== 429;
+/** Whether asking again cannot help: the key is no good, or the server does not want what the worker says of itself. */
+function isFinal(status: number, isHello: boolean): boolean {
+  return status === 401 || status === 403 || (isHello && (status === 400 || status === 409 || status === 422));
 }

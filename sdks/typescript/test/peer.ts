@@ -72,6 +72,10 @@ export class Peer {
   refuseSocket: number | undefined;
   /** Looks at a result before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
   onResult: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
+  /** Answers a request in place of the server, as a proxy may. */
+  onRequest: ((path: string) => { status: number; text: string } | undefined) | undefined;
+  /** Bytes of the longest message with results. */
+  longest = 0;
   leaseSeconds = 30;
   /** Answers no ping. */
   isMute = false;
@@ -290,7 +294,14 @@ export class Peer {
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    const bytes = Buffer.concat(chunks);
+    const proxied = this.onRequest?.(request.url ?? "");
+    if (proxied !== undefined) {
+      response.writeHead(proxied.status, { "content-type": "text/html" });
+      return void response.end(proxied.text);
+    }
+    const body = bytes.length === 0 ? {} : JSON.parse(bytes.toString("utf8"));
+    if (body.results !== undefined) this.longest = Math.max(this.longest, bytes.length);
     const reply = (status: number, document: object) => {
       response.writeHead(status, { "content-type": status < 400 ? "application/json" : "application/problem+json" });
       response.end(JSON.stringify(document));
@@ -379,6 +390,7 @@ export class Peer {
         return;
       }
       if (session === undefined) return;
+      if (body.results !== undefined) this.longest = Math.max(this.longest, Buffer.byteLength(said));
       if (body.seen !== undefined) session.sent = session.sent.filter((message) => message.m > body.seen);
       if (body.ping && !this.isMute) socket.write(text('{"pong":true}'));
       if (body.capacity !== undefined) this.capacities.push(body.capacity);

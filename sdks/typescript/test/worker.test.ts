@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs";
 import { test } from "node:test";
 import { NonRetriableError, serve, StepError, workflow, type Worker, type WorkerOptions } from "../src/runtime.js";
 import type { Served } from "../src/worker.js";
@@ -36,6 +37,8 @@ const sum = workflow({
     return { sum };
   },
 });
+
+const patient = workflow({ name: "patient", run: (ctx) => ctx.step.waitForEvent("go") });
 
 withWorker("steps run one after the other and the run ends with what the function returns", () => [sum], async (peer) => {
   const run = peer.start("sum", { upTo: 4 });
@@ -407,6 +410,102 @@ withWorker(
     assert.match(run.error?.message ?? "", /step "b" \(run\) was asked for, where the journal has step "a" \(run, seq 3\)/);
   },
 );
+
+withWorker(
+  "a process that stands still for a while takes no slow function for a divergent one",
+  () => {
+    let turn = 0;
+    const read = (isStill: boolean) =>
+      new Promise<void>((resolve) => {
+        if (isStill) {
+          setImmediate(() => {
+            const end = Date.now() + 1_500;
+            while (Date.now() < end);
+          });
+        }
+        readFile(new URL(import.meta.url), () => resolve());
+      });
+    return [
+      workflow({
+        name: "reads",
+        run: async (ctx) => {
+          turn += 1;
+          const isStill = turn === 2;
+          const slow = async () => {
+            await read(isStill);
+            return ctx.step.run("slow", () => 1);
+          };
+          return await Promise.all([slow(), ctx.step.run("quick", () => 2)]);
+        },
+      }),
+    ];
+  },
+  async (peer) => {
+    peer.onResult = (sent) => (sent.step === "quick" && sent.turn === 1 ? "keep" : "take");
+    const run = peer.start("reads");
+    await peer.until(() => run.known.has("slow"), "the slow step is in the journal");
+    peer.giveAll();
+    await peer.ended(run);
+    assert.deepEqual([run.status, run.output], ["completed", [1, 2]]);
+  },
+);
+
+withWorker(
+  "a message is not longer than the server takes, however many runs begin to wait",
+  () => [
+    workflow({ name: "waits", run: (ctx) => ctx.step.waitForEvent("go") }),
+    workflow({ name: "large", run: async (ctx) => void (await ctx.step.run("a", () => "x".repeat(4_194_304 - 1_300))) }),
+  ],
+  async (peer) => {
+    peer.onResult = (sent) => (sent.step === "a" && sent.turn === 1 ? "keep" : "take");
+    const large = peer.start("large");
+    const waits = Array.from({ length: 30 }, () => peer.start("waits"));
+    await peer.until(() => waits.every((run) => run.waits.has("go")), "they wait");
+    const before = peer.results.length;
+    peer.giveAll();
+    await peer.ended(large);
+    const isBlocked = (id: string) => peer.results.slice(before).some((sent) => sent.run === id && sent.kind === "blocked");
+    await peer.until(() => waits.every((run) => isBlocked(run.id)), "they say so");
+    assert.ok(peer.longest > 4_192_000 && peer.longest <= 4_194_304, String(peer.longest));
+  },
+);
+
+test("an answer of somebody on the way ends no worker and no session", async () => {
+  const peer = new Peer();
+  await peer.listen();
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [patient], transport: "http" });
+  await worker.ready;
+  const run = peer.start("patient");
+  await peer.until(() => run.waits.has("go"), "it waits");
+  const answers = [
+    { status: 404, text: "<h1>default backend</h1>" },
+    { status: 413, text: "" },
+    { status: 502, text: "<h1>bad gateway</h1>" },
+  ];
+  peer.onRequest = () => answers.shift();
+  peer.cut();
+  await peer.until(() => answers.length === 0, "they are given");
+  peer.signal(run, "go", { yes: true });
+  await peer.ended(run);
+  assert.deepEqual(run.output, { yes: true });
+  assert.equal(peer.hellos.length, 1);
+  await worker.stop();
+  await peer.close();
+});
+
+test("a worker whose socket is refused because nobody is there just now keeps to the socket", async () => {
+  const peer = new Peer();
+  peer.refuseSocket = 503;
+  await peer.listen();
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum] });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  peer.refuseSocket = undefined;
+  await worker.ready;
+  assert.equal(worker.transport, "socket");
+  await peer.ended(peer.start("sum", { upTo: 2 }));
+  await worker.stop();
+  await peer.close();
+});
 
 test("a worker goes on over HTTP where a proxy refuses the socket", async () => {
   const peer = new Peer();
