@@ -127,7 +127,8 @@ impl Shard {
         held.remember_rows(&flight.answered);
         // Before the answers: an output that cannot be kept is a failure, and the function is to see nothing else.
         self.wake_worker(run, &flight.entries);
-        let has_ended_itself = flight.answered.iter().any(|(mail, _)| workers::ends(&mail.input));
+        let has_ended_itself =
+            flight.answered.iter().any(|(mail, reply)| reply.is_accepted() && workers::ends(&mail.input));
         for (mail, reply) in flight.answered {
             mail.answer(Ok(reply));
         }
