@@ -25,7 +25,7 @@ pub(crate) struct Poll {
     /// The last message of all that were seen without a gap; 0 for none.
     seen: u64,
     /// Runs that the worker takes at once from now on.
-    #[schemars(range(max = 100_000))]
+    #[schemars(range(max = 10_000))]
     capacity: Option<usize>,
     /// How long to wait for something to be told; 10,000 if it is left out.
     #[schemars(range(max = 10_000))]
