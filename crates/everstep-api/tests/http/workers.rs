@@ -339,3 +339,22 @@ async fn workers_are_listed_with_what_they_serve() {
     let listed = server.ask_as(&other, Method::GET, "/v1/workers", &Value::Null).await.is(200);
     assert_eq!(listed["workers"], json!([]));
 }
+
+#[tokio::test]
+async fn what_is_on_its_way_as_an_answer_is_not_told_by_a_poll_as_well() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("greet", 1)]).await;
+    start(&server, "greet", &json!({})).await;
+    let turn = worker.turn().await;
+    let before = worker.seen;
+    worker.send(&turn, &[completed("hello", &json!(1))]).await;
+    let poll = json!({"session": worker.session, "seen": before, "waitMs": 300});
+    let seen = json!({"session": worker.session, "seen": worker.seen, "results": []});
+    let polled = worker.ask("/v1/worker/poll", &poll);
+    let came = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        worker.ask("/v1/worker/results", &seen).await.is(200)
+    };
+    let (polled, _) = tokio::join!(polled, came);
+    assert_eq!(polled.is(200), json!({"messages": []}));
+}
