@@ -44,6 +44,11 @@ impl Next {
         first.max(self.not_before)
     }
 
+    /// Lanes that had no room are due now.
+    fn hungry(&mut self, workers: &Workers) {
+        self.lanes.extend(workers.starved().into_iter().map(|lane| (lane, Timestamp::EPOCH)));
+    }
+
     fn parked(&mut self, lane: Arc<str>, time: Timestamp) {
         let due = self.lanes.entry(lane).or_insert(time);
         *due = time.min(*due);
@@ -91,6 +96,7 @@ impl Claimer {
                 match one {
                     ToClaimer::Parked(lane, time) => next.parked(lane, time),
                     ToClaimer::Room => next.asks_all = true,
+                    ToClaimer::Seats => next.hungry(&self.workers),
                     ToClaimer::Inbox => reads_inbox = true,
                     ToClaimer::Stop => return,
                 }
@@ -113,29 +119,27 @@ impl Claimer {
         }
         // A lane that nobody serves is asked for when somebody does.
         next.lanes.retain(|lane, _| lane.is_empty() || self.workers.is_served(lane));
-        for (lane, share) in self.workers.room() {
+        for lane in self.workers.lanes() {
             if !is_due(next, &lane) {
                 continue;
             }
-            if self.room() == 0 {
+            let room = self.workers.room(&lane).min(self.room_for_code());
+            if self.room_for_code() == 0 {
                 // Whoever makes room on the node says so; it may have freed before the flag was seen.
                 self.shared.has_backlog.store(true, Ordering::SeqCst);
-                next.asks_all |= self.room() > 0;
+                next.asks_all |= self.room_for_code() > 0;
             }
-            let room = self.room().min(share);
+            if room == 0 {
+                next.lanes.insert(lane, Timestamp::NEVER);
+                continue;
+            }
             let runs = self.world.store.claim_runs(self.node, &lane, now, room).await?;
             let has_more = runs.len() == room;
+            self.workers.claimed(&lane, &runs, has_more);
             self.hand_out(runs);
-            self.workers.claimed(&lane, has_more);
             // Of what did not fit nobody hears before there is room.
             let wake = if has_more { None } else { self.world.store.next_wake(&lane).await? };
             next.lanes.insert(lane, wake.unwrap_or(Timestamp::NEVER));
-        }
-        // Lanes that are still due have no room: whoever makes some says so.
-        for (lane, due) in next.lanes.iter_mut().filter(|(lane, due)| !lane.is_empty() && **due <= now) {
-            *due = Timestamp::NEVER;
-            self.workers.claimed(lane, true);
-            next.asks_all |= self.workers.has_room(lane);
         }
         Ok(())
     }
@@ -176,6 +180,12 @@ impl Claimer {
         }
         let active = self.shared.active.load(Ordering::SeqCst);
         self.options.max_active_runs.saturating_sub(active).min(BATCH)
+    }
+
+    /// How many runs of code may be claimed now. A part of the places is kept for what the server performs by itself.
+    pub(crate) fn room_for_code(&self) -> usize {
+        let kept = self.options.max_active_runs / 4;
+        self.room().min((self.options.max_active_runs - kept).saturating_sub(self.shared.active.load(Ordering::SeqCst)))
     }
 
     /// Counts claimed runs and gives them to their shards.

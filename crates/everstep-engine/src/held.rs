@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 use crate::beginning::Begun;
 use crate::error::Error;
-use crate::message::{Mail, Place};
+use crate::message::{Mail, Place, Respond};
 use crate::workers::{self, AtWorker};
 
 /// How many answered inbox rows a run remembers.
@@ -257,10 +257,14 @@ impl Held {
                 mail.answer(Err(Error::RunNotFound(self.state.run)));
                 continue;
             }
+            if matches!(&mail.respond, Respond::Worker(session, _) if !session.serves(&self.lane)) {
+                mail.answer(Err(Error::RunNotFound(self.state.run)));
+                continue;
+            }
             match &mail.input {
                 Input::Result { step, attempt, .. } => self.performing.finish(step, *attempt),
                 Input::ChildStarted { child, .. } => _ = self.born.insert(*child),
-                Input::Report { turn, report } => self.hear(*turn, report),
+                Input::Report { turn, report } => self.hear(*turn, report, &mail.respond),
                 // A function that only waited can be run anew when there is something for it.
                 Input::LoseTurn { turn } if self.at_worker.as_ref().is_none_or(|at| at.is_blocked) => {
                     self.drop_turn(*turn);
@@ -279,7 +283,8 @@ impl Held {
             let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), key, now, evaluate);
             let Decision { entries, since, reply, has_more } = decision;
             self.has_more = has_more;
-            mail.seq = entries.first().map_or(0, |entry| entry.seq);
+            let known = workers::step_of(&mail.input).and_then(|step| self.state.code.step(step));
+            mail.seq = entries.first().map_or(known.map_or(0, |step| step.seq), |entry| entry.seq);
             self.forget_child(&mail.input);
             if let Input::LoseTurn { turn } = &mail.input {
                 self.drop_turn(*turn);

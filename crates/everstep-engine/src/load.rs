@@ -1,6 +1,6 @@
 //! Brings runs into memory: those that were claimed, and those that an input is for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +88,11 @@ impl Shard {
     }
 
     pub(crate) fn loaded(&mut self, run: RunId, loaded: Read) {
+        self.take_loaded(run, loaded);
+        self.workers.came(run);
+    }
+
+    fn take_loaded(&mut self, run: RunId, loaded: Read) {
         if !matches!(self.runs.get(&run), Some(Slot::Loading(_))) {
             return;
         }
@@ -119,7 +124,17 @@ impl Shard {
                 let _ = self.claimer.send(ToClaimer::Parked(lane, loaded.run.wake_at));
                 Tenure::Visiting
             }
-            Some(owner) => return self.give_up(run, loading, &Error::Elsewhere(owner)),
+            Some(owner) => {
+                let mut loading = loading;
+                // The owner does not know who speaks.
+                let is_foreign = |mail: &Mail| matches!(&mail.respond, Respond::Worker(session, _) if !session.serves(&loaded.run.lane));
+                let (foreign, rest): (VecDeque<_>, _) = loading.mailbox.drain(..).partition(is_foreign);
+                loading.mailbox = rest;
+                for mail in foreign {
+                    mail.answer(Err(Error::RunNotFound(run)));
+                }
+                return self.give_up(run, loading, &Error::Elsewhere(owner));
+            }
         };
         if tenure == Tenure::Visiting && loaded.run.format > FORMAT {
             let newer = format!("run {run} was written by a newer release; ask a node of that release");
@@ -179,13 +194,15 @@ impl Shard {
         }
         loading.performing.abort();
         Self::revoke(loading.at_worker, run);
+        let mut reports = Vec::new();
         for mail in loading.mailbox {
             match error {
-                Error::Elsewhere(owner) if matches!(mail.respond, Respond::Worker(..)) => {
-                    self.pass_on(run, mail, *owner)
-                }
+                Error::Elsewhere(_) if matches!(mail.respond, Respond::Worker(..)) => reports.push(mail),
                 _ => mail.answer(Err(error.clone())),
             }
+        }
+        if let Error::Elsewhere(owner) = error {
+            self.pass_on(run, reports, *owner);
         }
     }
 

@@ -188,8 +188,10 @@ pub(crate) enum Verdict {
 pub(crate) enum ToClaimer {
     /// A run of this lane was parked until then.
     Parked(Arc<str>, Timestamp),
-    /// A run left memory while others wait for room.
+    /// A run left memory while others wait for room, or a worker has come.
     Room,
+    /// A worker has room while others wait for it.
+    Seats,
     /// There may be news in the inbox.
     Inbox,
     Stop,

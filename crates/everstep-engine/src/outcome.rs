@@ -121,13 +121,14 @@ impl Shard {
             if held.state.parent.is_some() {
                 let _ = self.claimer.send(ToClaimer::Inbox);
             }
-            let beginning = flight.row.map(|row| Box::new(Beginning { row: *row, look: held.look() }));
+            let beginning = flight.row.take().map(|row| Box::new(Beginning { row: *row, look: held.look() }));
             let _ = reply.send(Ok(Begun { started: Started { run, created: true }, beginning }));
         }
         held.remember_rows(&flight.answered);
         // Before the answers: an output that cannot be kept is a failure, and the function is to see nothing else.
-        self.wake_worker(run, &flight.entries);
-        let has_ended_itself = flight.answered.iter().any(|(mail, _)| workers::ends(&mail.input));
+        self.wake_worker(run, &flight);
+        let has_ended_itself =
+            flight.answered.iter().any(|(mail, reply)| reply.is_accepted() && workers::ends(&mail.input));
         for (mail, reply) in flight.answered {
             mail.answer(Ok(reply));
         }

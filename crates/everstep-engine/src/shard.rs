@@ -182,7 +182,9 @@ impl Shard {
         let mut held = Held::new(workspace, workflow, run);
         held.is_test = new.is_test;
         let input = Input::Start { input, parent };
-        let has_place = self.shared.active.load(Ordering::SeqCst) < self.options.max_active_runs;
+        let most = self.options.max_active_runs;
+        let most = if held.workflow.is_code() { most - most / 4 } else { most };
+        let has_place = self.shared.active.load(Ordering::SeqCst) < most;
         let seat = match held.workflow.is_code() && has_place {
             true => self.workers.seat(&held.lane, run, &held.state.code),
             false => None,

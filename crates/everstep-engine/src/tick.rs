@@ -39,6 +39,8 @@ pub(crate) struct Ticker {
 #[derive(Default)]
 struct Todo {
     claim: bool,
+    /// Claim in lanes that had no room.
+    seats: bool,
     inbox: bool,
     stop: bool,
 }
@@ -79,6 +81,8 @@ impl Ticker {
             }
             if todo.claim && done.is_ok() {
                 done = self.claim(next).await;
+            } else if todo.seats && done.is_ok() {
+                done = self.claim_code(self.claimer.workers.starved()).await;
             }
             match done {
                 Ok(()) => {}
@@ -95,9 +99,10 @@ impl Ticker {
     async fn run_once(&mut self) -> Result<bool> {
         let Claimer { world, options, node, shared, .. } = &self.claimer;
         let room = self.claimer.room();
+        let for_code = self.claimer.room_for_code();
+        let asked = self.claimer.workers.rooms();
         let mut lanes = vec![(String::new(), room)];
-        lanes.extend(self.claimer.workers.room().into_iter().map(|(lane, share)| (lane.to_string(), share.min(room))));
-        let asked: Vec<Arc<str>> = lanes.iter().skip(1).map(|(lane, _)| lane.as_str().into()).collect();
+        lanes.extend(asked.iter().map(|(lane, share)| (lane.to_string(), (*share).min(for_code))));
         let wants = Wants { lanes, release: RELEASE, inbox: BATCH };
         let sent = world.clock.monotonic();
         let tick = world.store.tick(*node, lease(world, options), world.clock.now(), &wants).await?;
@@ -110,11 +115,11 @@ impl Ticker {
             let _ = shard.send(ToShard::Ticked);
         }
         let claimed = tick.claimed.len();
-        self.claimer.hand_out(tick.claimed);
-        // Which lanes they are of is not said: whoever makes room has each asked again.
-        for lane in asked.iter().filter(|_| claimed > 0) {
-            self.claimer.workers.claimed(lane, true);
+        // Which lanes they are of is not said: where there are any, whoever makes room has each asked again.
+        for (lane, _) in &asked {
+            self.claimer.workers.claimed(lane, &tick.claimed, claimed > 0);
         }
+        self.claimer.hand_out(tick.claimed);
         shared.has_backlog.store(claimed >= room, Ordering::SeqCst);
         let last = tick.arrivals.last().map(|arrival| arrival.id);
         let is_full = tick.arrivals.len() == BATCH;
@@ -163,11 +168,19 @@ impl Ticker {
                 break;
             }
         }
+        self.claim_code(self.claimer.workers.lanes()).await
+    }
+
+    /// Claims what is due in some lanes of code.
+    async fn claim_code(&self, lanes: Vec<Arc<str>>) -> Result<()> {
         let Claimer { world, node, workers, .. } = &self.claimer;
-        for (lane, share) in workers.room() {
-            let room = self.claimer.room().min(share);
+        for lane in lanes {
+            let room = workers.room(&lane).min(self.claimer.room_for_code());
+            if room == 0 {
+                continue;
+            }
             let runs = world.store.claim_runs(*node, &lane, world.clock.now(), room).await?;
-            workers.claimed(&lane, runs.len() == room);
+            workers.claimed(&lane, &runs, runs.len() == room);
             self.claimer.hand_out(runs);
         }
         Ok(())
@@ -190,6 +203,7 @@ impl Ticker {
                 // The tick finds it in its time.
                 ToClaimer::Parked(..) => {}
                 ToClaimer::Room => todo.claim = true,
+                ToClaimer::Seats => todo.seats = true,
                 ToClaimer::Inbox => todo.inbox = true,
                 ToClaimer::Stop => todo.stop = true,
             }

@@ -133,8 +133,8 @@ async fn a_run_goes_from_step_to_step_in_one_turn() {
     assert_eq!((turn.run, turn.turn, turn.steps.len()), (run, 1, 0));
     assert_eq!(turn.input.json(), r#"{"id":7}"#);
     worker.done(&turn, completed("pay", json!(5))).await;
-    // The same again is acknowledged again.
-    assert!(matches!(worker.say(&turn, completed("pay", json!(5))).await, Letter::Ack { seq: 0, .. }));
+    // The same again is acknowledged again, as the entry that it is.
+    assert!(matches!(worker.say(&turn, completed("pay", json!(5))).await, Letter::Ack { seq: 3, .. }));
     assert!(matches!(worker.say(&turn, completed("pay", json!(6))).await, Letter::Refused { .. }));
     worker.done(&turn, completed("ship", json!("sent"))).await;
     worker.done(&turn, returned(json!({"done": true}))).await;
@@ -282,7 +282,8 @@ async fn a_worker_that_outlives_its_server_keeps_its_turns() {
 
 #[tokio::test]
 async fn more_runs_than_seats_take_their_turns_one_after_the_other() {
-    let (_folder, engine) = place().await;
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, options()).await;
     let mut runs = Vec::new();
     for _ in 0..5 {
         runs.push(start(&engine).await);
@@ -457,6 +458,46 @@ async fn five_hundred_parallel_steps_are_two_items() {
     let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
     let items = entries.iter().filter(|entry| entry.commit.is_some()).count();
     assert_eq!((entries.len(), items), (503, 4), "the start, two items, the end");
+}
+
+#[tokio::test]
+async fn a_worker_that_raises_its_capacity_gets_what_waits() {
+    let (_folder, engine) = place().await;
+    let run = start(&engine).await;
+    let mut worker = Worker::come(&engine, 0, vec![]).await;
+    assert!(worker.session.take().is_none());
+    engine.set_capacity(&worker.session, 1);
+    assert_eq!(worker.turn().await.run, run);
+}
+
+#[tokio::test]
+async fn nobody_speaks_for_a_run_that_is_not_of_its_lane() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 1, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    let mut foreign = Worker::named(&engine, "eve", 7, 1, vec![(run, 1)]).await;
+    let declined = Report::Declined { failure: Failure::fatal("NO", "not mine") };
+    for report in [completed("pay", json!("stolen")), returned(json!("stolen")), declined] {
+        let answer = foreign.say(&turn, report).await;
+        assert!(matches!(&answer, Letter::Refused { code, .. } if code == "FENCED"), "{answer:?}");
+    }
+    worker.done(&turn, returned(json!(1))).await;
+    assert_eq!(finish(&engine, run).await.output.unwrap().json(), "1");
+}
+
+#[tokio::test]
+async fn what_a_worker_holds_in_vain_keeps_nobody_out() {
+    let (_folder, engine) = place().await;
+    let waiting = start(&engine).await;
+    let gone = RunId::new(everstep_core::time::Timestamp::EPOCH, 99);
+    let calls = engine.world().store.calls();
+    let mut worker = Worker::come(&engine, 1, vec![(gone, 3)]).await;
+    let turn = worker.turn().await;
+    assert_eq!(turn.run, waiting);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(engine.world().store.calls() - calls < 50, "nothing is claimed over and over");
+    worker.done(&turn, returned(json!(1))).await;
 }
 
 #[tokio::test]

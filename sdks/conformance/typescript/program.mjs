@@ -123,12 +123,13 @@ async function abortable(ctx, step, gate, tools) {
   await tools.gate(ctx, step, gate);
 }
 
-/** Puts values where names stand: `{"$": "user.id"}`, and `{i}` inside a text. */
+/** Puts values where names stand: `{"$": "user.id"}`, and `{i}` inside a text; `{"$bytes": 10}` is a text of that length. */
 function fill(value, scope) {
   if (typeof value === 'string') return value.replace(/\{([\w.]+)\}/g, (_, name) => String(find(name, scope)));
   if (value === null || typeof value !== 'object') return value;
   if (Array.isArray(value)) return value.map((member) => fill(member, scope));
   if ('$' in value) return find(value.$, scope);
+  if ('$bytes' in value) return 'x'.repeat(value.$bytes);
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, fill(member, scope)]));
 }
 

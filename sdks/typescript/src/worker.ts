@@ -311,6 +311,8 @@ class Serving implements Worker, Host, Sink {
     const { replay, report } = pending;
     switch (report.kind) {
       case "completed":
+        // After a new session there may be earlier news: the turn that confirms the run tells all of it in its order.
+        if (this.unconfirmed.has(replay)) return;
         return replay.acknowledge(report, seq);
       case "failed":
       case "sleep":

@@ -14,8 +14,10 @@ mod hello;
 pub(crate) mod list;
 mod message;
 mod report;
+mod retry;
 mod routes;
 mod socket;
+mod words;
 
 pub(crate) use routes::add;
 

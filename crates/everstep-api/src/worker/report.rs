@@ -5,13 +5,11 @@
 //! 3. What is cut is what people read: log lines and the words of an error. Everything else is whole or refused.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
-use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::time::Timestamp;
 use everstep_core::turn::{Moment, Report};
 use everstep_core::workflow;
@@ -21,6 +19,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::REPORTS;
+use super::retry::Retry;
+use super::words::{cut_lines, words};
 use crate::problem::Problem;
 use crate::wire::{Id, Json, Object};
 
@@ -32,10 +32,9 @@ const EVENT: usize = 256;
 const CODE: usize = 128;
 const MESSAGE: usize = 16 * 1024;
 /// Nothing sleeps or waits longer, in milliseconds.
-const LONGEST: u64 = limits::FARTHEST_DAYS * 24 * 3_600 * 1_000;
+pub(super) const LONGEST: u64 = limits::FARTHEST_DAYS * 24 * 3_600 * 1_000;
 /// The last millisecond of the year 9999.
 const LAST: i64 = 253_402_300_799_999;
-const ATTEMPTS: u32 = 1_000;
 /// A code for an error that brings none.
 const ERROR: &str = "ERROR";
 
@@ -125,31 +124,6 @@ struct Thrown {
     stack: Option<String>,
     /// Whether another attempt may help; true if it is left out. A step alone is tried again.
     retryable: Option<bool>,
-}
-
-/// When a failed attempt is tried again: three attempts, 1 s and up to 60 s apart, give or take a fifth, if nothing is
-/// said.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "WorkerRetry")]
-struct Retry {
-    /// All attempts, the first included.
-    #[schemars(range(min = 1, max = 1_000))]
-    attempts: Option<u32>,
-    backoff: Option<Delays>,
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(inline)]
-struct Delays {
-    #[schemars(extend("enum" = ["fixed", "linear", "exp"]))]
-    kind: Option<String>,
-    base_ms: Option<u64>,
-    max_ms: Option<u64>,
-    /// The part of a delay by which it varies.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    jitter: Option<f64>,
 }
 
 /// What may stand in a list of reports. One that is none of a kind is refused by itself, as long as it has a number.
@@ -412,34 +386,6 @@ impl Item<'_> {
     }
 }
 
-impl Retry {
-    fn check(self) -> Result<RetryPolicy, String> {
-        let Self { attempts, backoff } = self;
-        let Delays { kind, base_ms, max_ms, jitter } = backoff.unwrap_or_default();
-        let attempts = attempts.unwrap_or(3);
-        if !(1..=ATTEMPTS).contains(&attempts) {
-            return Err(format!("retry.attempts: there are 1 to {ATTEMPTS} attempts, not {attempts}"));
-        }
-        let backoff = match kind.as_deref() {
-            None | Some("exp") => Backoff::Exp,
-            Some("fixed") => Backoff::Fixed,
-            Some("linear") => Backoff::Linear,
-            Some(kind) => return Err(format!("retry.backoff.kind is fixed, linear or exp, not {kind:?}")),
-        };
-        let base_ms = base_ms.unwrap_or(1_000);
-        let max_ms = max_ms.unwrap_or_else(|| base_ms.max(60_000));
-        if base_ms > max_ms || max_ms > LONGEST {
-            return Err(format!("retry.backoff: baseMs is at most maxMs, and that at most {LONGEST}"));
-        }
-        let jitter = jitter.unwrap_or(0.2);
-        if !(0.0..=1.0).contains(&jitter) {
-            return Err(format!("retry.backoff.jitter is a part from 0 to 1, not {jitter}"));
-        }
-        let non_retryable = Vec::new();
-        Ok(RetryPolicy { max_attempts: attempts, backoff, base_ms, max_ms, multiplier: 2.0, jitter, non_retryable })
-    }
-}
-
 fn payload(raw: Option<&RawValue>) -> Payload {
     raw.map_or_else(Payload::null, |raw| Payload::from_raw(raw.to_owned()))
 }
@@ -448,160 +394,5 @@ fn empty() -> Payload {
     Payload::from(serde_json::json!({}))
 }
 
-/// Words for people, cut where they become too many. No database stores a NUL as text.
-fn words(mut text: String, most: usize) -> String {
-    if text.contains('\0') {
-        text = text.replace('\0', "\u{fffd}");
-    }
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most));
-        text.push('…');
-    }
-    text
-}
-
-/// Log lines, cut where they become too many.
-fn cut_lines(lines: Vec<String>) -> Vec<String> {
-    let mut room = limits::LOG_BYTES;
-    let mut kept = Vec::with_capacity(lines.len());
-    for line in lines {
-        // A line costs a little even when it is empty.
-        let size = line.len() + 4;
-        if size > room {
-            let mut mark = String::new();
-            let _ = write!(mark, "… (the log was cut after {} KiB)", limits::LOG_BYTES / 1024);
-            kept.push(words(line, room.saturating_sub(mark.len() + 16)));
-            kept.push(mark);
-            break;
-        }
-        room -= size;
-        kept.push(words(line, size));
-    }
-    kept
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RUN: &str = "019a8b6e-9d00-7000-8000-000000000001";
-
-    /// Reads one report, with what every report has.
-    fn read(fields: &str) -> Result<Report, String> {
-        let text = format!("{{\"n\":7,\"run\":\"{RUN}\",\"turn\":3,{fields}}}");
-        let raw = RawValue::from_string(text).unwrap();
-        let mut reports = Reports::pick(vec![&raw]).unwrap();
-        match reports.refused.pop() {
-            Some((7, why)) => Err(why),
-            Some((n, _)) => panic!("{n} was answered"),
-            None => Ok(reports.taken.pop().unwrap().report),
-        }
-    }
-
-    #[test]
-    fn every_kind_of_report_is_read() {
-        let completed = r#""kind":"completed","step":"a","attempt":1,"output":{"x": 1},"logs":["hi"],"tookMs":1.5"#;
-        let Ok(Report::Completed { step, attempt, output, logs, took }) = read(completed) else { panic!() };
-        assert_eq!((step.as_str(), attempt, output.json(), took), ("a", 1, r#"{"x": 1}"#, 1_500));
-        assert_eq!(logs, ["hi"]);
-        let failed = r#""kind":"failed","step":"a","attempt":2,"error":{"message":"no","stack":"at a"},
-            "retry":{"attempts":5,"backoff":{"kind":"linear","baseMs":10,"maxMs":100,"jitter":0.5}},"tookMs":2"#;
-        let Ok(Report::Failed { failure, retry, logs, .. }) = read(failed) else { panic!() };
-        assert_eq!((failure.code.as_str(), failure.message.as_str(), failure.retryable), ("ERROR", "no", true));
-        assert_eq!((retry.max_attempts, retry.backoff, retry.base_ms, retry.max_ms), (5, Backoff::Linear, 10, 100));
-        assert_eq!(logs, ["at a"]);
-        let slept = read(r#""kind":"sleep","step":"nap","forMs":60000"#);
-        assert_eq!(slept, Ok(Report::Slept { step: "nap".into(), until: Moment::After(60_000) }));
-        let slept = read(r#""kind":"sleep","step":"nap","untilMs":5000"#);
-        let until = Moment::At(Timestamp::from_millis(5_000));
-        assert_eq!(slept, Ok(Report::Slept { step: "nap".into(), until }));
-        let Ok(Report::Waited { event, pattern, timeout_ms, .. }) = read(r#""kind":"wait","step":"w""#) else {
-            panic!()
-        };
-        assert_eq!((event, pattern.json(), timeout_ms), (None, "{}", None));
-        let call = r#""kind":"call","step":"c","workflow":"child","version":2,"input":[1],"timeoutMs":5"#;
-        let Ok(Report::Called { workflow, version, input, timeout_ms, .. }) = read(call) else { panic!() };
-        assert_eq!((workflow.as_str(), version, input.json(), timeout_ms), ("child", Some(2), "[1]", Some(5)));
-        assert_eq!(read(r#""kind":"returned""#), Ok(Report::Returned { output: Payload::null() }));
-        let Ok(Report::Threw { step, .. }) = read(r#""kind":"threw","error":{"message":"x"},"step":"a""#) else {
-            panic!()
-        };
-        assert_eq!(step, Some("a".into()));
-        assert_eq!(read(r#""kind":"blocked","seq":9"#), Ok(Report::Blocked { seq: 9 }));
-        assert!(matches!(read(r#""kind":"diverged","error":{"message":"x"}"#), Ok(Report::Diverged { .. })));
-        assert!(matches!(read(r#""kind":"declined","error":{"message":"x"}"#), Ok(Report::Declined { .. })));
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_report_is_said_of_it_alone() {
-        let long = format!(r#""kind":"sleep","step":"{}","forMs":1"#, "x".repeat(257));
-        let wrong = [
-            (r#""kind":"finished""#, "unknown variant"),
-            (r#""kind":"returned","result":1"#, "unknown field"),
-            (r#""kind":"returned","step":"a""#, "has no step"),
-            (r#""kind":"blocked","seq":1,"output":2"#, "has no output"),
-            (r#""kind":"completed","attempt":1"#, "step is missing"),
-            (r#""kind":"completed","step":"","attempt":1"#, "step is empty"),
-            (r#""kind":"completed","step":"a\u0000","attempt":1"#, "NUL"),
-            (r#""kind":"completed","step":"a","attempt":0"#, "count from 1"),
-            (r#""kind":"completed","step":"a","attempt":1,"tookMs":-1"#, "tookMs"),
-            (&long, "257 bytes"),
-            (r#""kind":"sleep","step":"a""#, "either forMs or untilMs"),
-            (r#""kind":"sleep","step":"a","forMs":1,"untilMs":1"#, "either forMs or untilMs"),
-            (r#""kind":"sleep","step":"a","forMs":9007199254740991"#, "36525 days"),
-            (r#""kind":"sleep","step":"a","untilMs":-1"#, "before 1970"),
-            (r#""kind":"wait","step":"a","match":[1]"#, "match is no object"),
-            (r#""kind":"wait","step":"a","event":"""#, "event has 1 to"),
-            (r#""kind":"wait","step":"a","timeoutMs":9007199254740991"#, "36525 days"),
-            (r#""kind":"call","step":"a","workflow":"No""#, "no name"),
-            (r#""kind":"call","step":"a","workflow":"a","version":0"#, "count from 1"),
-            (r#""kind":"failed","step":"a","attempt":1"#, "error is missing"),
-            (r#""kind":"failed","step":"a","attempt":1,"error":{}"#, "missing field `message`"),
-            (r#""kind":"threw","error":{"message":"x","cause":1}"#, "unknown field `cause`"),
-        ];
-        for (fields, why) in wrong {
-            let error = read(fields).unwrap_err();
-            assert!(error.contains(why), "{fields}: {error}");
-        }
-        let retries = [
-            (r#"{"attempts":0}"#, "1 to 1000"),
-            (r#"{"attempts":1001}"#, "1 to 1000"),
-            (r#"{"backoff":{"kind":"never"}}"#, "fixed, linear or exp"),
-            (r#"{"backoff":{"baseMs":2,"maxMs":1}}"#, "at most maxMs"),
-            (r#"{"backoff":{"jitter":1.1}}"#, "from 0 to 1"),
-        ];
-        for (retry, why) in retries {
-            let fields = format!(r#""kind":"failed","step":"a","attempt":1,"error":{{"message":"x"}},"retry":{retry}"#);
-            let error = read(&fields).unwrap_err();
-            assert!(error.contains(why), "{retry}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_step_that_fails_is_tried_three_times_if_nothing_is_said() {
-        let policy = Retry::default().check().unwrap();
-        assert_eq!((policy.max_attempts, policy.backoff, policy.jitter), (3, Backoff::Exp, 0.2));
-        assert_eq!((policy.base_ms, policy.max_ms), (1_000, 60_000));
-    }
-
-    #[test]
-    fn a_report_that_cannot_be_answered_spoils_its_message() {
-        for text in ["{}", "[]", "1", r#"{"n":-1}"#] {
-            let raw = RawValue::from_string(text.to_owned()).unwrap();
-            assert!(Reports::pick(vec![&raw]).is_err(), "{text}");
-        }
-        let raw = RawValue::from_string(r#"{"n":1}"#.to_owned()).unwrap();
-        assert_eq!(Reports::pick(vec![&raw; REPORTS]).unwrap().refused.len(), REPORTS);
-        assert!(Reports::pick(vec![&raw; REPORTS + 1]).is_err());
-    }
-
-    #[test]
-    fn what_people_read_is_cut() {
-        let lines = cut_lines(vec!["é".repeat(1_000); 100]);
-        let bytes: usize = lines.iter().map(String::len).sum();
-        assert!(bytes <= limits::LOG_BYTES, "{bytes}");
-        assert!(lines.last().unwrap().contains("was cut"));
-        assert_eq!(cut_lines(vec!["a\0b".to_owned()]), ["a\u{fffd}b"]);
-        assert_eq!(words("ééé".to_owned(), 3), "é…");
-    }
-}
+mod tests;

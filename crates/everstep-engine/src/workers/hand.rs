@@ -24,7 +24,7 @@ impl Engine {
             return Err(Error::Invalid(format!("a worker serves 1 to {MOST_WORKFLOWS} workflows")));
         }
         self.library().register(hello.workspace, &hello.workflows).await?;
-        self.member().workers.open(hello).ok_or(Error::Stopping)
+        self.member().workers.open(hello)
     }
 
     /// A session of this node. `None`: there is none any more.

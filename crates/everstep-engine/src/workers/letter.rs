@@ -10,7 +10,7 @@ use everstep_core::turn::StepKind;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Letter {
-    /// A report is in the journal, as the entry of this seq; 0 when it wrote none, or was there before.
+    /// A report is in the journal, as the entry of this seq; 0 when it wrote none, or that is not known.
     Ack { n: u64, seq: u64 },
     /// A report was not taken, and never will be.
     Refused { n: u64, code: Cow<'static, str>, detail: String },

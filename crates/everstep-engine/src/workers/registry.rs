@@ -16,15 +16,17 @@ use everstep_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
-use super::lane::lane_of;
 use super::letter::Letter;
 use super::session::{Hello, Served, Session, SessionId};
+use crate::error::Error;
 use crate::message::{Mail, ShardSender, ToClaimer, ToShard};
 use crate::ports::World;
 use crate::shard::shard_of;
 
 /// A session whose socket has gone is given up after this part of its lease.
 const DETACHED_PART: u32 = 6;
+/// Workers of one workspace on one node.
+const MOST_SESSIONS: usize = 1_000;
 
 pub(crate) struct Workers {
     world: World,
@@ -46,6 +48,18 @@ struct Inner {
     lanes: BTreeMap<Arc<str>, Vec<Arc<Session>>>,
     /// Lanes of which more runs may wait in the database than there was room for.
     starved: BTreeSet<Arc<str>>,
+    /// Runs that were claimed and have no seat yet.
+    coming: BTreeSet<RunId>,
+    /// How often the lanes were gone through.
+    rounds: usize,
+}
+
+impl Inner {
+    fn forget_unserved(&mut self) {
+        let Self { lanes, starved, .. } = self;
+        lanes.retain(|_, sessions| !sessions.is_empty());
+        starved.retain(|lane| lanes.contains_key(lane));
+    }
 }
 
 /// A worker as lists show it.
@@ -126,26 +140,30 @@ impl Workers {
         self.inner.lock().expect("no holder of the lock panics")
     }
 
-    /// Opens a session. `None` when this node takes none any more.
-    pub(crate) fn open(&self, hello: Hello) -> Option<Arc<Session>> {
+    /// Opens a session, unless this node takes none any more.
+    pub(crate) fn open(&self, hello: Hello) -> Result<Arc<Session>, Error> {
         // Ids of the engine name things; this one guards something.
         let id = SessionId { node: self.node, secret: Uuid::new_v4() };
         let clock = &self.world.clock;
         let session = Arc::new(Session::new(id, hello, clock.now(), clock.monotonic()));
         let mut inner = self.inner();
         if self.is_closed.load(Ordering::SeqCst) {
-            return None;
+            return Err(Error::Stopping);
         }
-        for served in &session.workflows {
-            let lane = lane_of(session.workspace, &served.name, served.version);
-            inner.lanes.entry(lane).or_default().push(Arc::clone(&session));
+        let others = inner.sessions.values().filter(|other| other.workspace == session.workspace).count();
+        if others >= MOST_SESSIONS {
+            let message = format!("a workspace has at most {MOST_SESSIONS} workers on one node");
+            return Err(Error::Invalid(message));
+        }
+        for lane in session.lanes() {
+            inner.lanes.entry(Arc::clone(lane)).or_default().push(Arc::clone(&session));
         }
         inner.sessions.insert(id, Arc::clone(&session));
         self.count.store(inner.sessions.len(), Ordering::SeqCst);
         drop(inner);
         self.changed.notify_one();
         let _ = self.claimer.send(ToClaimer::Room);
-        Some(session)
+        Ok(session)
     }
 
     pub(crate) fn find(&self, workspace: WorkspaceId, id: SessionId) -> Option<Arc<Session>> {
@@ -161,7 +179,7 @@ impl Workers {
 
     pub(crate) fn set_capacity(&self, session: &Session, capacity: usize) {
         session.inner().capacity = capacity;
-        self.freed();
+        let _ = self.claimer.send(ToClaimer::Room);
     }
 
     pub(crate) fn is_served(&self, lane: &str) -> bool {
@@ -190,10 +208,7 @@ impl Workers {
         if let Some(session) = holder.cloned() {
             return Some(Seat { workers: Arc::clone(self), session, run, turn: last_turn, is_kept: true });
         }
-        let free = |session: &Arc<Session>| {
-            let inner = session.inner();
-            inner.free().saturating_sub(inner.holds.len())
-        };
+        let free = |session: &Arc<Session>| session.inner().free();
         let freest = sessions.iter().map(|session| (free(session), session)).max_by_key(|(free, _)| *free);
         let Some((_, session)) = freest.filter(|(free, _)| *free > 0) else {
             inner.starved.insert(Arc::clone(lane));
@@ -209,54 +224,74 @@ impl Workers {
         let mut inner = self.inner();
         if let Some(sessions) = inner.lanes.get_mut(lane) {
             sessions.retain(|other| other.id != session.id);
-            if sessions.is_empty() {
-                inner.lanes.remove(lane);
-            }
         }
+        inner.forget_unserved();
     }
 
-    /// The lanes that have room, each with how much. Lanes that hunger share it.
-    pub(crate) fn room(&self) -> Vec<(Arc<str>, usize)> {
+    /// The lanes that are served, each time beginning with another.
+    pub(crate) fn lanes(&self) -> Vec<Arc<str>> {
         if self.count.load(Ordering::SeqCst) == 0 {
             return Vec::new();
         }
-        let inner = self.inner();
-        let sharing = inner.starved.len().max(1);
-        let of_lane = |(lane, sessions): (&Arc<str>, &Vec<Arc<Session>>)| {
-            let free: usize = sessions
-                .iter()
-                .map(|session| {
-                    let inner = session.inner();
-                    // What the worker brought along is claimed beside what it has room for.
-                    inner.free() + inner.holds.len()
-                })
-                .sum();
-            let share = if inner.starved.contains(lane) { free.div_ceil(sharing) } else { free };
-            (share > 0).then(|| (Arc::clone(lane), share))
-        };
-        inner.lanes.iter().filter_map(of_lane).collect()
-    }
-
-    pub(crate) fn has_room(&self, lane: &str) -> bool {
-        let inner = self.inner();
-        let is_free = |session: &Arc<Session>| session.inner().free() > 0;
-        inner.lanes.get(lane).is_some_and(|sessions| sessions.iter().any(is_free))
-    }
-
-    /// Says whether more runs of a lane may wait than were claimed.
-    pub(crate) fn claimed(&self, lane: &Arc<str>, has_more: bool) {
         let mut inner = self.inner();
-        if has_more {
-            inner.starved.insert(Arc::clone(lane));
-        } else {
+        let mut lanes: Vec<_> = inner.lanes.keys().cloned().collect();
+        if !lanes.is_empty() {
+            inner.rounds = inner.rounds.wrapping_add(1);
+            let first = inner.rounds % lanes.len();
+            lanes.rotate_left(first);
+        }
+        lanes
+    }
+
+    /// How many runs of a lane may be claimed. Until [`Workers::claimed`] is told that no more wait, whoever makes room
+    /// has the lane asked again.
+    pub(crate) fn room(&self, lane: &Arc<str>) -> usize {
+        let mut inner = self.inner();
+        let Some(sessions) = inner.lanes.get(lane) else { return 0 };
+        let free: usize = sessions.iter().map(|session| session.inner().free()).sum();
+        let room = free.saturating_sub(inner.coming.len());
+        inner.starved.insert(Arc::clone(lane));
+        room
+    }
+
+    /// All lanes with room, for a tick that asks for them together: those of which more wait share it.
+    pub(crate) fn rooms(&self) -> Vec<(Arc<str>, usize)> {
+        let lanes = self.lanes();
+        let sharing = self.inner().starved.len().max(1);
+        let of_lane = |lane: Arc<str>| {
+            let is_starved = self.inner().starved.contains(&lane);
+            let room = self.room(&lane);
+            let share = if is_starved { room.div_ceil(sharing) } else { room };
+            (share > 0).then_some((lane, share))
+        };
+        lanes.into_iter().filter_map(of_lane).collect()
+    }
+
+    /// Runs were claimed and are on their way to their seats.
+    pub(crate) fn claimed(&self, lane: &str, runs: &[RunId], has_more: bool) {
+        let mut inner = self.inner();
+        inner.coming.extend(runs);
+        if !has_more {
             inner.starved.remove(lane);
         }
+    }
+
+    /// A run that was claimed is in memory: it has a seat, or went its way without one.
+    pub(crate) fn came(&self, run: RunId) {
+        if self.count.load(Ordering::SeqCst) > 0 && self.inner().coming.remove(&run) {
+            self.freed();
+        }
+    }
+
+    /// The lanes of which more may wait than there was room for.
+    pub(crate) fn starved(&self) -> Vec<Arc<str>> {
+        self.inner().starved.iter().cloned().collect()
     }
 
     /// Room has freed: somebody may have waited for it.
     fn freed(&self) {
         if !self.inner().starved.is_empty() {
-            let _ = self.claimer.send(ToClaimer::Room);
+            let _ = self.claimer.send(ToClaimer::Seats);
         }
     }
 
@@ -317,6 +352,8 @@ impl Workers {
         let mut inner = self.inner();
         let sessions = std::mem::take(&mut inner.sessions);
         inner.lanes.clear();
+        inner.starved.clear();
+        inner.coming.clear();
         self.count.store(0, Ordering::SeqCst);
         drop(inner);
         for session in sessions.values() {
@@ -328,10 +365,13 @@ impl Workers {
     fn remove(&self, session: &Session) -> Vec<(RunId, u32)> {
         let mut inner = self.inner();
         inner.sessions.remove(&session.id);
-        inner.lanes.retain(|_, sessions| {
+        for sessions in inner.lanes.values_mut() {
             sessions.retain(|other| other.id != session.id);
-            !sessions.is_empty()
-        });
+        }
+        inner.forget_unserved();
+        if inner.sessions.is_empty() {
+            inner.coming.clear();
+        }
         self.count.store(inner.sessions.len(), Ordering::SeqCst);
         drop(inner);
         session.end()
@@ -362,7 +402,7 @@ impl Workers {
             for session in self.inner().sessions.values() {
                 if is_over(&session) {
                     over.push(Arc::clone(session));
-                } else if now > session.inner().opened + self.lease {
+                } else if now > session.inner().opened + self.lease + self.lease / 5 {
                     session.inner().holds.clear();
                 }
             }

@@ -14,6 +14,7 @@ use everstep_core::time::Timestamp;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::lane::lane_of;
 use super::letter::Letter;
 
 /// Letters that one message holds at most.
@@ -119,6 +120,7 @@ pub struct Session {
     pub worker: String,
     pub sdk: Option<String>,
     pub workflows: Vec<Served>,
+    lanes: BTreeSet<Arc<str>>,
     pub opened_at: Timestamp,
     inner: Mutex<Inner>,
     /// Something was put into the outbox, or the session has ended.
@@ -174,6 +176,11 @@ impl Session {
     pub(crate) fn new(id: SessionId, hello: Hello, now: Timestamp, monotonic: Duration) -> Self {
         Self {
             id,
+            lanes: hello
+                .workflows
+                .iter()
+                .map(|served| lane_of(hello.workspace, &served.name, served.version))
+                .collect(),
             workspace: hello.workspace,
             worker: hello.worker,
             sdk: hello.sdk,
@@ -201,6 +208,15 @@ impl Session {
             }),
             news: Notify::new(),
         }
+    }
+
+    /// Whether it may have runs of a lane, and speak of them.
+    pub(crate) fn serves(&self, lane: &str) -> bool {
+        self.lanes.contains(lane)
+    }
+
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.lanes.iter()
     }
 
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {

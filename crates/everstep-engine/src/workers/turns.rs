@@ -18,7 +18,7 @@ use super::letter::{Known, Letter, Turn, What};
 use super::registry::{Seat, Workers};
 use super::session::Session;
 use crate::error::Error;
-use crate::held::{Becomes, Decided, Held, Slot, Tenure};
+use crate::held::{Becomes, Decided, Flight, Held, Slot, Tenure};
 use crate::look::Look;
 use crate::message::{Mail, Respond};
 use crate::peers::Delivery;
@@ -92,11 +92,17 @@ impl Shard {
     }
 
     /// Tells a function that goes on in memory what is new.
-    pub(crate) fn wake_worker(&mut self, run: RunId, entries: &[Entry]) {
+    pub(crate) fn wake_worker(&mut self, run: RunId, flight: &Flight) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let Some(at_worker) = held.at_worker.as_mut().filter(|at| at.is_told) else { return };
-        for entry in entries {
-            if let Some(step) = wake(&held.state, entry) {
+        let session = at_worker.seat.session.id;
+        let is_here = |mail: &Mail| matches!(&mail.respond, Respond::Worker(asked, _) if asked.id == session);
+        let are_all_here = flight.answered.iter().all(|(mail, _)| is_here(mail));
+        // What the worker has reported in another session is answered there, where it does not listen any more.
+        let is_answered =
+            |seq| are_all_here || flight.answered.iter().any(|(mail, _)| mail.seq == seq && is_here(mail));
+        for entry in &flight.entries {
+            if let Some(step) = wake(&held.state, entry, is_answered) {
                 at_worker.told = entry.seq;
                 let turn = at_worker.seat.turn;
                 at_worker.seat.session.put(Letter::Wake { run, turn, step });
@@ -127,24 +133,40 @@ impl Shard {
 
     /// A worker that leaves gives a turn back.
     pub(crate) fn turn_back(&mut self, run: RunId, turn: u32) {
-        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
-        if held.drop_turn(turn) {
-            self.advance(run);
+        match self.runs.get_mut(&run) {
+            Some(Slot::Held(held)) => {
+                if held.drop_turn(turn) {
+                    self.advance(run);
+                }
+            }
+            Some(Slot::Loading(loading)) => _ = loading.at_worker.take_if(|at| at.seat.turn == turn),
+            None => {}
         }
     }
 
-    /// The owner of a run is another node: has it decide a report, and answers the worker.
-    pub(crate) fn pass_on(&self, run: RunId, mail: Mail, owner: NodeId) {
-        let Mail { input, respond, workspace, .. } = mail;
-        let (Respond::Worker(session, n), Some(workspace)) = (respond, workspace) else { return };
-        let Some(peer) = self.shared.peer(owner) else {
-            return Workers::say(&session, Letter::Later { n });
-        };
+    /// The owner of a run is another node: has it decide reports, one after the other, and answers the worker.
+    pub(crate) fn pass_on(&self, run: RunId, mails: Vec<Mail>, owner: NodeId) {
+        if mails.is_empty() {
+            return;
+        }
+        let peer = self.shared.peer(owner);
         let world = self.world.clone();
         self.world.spawn.spawn(Box::pin(async move {
-            let delivery = Delivery { workspace, run, input, expected: None, key: None };
-            let answer = world.peers.send(&peer, delivery).await;
-            Workers::say(&session, answer_of(n, 0, answer));
+            let mut is_lost = false;
+            for mail in mails {
+                let Mail { input, respond, workspace, .. } = mail;
+                let (Respond::Worker(session, n), Some(workspace)) = (respond, workspace) else { continue };
+                let answer = match peer.as_ref().filter(|_| !is_lost) {
+                    Some(peer) => {
+                        let delivery = Delivery { workspace, run, input, expected: None, key: None };
+                        world.peers.send(peer, delivery).await
+                    }
+                    None => Err(Error::Unreachable(owner)),
+                };
+                // What comes after an unanswered one must not overtake it.
+                is_lost |= answer.is_err();
+                Workers::say(&session, answer_of(n, 0, answer));
+            }
         }));
     }
 
@@ -174,7 +196,7 @@ impl Held {
                 | Event::StepFailed { .. }
                 | Event::TimerFired { .. }
                 | Event::WaitResolved { .. } => match &mut self.at_worker {
-                    Some(at_worker) if wake(&self.state, entry).is_some() => at_worker.set_blocked(false),
+                    Some(at_worker) if wake(&self.state, entry, |_| true).is_some() => at_worker.set_blocked(false),
                     Some(_) => {}
                     None => self.wants_turn = true,
                 },
@@ -208,8 +230,10 @@ impl Held {
     /// A run that was read anew: the worker has its turn still, if the journal says so. One that was claimed needs one.
     pub(crate) fn keep_turn(&mut self, at_worker: Option<AtWorker>) {
         let is_live = !self.state.has_ended() && !self.state.is_paused();
+        let is_owned = self.tenure == Tenure::Owned;
         self.at_worker = at_worker.filter(|at| {
-            let is_kept = is_live && self.state.code.may_go_on(at.seat.turn);
+            let is_here = is_owned && !at.seat.session.is_over();
+            let is_kept = is_live && is_here && self.state.code.may_go_on(at.seat.turn);
             if !is_kept && at.is_told {
                 let (run, turn) = (self.state.run, at.seat.turn);
                 Workers::say(&at.seat.session, Letter::Revoked { run, turn });
@@ -221,7 +245,6 @@ impl Held {
             at_worker.is_told = false;
             at_worker.set_blocked(false);
         }
-        let is_owned = self.tenure == Tenure::Owned;
         self.wants_turn = self.workflow.is_code() && is_owned && is_live && self.at_worker.is_none();
     }
 
@@ -233,12 +256,15 @@ impl Held {
     }
 
     /// What a report says that is not for the journal.
-    pub(crate) fn hear(&mut self, turn: u32, report: &Report) {
+    pub(crate) fn hear(&mut self, turn: u32, report: &Report, respond: &Respond) {
         let Some(at_worker) = self.at_worker.as_mut().filter(|at| at.seat.turn == turn) else { return };
         match report {
             Report::Blocked { seq } => at_worker.set_blocked(at_worker.is_told && *seq >= at_worker.told),
             Report::Declined { failure } => {
                 let session = &at_worker.seat.session;
+                if !matches!(respond, Respond::Worker(sender, _) if sender.id == session.id) {
+                    return;
+                }
                 tracing::warn!(worker = session.worker, lane = %self.lane, %failure, "a worker declined a run");
                 at_worker.seat.workers.decline(session, &self.lane);
                 self.at_worker = None;
@@ -263,11 +289,29 @@ impl Held {
         match &self.at_worker {
             _ if self.state.is_paused() => Some(Becomes::Parked(Timestamp::NEVER)),
             Some(at_worker) if !at_worker.is_blocked => Some(Becomes::Owned),
-            None if self.wants_turn => Some(Becomes::Parked(now)),
+            // Whoever has waited longest is claimed first.
+            None if self.wants_turn => Some(Becomes::Parked(now.min(self.due_by_row))),
             // Whoever wrote the row knew whether the run needs a worker; by whose clock does not matter.
             None if self.is_due_by_row() => Some(Becomes::Parked(self.due_by_row)),
             Some(_) | None => None,
         }
+    }
+}
+
+/// The step that a report is about.
+pub(crate) fn step_of(input: &Input) -> Option<&StepKey> {
+    let Input::Report { report, .. } = input else { return None };
+    match &**report {
+        Report::Completed { step, .. }
+        | Report::Failed { step, .. }
+        | Report::Slept { step, .. }
+        | Report::Waited { step, .. }
+        | Report::Called { step, .. } => Some(step),
+        Report::Returned { .. }
+        | Report::Threw { .. }
+        | Report::Diverged { .. }
+        | Report::Blocked { .. }
+        | Report::Declined { .. } => None,
     }
 }
 
@@ -311,11 +355,11 @@ fn known(state: &State, key: &StepKey, step: &Step) -> Option<Known> {
 }
 
 /// What an entry tells a function that goes on in memory; nothing where the answer to its own report does.
-fn wake(state: &State, entry: &Entry) -> Option<Known> {
+fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bool) -> Option<Known> {
     let step = match &entry.event {
         Event::TimerFired { step, .. } | Event::WaitResolved { step, .. } | Event::StepFailed { step, .. } => step,
         // What a worker did itself has a beginning.
-        Event::StepCompleted { step, outcome, .. } if outcome.started_at.is_none() => step,
+        Event::StepCompleted { step, outcome, .. } if outcome.started_at.is_none() || !is_answered(entry.seq) => step,
         _ => return None,
     };
     let told = known(state, step, state.code.step(step)?)?;
@@ -327,7 +371,8 @@ fn wake(state: &State, entry: &Entry) -> Option<Known> {
 pub(crate) fn answer_of(n: u64, seq: u64, answer: Result<Reply, Error>) -> Letter {
     match answer {
         Ok(Reply::Accepted | Reply::Buffered) => Letter::Ack { n, seq },
-        Ok(Reply::Repeated | Reply::Ignored(_)) => Letter::Ack { n, seq: 0 },
+        Ok(Reply::Repeated) => Letter::Ack { n, seq },
+        Ok(Reply::Ignored(_)) => Letter::Ack { n, seq: 0 },
         Ok(Reply::Refused { code, message }) => Letter::Refused { n, code, detail: message },
         Err(Error::RunNotFound(run)) => {
             Letter::Refused { n, code: "FENCED".into(), detail: format!("run {run} was not found") }

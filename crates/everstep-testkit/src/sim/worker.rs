@@ -253,6 +253,8 @@ impl Worker {
     fn read(&self, letters: &[Letter]) {
         let mut news: Vec<_> = letters.iter().filter(|letter| !matches!(letter, Letter::Turn(_))).collect();
         news.sort_by_key(|letter| match letter {
+            // What was sent twice is answered twice, and only once with its place.
+            Letter::Ack { seq: 0, .. } => (1, 0),
             Letter::Ack { seq, .. } => (0, *seq),
             Letter::Wake { step, .. } => (0, step.seq),
             Letter::Refused { .. } | Letter::Later { .. } => (1, 0),

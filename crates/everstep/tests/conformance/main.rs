@@ -53,6 +53,7 @@ scenarios! {
         a_drained_worker_loses_no_attempt,
         a_function_may_catch_what_its_step_threw,
         a_function_that_disagrees_with_its_journal_pauses_the_run,
+        a_long_journal_is_replayed_whole,
         a_long_sleep_leaves_memory_and_wakes,
         a_name_that_is_used_twice_pauses_the_run,
         a_non_retriable_error_is_final,
@@ -61,6 +62,7 @@ scenarios! {
         a_run_that_nobody_serves_says_so_and_waits,
         a_server_killed_in_full_flight_loses_nothing,
         a_server_killed_with_a_hundred_runs_loses_nothing,
+        a_server_stopped_in_order_finds_its_worker_again,
         a_signal_may_be_kept_until_it_is_waited_for,
         a_signal_resolves_a_wait_only_if_it_contains_the_match,
         a_signal_that_nobody_waits_for_is_dropped,
@@ -83,6 +85,7 @@ scenarios! {
         five_hundred_parallel_steps_run_once_each,
         one_of_several_parallel_steps_fails,
         results_that_arrive_twice_count_once,
+        sleeping_runs_take_nobodys_room,
         sleeps_end_when_they_should,
         steps_run_in_order_and_once,
         ten_lost_turns_in_a_row_fail_the_run,
@@ -92,6 +95,7 @@ scenarios! {
         two_versions_run_side_by_side,
     }
     postgres {
+        a_cluster_is_restarted_node_by_node,
         a_killed_node_leaves_its_runs_to_other_workers,
         a_killed_node_leaves_its_worker_to_another,
         a_storm_of_kills_in_a_cluster_loses_nothing,

@@ -38,8 +38,10 @@ pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<V
             stage.clear().await?;
         }
         let middle = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
-        figures =
-            figures.with(rate, middle(|sample| sample.rate), "1/s").with(work, middle(|sample| sample.server), "us");
+        figures = figures
+            .with(rate, middle(|sample| sample.rate), "1/s")
+            .with(work, middle(|sample| sample.server), "us")
+            .with(all, middle(|sample| sample.all), "us");
         foreign = foreign.max(middle(|sample| sample.foreign));
     }
     Ok(figures.with("foreign", foreign * 100.0, "%").list())

@@ -1,0 +1,105 @@
+//! Reports as they are read.
+
+use everstep_core::retry::Backoff;
+
+use super::*;
+
+const RUN: &str = "019a8b6e-9d00-7000-8000-000000000001";
+
+/// Reads one report, with what every report has.
+fn read(fields: &str) -> Result<Report, String> {
+    let text = format!("{{\"n\":7,\"run\":\"{RUN}\",\"turn\":3,{fields}}}");
+    let raw = RawValue::from_string(text).unwrap();
+    let mut reports = Reports::pick(vec![&raw]).unwrap();
+    match reports.refused.pop() {
+        Some((7, why)) => Err(why),
+        Some((n, _)) => panic!("{n} was answered"),
+        None => Ok(reports.taken.pop().unwrap().report),
+    }
+}
+
+#[test]
+fn every_kind_of_report_is_read() {
+    let completed = r#""kind":"completed","step":"a","attempt":1,"output":{"x": 1},"logs":["hi"],"tookMs":1.5"#;
+    let Ok(Report::Completed { step, attempt, output, logs, took }) = read(completed) else { panic!() };
+    assert_eq!((step.as_str(), attempt, output.json(), took), ("a", 1, r#"{"x": 1}"#, 1_500));
+    assert_eq!(logs, ["hi"]);
+    let failed = r#""kind":"failed","step":"a","attempt":2,"error":{"message":"no","stack":"at a"},
+        "retry":{"attempts":5,"backoff":{"kind":"linear","baseMs":10,"maxMs":100,"jitter":0.5}},"tookMs":2"#;
+    let Ok(Report::Failed { failure, retry, logs, .. }) = read(failed) else { panic!() };
+    assert_eq!((failure.code.as_str(), failure.message.as_str(), failure.retryable), ("ERROR", "no", true));
+    assert_eq!((retry.max_attempts, retry.backoff, retry.base_ms, retry.max_ms), (5, Backoff::Linear, 10, 100));
+    assert_eq!(logs, ["at a"]);
+    let slept = read(r#""kind":"sleep","step":"nap","forMs":60000"#);
+    assert_eq!(slept, Ok(Report::Slept { step: "nap".into(), until: Moment::After(60_000) }));
+    let slept = read(r#""kind":"sleep","step":"nap","untilMs":5000"#);
+    let until = Moment::At(Timestamp::from_millis(5_000));
+    assert_eq!(slept, Ok(Report::Slept { step: "nap".into(), until }));
+    let Ok(Report::Waited { event, pattern, timeout_ms, .. }) = read(r#""kind":"wait","step":"w""#) else { panic!() };
+    assert_eq!((event, pattern.json(), timeout_ms), (None, "{}", None));
+    let call = r#""kind":"call","step":"c","workflow":"child","version":2,"input":[1],"timeoutMs":5"#;
+    let Ok(Report::Called { workflow, version, input, timeout_ms, .. }) = read(call) else { panic!() };
+    assert_eq!((workflow.as_str(), version, input.json(), timeout_ms), ("child", Some(2), "[1]", Some(5)));
+    assert_eq!(read(r#""kind":"returned""#), Ok(Report::Returned { output: Payload::null() }));
+    let Ok(Report::Threw { step, .. }) = read(r#""kind":"threw","error":{"message":"x"},"step":"a""#) else { panic!() };
+    assert_eq!(step, Some("a".into()));
+    assert_eq!(read(r#""kind":"blocked","seq":9"#), Ok(Report::Blocked { seq: 9 }));
+    assert!(matches!(read(r#""kind":"diverged","error":{"message":"x"}"#), Ok(Report::Diverged { .. })));
+    assert!(matches!(read(r#""kind":"declined","error":{"message":"x"}"#), Ok(Report::Declined { .. })));
+}
+
+#[test]
+fn what_is_wrong_with_a_report_is_said_of_it_alone() {
+    let long = format!(r#""kind":"sleep","step":"{}","forMs":1"#, "x".repeat(257));
+    let wrong = [
+        (r#""kind":"finished""#, "unknown variant"),
+        (r#""kind":"returned","result":1"#, "unknown field"),
+        (r#""kind":"returned","step":"a""#, "has no step"),
+        (r#""kind":"blocked","seq":1,"output":2"#, "has no output"),
+        (r#""kind":"completed","attempt":1"#, "step is missing"),
+        (r#""kind":"completed","step":"","attempt":1"#, "step is empty"),
+        (r#""kind":"completed","step":"a\u0000","attempt":1"#, "NUL"),
+        (r#""kind":"completed","step":"a","attempt":0"#, "count from 1"),
+        (r#""kind":"completed","step":"a","attempt":1,"tookMs":-1"#, "tookMs"),
+        (&long, "257 bytes"),
+        (r#""kind":"sleep","step":"a""#, "either forMs or untilMs"),
+        (r#""kind":"sleep","step":"a","forMs":1,"untilMs":1"#, "either forMs or untilMs"),
+        (r#""kind":"sleep","step":"a","forMs":9007199254740991"#, "36525 days"),
+        (r#""kind":"sleep","step":"a","untilMs":-1"#, "before 1970"),
+        (r#""kind":"wait","step":"a","match":[1]"#, "match is no object"),
+        (r#""kind":"wait","step":"a","event":"""#, "event has 1 to"),
+        (r#""kind":"wait","step":"a","timeoutMs":9007199254740991"#, "36525 days"),
+        (r#""kind":"call","step":"a","workflow":"No""#, "no name"),
+        (r#""kind":"call","step":"a","workflow":"a","version":0"#, "count from 1"),
+        (r#""kind":"failed","step":"a","attempt":1"#, "error is missing"),
+        (r#""kind":"failed","step":"a","attempt":1,"error":{}"#, "missing field `message`"),
+        (r#""kind":"threw","error":{"message":"x","cause":1}"#, "unknown field `cause`"),
+    ];
+    for (fields, why) in wrong {
+        let error = read(fields).unwrap_err();
+        assert!(error.contains(why), "{fields}: {error}");
+    }
+    let retries = [
+        (r#"{"attempts":0}"#, "1 to 1000"),
+        (r#"{"attempts":1001}"#, "1 to 1000"),
+        (r#"{"backoff":{"kind":"never"}}"#, "fixed, linear or exp"),
+        (r#"{"backoff":{"baseMs":2,"maxMs":1}}"#, "at most maxMs"),
+        (r#"{"backoff":{"jitter":1.1}}"#, "from 0 to 1"),
+    ];
+    for (retry, why) in retries {
+        let fields = format!(r#""kind":"failed","step":"a","attempt":1,"error":{{"message":"x"}},"retry":{retry}"#);
+        let error = read(&fields).unwrap_err();
+        assert!(error.contains(why), "{retry}: {error}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_answered_spoils_its_message() {
+    for text in ["{}", "[]", "1", r#"{"n":-1}"#] {
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        assert!(Reports::pick(vec![&raw]).is_err(), "{text}");
+    }
+    let raw = RawValue::from_string(r#"{"n":1}"#.to_owned()).unwrap();
+    assert_eq!(Reports::pick(vec![&raw; REPORTS]).unwrap().refused.len(), REPORTS);
+    assert!(Reports::pick(vec![&raw; REPORTS + 1]).is_err());
+}
