@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
+#[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
 
 use everstep_core::payload::Payload;

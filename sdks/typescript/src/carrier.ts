@@ -10,6 +10,8 @@ export class Gone extends Error {}
 
 /** Whoever a carrier carries for. After `lost` it hears nothing more. */
 export interface Sink {
+  /** The last message that was taken of all that came without a gap. */
+  readonly seen: number;
   /** The session is there; undefined when an older one goes on. */
   opened(welcome: Welcome | undefined, sentAt: number): void;
   message(message: Message): void;
@@ -107,12 +109,14 @@ export class SocketCarrier implements Carrier {
 
   private text(text: string): void {
     if (this.isDone) return;
-    let said: Message & { pong?: true; welcome?: Welcome; gone?: { detail: string }; problem?: { code: string; status?: number } };
     try {
-      said = JSON.parse(text);
-    } catch {
-      return this.lose(new Error("the server has sent what is not JSON"));
+      this.hear(parse(text));
+    } catch (error) {
+      this.lose(error as Error);
     }
+  }
+
+  private hear(said: Message & { pong?: true; welcome?: Welcome; gone?: { detail: string }; problem?: { code: string; status?: number } }): void {
     if (said.m !== undefined) return this.sink.message(said);
     if (said.pong !== undefined) {
       const at = this.pings.shift();
@@ -154,7 +158,6 @@ export class HttpCarrier implements Carrier {
   isBusy = false;
   private isDone = false;
   private session = "";
-  private seen = 0;
   private takes: number | undefined;
   private poll: AbortController | undefined;
 
@@ -168,19 +171,18 @@ export class HttpCarrier implements Carrier {
     const sentAt = performance.now();
     if ("resume" in greeting) {
       this.session = greeting.resume.session;
-      this.seen = greeting.resume.seen;
       this.takes = greeting.resume.capacity;
-      this.ask("/v1/worker/poll", this.question(0), OPENING).then((answer) => {
-        if (answer === undefined) return;
+      this.ask("/v1/worker/poll", this.question(0), OPENING, (answer) => {
+        const messages = messagesOf(answer);
         this.sink.opened(undefined, sentAt);
-        this.take(answer, sentAt);
+        this.take(messages, sentAt);
         void this.polling();
       });
       return;
     }
-    this.ask("/v1/worker/sessions", JSON.stringify(greeting.hello), OPENING).then((answer) => {
-      if (answer === undefined) return;
-      const welcome = JSON.parse(answer.text) as Welcome;
+    this.ask("/v1/worker/sessions", JSON.stringify(greeting.hello), OPENING, (answer) => {
+      const welcome = parse<Welcome>(answer.text);
+      if (typeof welcome.session !== "string") throw new Error("the server has answered with what is no session");
       this.session = welcome.session;
       this.leaseMs = welcome.leaseSeconds * 1_000;
       this.sink.opened(welcome, sentAt);
@@ -189,21 +191,18 @@ export class HttpCarrier implements Carrier {
   }
 
   send(seen: number, results: string): void {
-    this.seen = seen;
     this.isBusy = true;
     const sentAt = performance.now();
     const body = `{"session":"${this.session}","seen":${seen},"results":[${results}]}`;
-    this.ask("/v1/worker/results", body, 60_000).then((answer) => {
+    this.ask("/v1/worker/results", body, 60_000, (answer) => {
       this.isBusy = false;
-      if (answer === undefined) return;
-      this.take(answer, sentAt);
+      this.take(messagesOf(answer), sentAt);
       if (!this.isDone) this.sink.answered();
     });
   }
 
-  saw(seen: number): void {
-    this.seen = seen;
-  }
+  /** Every request says it. */
+  saw(): void {}
 
   ping(): boolean {
     return false;
@@ -216,7 +215,7 @@ export class HttpCarrier implements Carrier {
 
   async leave(): Promise<void> {
     this.close();
-    await this.http.send("DELETE", `/v1/worker/sessions/${this.session}`, undefined, { timeoutMs: 5_000 }).catch(() => undefined);
+    await leave(this.http, this.session);
   }
 
   close(): void {
@@ -230,41 +229,33 @@ export class HttpCarrier implements Carrier {
       const poll = new AbortController();
       this.poll = poll;
       const waitMs = Math.min(10_000, Math.floor(this.leaseMs / 3));
-      const answer = await this.ask("/v1/worker/poll", this.question(waitMs), waitMs + OPENING, poll.signal);
-      if (answer !== undefined) this.take(answer, sentAt);
+      const take = (answer: Answer) => this.take(messagesOf(answer), sentAt);
+      await this.ask("/v1/worker/poll", this.question(waitMs), waitMs + OPENING, take, poll.signal);
     }
   }
 
   private question(waitMs: number): string {
     const capacity = this.takes === undefined ? "" : `,"capacity":${this.takes}`;
-    return `{"session":"${this.session}","seen":${this.seen}${capacity},"waitMs":${waitMs}}`;
+    return `{"session":"${this.session}","seen":${this.sink.seen}${capacity},"waitMs":${waitMs}}`;
   }
 
-  private take(answer: Answer, sentAt: number): void {
-    if (this.isDone) return;
-    let messages: Message[];
-    try {
-      messages = (JSON.parse(answer.text) as { messages: Message[] }).messages;
-    } catch {
-      return this.lose(new Error("the server has answered with what is not JSON"));
-    }
+  private take(messages: Message[], sentAt: number): void {
     this.sink.heard(sentAt);
-    for (const message of messages) this.sink.message(message);
+    for (const message of messages) if (!this.isDone) this.sink.message(message);
   }
 
-  /** Asks, and answers undefined if the carrier is lost thereby, or was given up meanwhile. */
-  private async ask(path: string, body: string, timeoutMs: number, signal?: AbortSignal): Promise<Answer | undefined> {
+  /** Asks, and takes the answer unless the carrier was given up meanwhile. Whatever goes wrong, the carrier is lost. */
+  private async ask(path: string, body: string, timeoutMs: number, take: (answer: Answer) => void, signal?: AbortSignal): Promise<void> {
     try {
       const answer = await this.http.send("POST", path, body, { timeoutMs, ...(signal === undefined ? {} : { signal }) });
-      if (this.isDone) return undefined;
-      if (answer.status === 200 || answer.status === 201) return answer;
+      if (this.isDone) return;
+      if (answer.status === 200 || answer.status === 201) return take(answer);
       const found = problemOf(answer.status, answer.text);
       this.lose(answer.status === 410 ? new Gone(found.detail) : found);
     } catch (error) {
-      if (signal?.aborted === true) return undefined;
+      if (signal?.aborted === true) return;
       this.lose(error instanceof Error ? error : new ApiError(0, "NO_ANSWER", String(error)));
     }
-    return undefined;
   }
 
   private lose(error: Error): void {
@@ -272,6 +263,25 @@ export class HttpCarrier implements Carrier {
     this.close();
     this.sink.lost(error);
   }
+}
+
+/** Ends a session in order, whatever carried it. */
+export async function leave(http: Http, session: string): Promise<void> {
+  await http.send("DELETE", `/v1/worker/sessions/${session}`, undefined, { timeoutMs: 5_000 }).catch(() => undefined);
+}
+
+function parse<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new Error("the server has answered with what is not JSON");
+  }
+}
+
+function messagesOf(answer: Answer): Message[] {
+  const { messages } = parse<{ messages?: Message[] }>(answer.text);
+  if (!Array.isArray(messages)) throw new Error("the server has answered with what is no list of messages");
+  return messages;
 }
 
 export { Refused };

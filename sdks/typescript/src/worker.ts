@@ -1,7 +1,7 @@
 // Talks to the server for the functions that run here. There is one timer per worker and none per step.
 
 import { hostname } from "node:os";
-import { type Carrier, Gone, HttpCarrier, Refused, type Sink, SocketCarrier } from "./carrier.js";
+import { type Carrier, Gone, HttpCarrier, leave, Refused, type Sink, SocketCarrier } from "./carrier.js";
 import { ApiError, WorkflowVersionMismatch } from "./errors.js";
 import { Address, type Connection, Http } from "./http.js";
 import type { Level } from "./log.js";
@@ -19,7 +19,7 @@ export interface Served {
 }
 
 export interface WorkerOptions extends Connection {
-  /** Runs that are taken at once: 100 if it is not given. */
+  /** Runs that are taken at once, at most 10,000: 100 if it is not given. */
   concurrency?: number;
   /** What people call this worker. Host and process if it is not given. */
   worker?: string;
@@ -39,7 +39,7 @@ export interface ServeOptions extends WorkerOptions {
 
 /** A worker at work. */
 export interface Worker {
-  /** The worker has a session. */
+  /** The worker has a session; rejects if it never will. */
   readonly ready: Promise<void>;
   /** The worker has stopped; rejects if the server will not have it. */
   readonly closed: Promise<void>;
@@ -57,6 +57,8 @@ export function serve(options: ServeOptions): Worker {
 }
 
 const SDK = "typescript/0.1.0";
+/** Runs that a worker takes at once, and that it may bring into a new session. */
+const MOST = 10_000;
 /** Milliseconds between two looks at the time. */
 const TICK = 200;
 /**
@@ -85,7 +87,7 @@ class Serving implements Worker, Host, Sink {
   private isHttp: boolean;
   private session: string | undefined;
   /** The last message that was taken, and the last that the server knows to be taken. */
-  private seen = 0;
+  seen = 0;
   private seenSent = 0;
   private readonly early = new Map<number, Message>();
   private leaseMs = 30_000;
@@ -106,13 +108,16 @@ class Serving implements Worker, Host, Sink {
   private readonly timer: NodeJS.Timeout;
   private reconnect: NodeJS.Timeout | undefined;
   private opening!: () => void;
+  private failing!: (error: Error) => void;
   private closing!: (error?: Error) => void;
   private drained: (() => void) | undefined;
   private readonly onSignal = (): void => void this.stop();
 
   constructor(private readonly options: ServeOptions) {
     const { workflows, concurrency = 100, logger = console, transport = "auto" } = options;
-    if (!Number.isInteger(concurrency) || concurrency < 1) throw new TypeError(`concurrency is a whole number from 1 on, not ${concurrency}`);
+    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MOST) {
+      throw new TypeError(`concurrency is a whole number from 1 to ${MOST}, not ${concurrency}`);
+    }
     if (workflows.length === 0) throw new TypeError("a worker serves at least one workflow");
     if (transport !== "auto" && transport !== "socket" && transport !== "http") {
       throw new TypeError(`transport is "auto", "socket" or "http", not ${JSON.stringify(transport)}`);
@@ -135,9 +140,12 @@ class Serving implements Worker, Host, Sink {
         retentionDays === undefined ? { name, version } : { name, version, retentionDays },
       ),
     };
-    this.ready = new Promise((resolve) => {
+    this.ready = new Promise((resolve, reject) => {
       this.opening = resolve;
+      this.failing = reject;
     });
+    // Whoever does not look at it hears the same of `closed`.
+    this.ready.catch(() => {});
     this.closed = new Promise((resolve, reject) => {
       this.closing = (error) => (error === undefined ? resolve() : reject(error));
     });
@@ -167,10 +175,16 @@ class Serving implements Worker, Host, Sink {
       });
       this.checkDrained();
       void Promise.race([idle, grace])
-        .then(() => (this.isOpen ? this.carrier?.leave() : undefined))
+        .then(() => this.leave())
         .then(() => this.end());
     }
     await this.closed;
+  }
+
+  /** Says goodbye. Without a connection it is tried once: otherwise the runs that are here would wait for a lease. */
+  private async leave(): Promise<void> {
+    if (this.isOpen) await this.carrier?.leave();
+    else if (this.session !== undefined) await leave(this.http, this.session);
   }
 
   // The session.
@@ -183,7 +197,10 @@ class Serving implements Worker, Host, Sink {
       this.carrier.begin({ resume: { session: this.session, seen: this.seen, capacity } });
       return;
     }
-    const holds = [...this.runs.values()].map((replay) => ({ run: replay.id, turn: replay.turn }));
+    let brought = [...this.runs.values()];
+    // Runs that only wait are not counted by the server, and lose the least if they begin anew.
+    if (brought.length > MOST) brought = brought.sort((a, b) => b.running - a.running).slice(0, MOST);
+    const holds = brought.map((replay) => ({ run: replay.id, turn: replay.turn }));
     this.carrier.begin({ hello: { ...this.hello, capacity, holds } });
   }
 
@@ -261,6 +278,7 @@ class Serving implements Worker, Host, Sink {
     process.removeListener("SIGINT", this.onSignal);
     for (const replay of this.runs.values()) replay.abort("the worker has stopped");
     this.runs.clear();
+    this.failing(error ?? new Error("the worker was stopped before it had a session"));
     this.closing(error);
   }
 
@@ -293,6 +311,8 @@ class Serving implements Worker, Host, Sink {
     const { replay, report } = pending;
     switch (report.kind) {
       case "completed":
+        // After a new session there may be earlier news: the turn that confirms the run tells all of it in its order.
+        if (this.unconfirmed.has(replay)) return;
         return replay.acknowledge(report, seq);
       case "failed":
       case "sleep":

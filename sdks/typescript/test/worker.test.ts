@@ -526,6 +526,7 @@ for (const transport of ["socket", "http"] as const) {
     await peer.listen();
     const worker = serve({ url: peer.url, apiKey: "es_wrong", logger: false, workflows: [sum], transport });
     await assert.rejects(worker.closed, { name: "ApiError", status: 401, code: "AUTH_ERROR" });
+    await assert.rejects(worker.ready, { status: 401 });
     await peer.close();
   });
 
@@ -543,6 +544,38 @@ for (const transport of ["socket", "http"] as const) {
     await peer.close();
   });
 }
+
+for (const text of ["<h1>sign in first</h1>", "null", "{}"]) {
+  test(`an answer that is none of the server's is no answer: ${text}`, async () => {
+    const peer = new Peer();
+    const once = new Set(["/v1/worker/sessions", "/v1/worker/poll", "/v1/worker/results"]);
+    peer.onRequest = (path) => (once.delete(path) ? { status: 200, text } : undefined);
+    await peer.listen();
+    const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum], transport: "http" });
+    await worker.ready;
+    await peer.ended(peer.start("sum", { upTo: 2 }));
+    assert.equal(once.size, 0);
+    await worker.stop();
+    await peer.close();
+  });
+}
+
+test("a worker that is stopped while it has no connection says goodbye all the same", async () => {
+  const peer = new Peer();
+  await peer.listen();
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [patient], transport: "socket" });
+  await worker.ready;
+  const run = peer.start("patient");
+  await peer.until(() => run.waits.has("go"), "it waits");
+  const [session] = [...peer.sessions.keys()];
+  peer.refuseSocket = 503;
+  peer.cut();
+  await peer.until(() => [...peer.sessions.values()][0]?.socket === undefined, "the socket is lost");
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await worker.stop();
+  assert.deepEqual(peer.byes, [`/v1/worker/sessions/${session}`]);
+  await peer.close();
+});
 
 test("a worker whose lease has run out by its own clock starts no step until it has heard from the server", async () => {
   const peer = new Peer();
@@ -611,6 +644,7 @@ test("what is wrong with a worker's options is said at once", () => {
   assert.throws(() => serve({ apiKey: "es_test", workflows: [] }), /at least one workflow/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum, sum] }), /sum is given twice in version 1/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], concurrency: 0 }), /concurrency/);
+  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], concurrency: 10_001 }), /concurrency/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], url: "somewhere" }), /url/);
   assert.throws(() => serve({ apiKey: "", workflows: [sum] }), /EVERSTEP_API_KEY/);
   assert.throws(() => workflow({ name: "No Spaces", run: () => 1 }), /workflow's name/);

@@ -62,6 +62,7 @@ scenarios! {
         a_run_that_nobody_serves_says_so_and_waits,
         a_server_killed_in_full_flight_loses_nothing,
         a_server_killed_with_a_hundred_runs_loses_nothing,
+        a_server_stopped_in_order_finds_its_worker_again,
         a_signal_may_be_kept_until_it_is_waited_for,
         a_signal_resolves_a_wait_only_if_it_contains_the_match,
         a_signal_that_nobody_waits_for_is_dropped,
@@ -94,6 +95,7 @@ scenarios! {
         two_versions_run_side_by_side,
     }
     postgres {
+        a_cluster_is_restarted_node_by_node,
         a_killed_node_leaves_its_runs_to_other_workers,
         a_killed_node_leaves_its_worker_to_another,
         a_storm_of_kills_in_a_cluster_loses_nothing,
