@@ -84,7 +84,7 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
         }
         ["sdk", file, name] => {
             let file = files.get(&format!("sdks/typescript/test/{file}.test.ts")).ok_or_else(missing)?;
-            let heads = ["test", "it"].map(|verb| format!("{verb}(\"{name}\","));
+            let heads = ["test(", "it(", "withWorker(\n  "].map(|verb| format!("{verb}\"{name}\","));
             heads.iter().any(|head| file.text.contains(head)).then_some(()).ok_or_else(missing)
         }
         [path, name] => {

@@ -5,9 +5,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Folder, Server, call, chain};
+use crate::support::{Folder, Server, call, chain, wait_for};
 
 #[test]
 fn what_runs_do_is_counted_for_prometheus() {
@@ -15,6 +15,7 @@ fn what_runs_do_is_counted_for_prometheus() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let server = Server::with(&["--data", &folder.at("data")], &[("EVERSTEP_METRICS_LISTEN", &free)]);
     play(&server);
+    play_code(&server);
     let client = server.client();
     server.stranger().get("/metrics").refuses(401, "AUTH_ERROR");
     let key = client.key().to_owned();
@@ -27,6 +28,12 @@ fn what_runs_do_is_counted_for_prometheus() {
         r#"workflow_step_duration_seconds_count{workflow="orders",step="work"} 3"#,
         r#"workflow_step_retries_total{workflow="orders",step="work"} 1"#,
         r#"workflow_signals_total{workflow="orders",event="go"} 2"#,
+        r#"workflow_runs_started_total{workflow="parcel"} 1"#,
+        r#"workflow_runs_completed_total{workflow="parcel",status="completed"} 1"#,
+        r#"workflow_run_duration_seconds_count{workflow="parcel"} 1"#,
+        r#"workflow_step_duration_seconds_count{workflow="parcel",step="nap"} 1"#,
+        r#"workflow_step_retries_total{workflow="parcel",step="weigh"} 1"#,
+        r#"workflow_signals_total{workflow="parcel",event="ask"} 1"#,
         "workflow_retention_swept_total 0",
         "everstep_runs_held 0",
         "# TYPE workflow_run_duration_seconds histogram",
@@ -34,7 +41,7 @@ fn what_runs_do_is_counted_for_prometheus() {
         assert!(page.contains(line), "no {line} in\n{page}");
     }
     // The counts of the database follow within a second or two.
-    crate::support::wait_for("the runs in flight", || {
+    wait_for("the runs in flight", || {
         fetch(&free, "").contains(r#"workflow_runs_in_flight{workflow="orders"} 0"#).then_some(())
     });
 }
@@ -45,7 +52,8 @@ fn spans_of_runs_steps_and_signals_are_sent() {
     let (endpoint, received) = collect();
     let settings = [("OTLP_ENABLED", "true"), ("OTLP_ENDPOINT", &*endpoint), ("OTEL_SERVICE_NAME", "orders-service")];
     let server = Server::with(&["--data", &folder.at("data")], &settings);
-    let runs = play(&server);
+    let [one, other] = play(&server);
+    let runs = [one, other, play_code(&server)];
     // Stopping sends what is left.
     server.stop();
     let mut all = Vec::new();
@@ -65,6 +73,10 @@ fn spans_of_runs_steps_and_signals_are_sent() {
         "step.name",
         "step.kind",
         "wait",
+        "parcel",
+        "weigh",
+        "nap",
+        "sleep",
         "step.attempt",
         "event",
         "completed",
@@ -109,6 +121,42 @@ fn play(server: &Server) -> [String; 2] {
         assert_eq!(client.wait(&run)["status"], if fails { "failed" } else { "completed" });
         run.rsplit_once('/').unwrap().1.to_owned()
     })
+}
+
+/// A run of code, with a step that is tried twice, a sleep and a wait. Returns its id.
+fn play_code(server: &Server) -> String {
+    let client = server.client();
+    let hello = json!({
+        "protocol": 1, "worker": "host:1", "capacity": 1, "workflows": [{"name": "parcel", "version": 1}],
+    });
+    let session = client.post("/v1/worker/sessions", &hello).is(201)["session"].clone();
+    let run = client.start("parcel", &json!({"input": {}}));
+    let told = client.post("/v1/worker/poll", &json!({"session": session, "seen": 0})).is(200);
+    let turn = told["messages"][0]["turns"][0].clone();
+    let mut n = 0;
+    let mut send = |mut result: Value| {
+        n += 1;
+        (result["n"], result["run"], result["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
+        let body = json!({"session": session, "seen": 0, "results": [result]});
+        let told = client.post("/v1/worker/results", &body).is(200);
+        assert!(!told.to_string().contains("refused"), "{told}");
+    };
+    let has = |event: &str, step: &str| {
+        client.journal(&run).iter().any(|entry| entry["event"] == event && entry["step"] == step).then_some(())
+    };
+    send(json!({
+        "kind": "failed", "step": "weigh", "attempt": 1, "error": {"message": "no scales"},
+        "retry": {"attempts": 2, "backoff": {"kind": "fixed", "baseMs": 10}}, "tookMs": 1,
+    }));
+    send(json!({"kind": "sleep", "step": "nap", "forMs": 10}));
+    send(json!({"kind": "wait", "step": "ask"}));
+    wait_for("the second attempt", || has("TimerFired", "weigh"));
+    wait_for("the end of the sleep", || has("TimerFired", "nap"));
+    send(json!({"kind": "completed", "step": "weigh", "attempt": 2, "output": 7, "tookMs": 1}));
+    client.post(&format!("{run}/signals/ask"), &json!({})).is(200);
+    send(json!({"kind": "returned", "output": 7}));
+    assert_eq!(client.wait(&run)["status"], "completed");
+    run.rsplit_once('/').unwrap().1.to_owned()
 }
 
 pub(crate) fn fetch(address: &str, headers: &str) -> String {
