@@ -48,4 +48,6 @@ pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
 pub use peers::{Alone, Delivery, Hint, Peer, Peers, Question};
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
-pub use workers::{Hello, Known, Letter, Message, Reported, Served, Session, SessionId, Turn, What, WorkerInfo};
+pub use workers::{
+    Backlog, Hello, Known, Letter, Message, Reported, Served, Session, SessionId, Turn, What, WorkerInfo,
+};

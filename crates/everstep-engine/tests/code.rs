@@ -527,3 +527,42 @@ async fn an_event_of_a_turn_names_its_worker() {
     assert!(matches!(entry.event, Event::TurnStarted { turn: 1, worker } if worker == "ann"));
     assert_eq!(engine.look(run).await.unwrap().worker.as_deref(), Some("ann"));
 }
+
+/// A run that waits for a signal named `go`, parked.
+async fn waiting(engine: &Engine) -> RunId {
+    let mut worker = Worker::come(engine, 10, vec![]).await;
+    let run = start(engine).await;
+    let turn = worker.turn().await;
+    let pattern = Payload::from(json!({}));
+    worker.tell(&turn, Report::Waited { step: "go".into(), event: None, pattern, timeout_ms: Some(600_000) });
+    worker.tell(&turn, Report::Blocked { seq: turn.seq });
+    while !matches!(worker.next().await, Letter::Revoked { .. }) {}
+    engine.close_session(&worker.session);
+    run
+}
+
+#[tokio::test]
+async fn a_copy_of_the_database_goes_on_by_itself() {
+    let [folder, copy, other] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let store = support::open_sqlite(folder.path());
+    let engine = engine_with(store, hasty()).await;
+    let run = waiting(&engine).await;
+    engine.stop(Duration::from_secs(5)).await.unwrap();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let file = file.unwrap();
+        for place in [&copy, &other] {
+            std::fs::copy(file.path(), place.path().join(file.file_name())).unwrap();
+        }
+    }
+    let original = engine_with(support::open_sqlite(other.path()), hasty()).await;
+    let fork = engine_with(support::open_sqlite(copy.path()), hasty()).await;
+    let mut worker = Worker::come(&fork, 10, vec![]).await;
+    let signal = Input::Signal { event: "go".into(), payload: Payload::from(json!({"here": true})) };
+    assert!(fork.send(run, signal).await.unwrap().is_accepted());
+    let turn = worker.turn().await;
+    assert_eq!((turn.run, turn.turn), (run, 2));
+    worker.done(&turn, returned(json!("in the copy"))).await;
+    assert_eq!(finish(&fork, run).await.status, Status::Completed);
+    let row = original.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    assert_eq!((row.status, row.output), (Status::Waiting, None), "the original knows nothing of it");
+}

@@ -94,7 +94,7 @@ pub(crate) async fn permit(gate: Gate, request: Request, next: Next) -> Response
     if let Needs::Permission(permission) = gate.needs
         && !caller.may(permission)
     {
-        tracing::info!(key = %caller.key, %permission, path = request.uri().path(), "a key was refused");
+        tracing::info!(key = %caller.key, %permission, path = %worker::audited(request.uri().path()), "a key was refused");
         return lacks(permission).into_response();
     }
     let mut response = next.run(request).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::http::StatusCode;
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Engine, Error, Peer, Question, Session, SessionId};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,14 @@ pub(super) enum Place {
 #[derive(Serialize, Deserialize)]
 struct Close {
     session: String,
+}
+
+/// The parts of a problem document that are handed on.
+#[derive(Deserialize)]
+struct Refused {
+    code: String,
+    detail: String,
+    hint: Option<String>,
 }
 
 /// Finds a session by its id, which names its node.
@@ -86,9 +95,21 @@ async fn pass(engine: &Engine, peer: &Peer, question: Question) -> Result<Vec<u8
         Ok((200, body)) => Ok(body),
         // The session has ended, or the node is another one by now.
         Ok((410 | 421, _)) => Err(gone()),
+        // It would be refused again: whoever sent it is to know.
+        Ok((status @ (400 | 413 | 422), body)) => Err(refused(status, &body)),
         Ok((status, _)) => Err(unreachable(peer, &format!("answered with {status}"))),
         Err(Error::Unreachable(_)) => Err(unreachable(peer, "cannot be reached")),
         Err(_) => Err(unreachable(peer, "has not answered")),
+    }
+}
+
+/// What another node has said of a request, in its words.
+fn refused(status: u16, body: &[u8]) -> Problem {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    match serde_json::from_slice::<Refused>(body) {
+        Ok(Refused { code, detail, hint: None }) => Problem::new(status, code, detail),
+        Ok(Refused { code, detail, hint: Some(hint) }) => Problem::new(status, code, detail).hint(hint),
+        Err(_) => Problem::new(status, "VALIDATION_ERROR", "the node that has the session refused the message"),
     }
 }
 
@@ -120,4 +141,20 @@ pub(crate) fn close(engine: &Engine, workspace: WorkspaceId, body: &Bytes) -> Re
 /// The workers of this node, for another one.
 pub(crate) fn list(engine: &Engine, workspace: WorkspaceId) -> Vec<u8> {
     serde_json::to_vec(&Worker::here(engine, workspace)).expect("workers are plain data")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_node_of_a_session_refuses_is_handed_on_in_its_words() {
+        let said = Problem::invalid("9 messages were sent").hint("send `seen`").with("path", "seen");
+        let heard = refused(400, &serde_json::to_vec(&said.document()).unwrap());
+        let document = serde_json::to_value(heard.document()).unwrap();
+        assert_eq!((&document["status"], &document["code"]), (&400.into(), &"VALIDATION_ERROR".into()), "{document}");
+        assert_eq!((&document["detail"], &document["hint"]), (&"9 messages were sent".into(), &"send `seen`".into()));
+        let heard = serde_json::to_value(refused(413, b"<html>").document()).unwrap();
+        assert_eq!(heard["status"], 413, "{heard}");
+    }
 }

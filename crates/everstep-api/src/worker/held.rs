@@ -7,7 +7,7 @@ use everstep_engine::{self as engine, Engine, Session};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::hello;
 use super::message::Message;
@@ -15,6 +15,9 @@ use super::report::{Item, Reports, check_number};
 use super::{ANSWERED, BYTES, HELD, gone, hold_back};
 use crate::body::Body;
 use crate::problem::Problem;
+
+/// How long an answer to reports may cross a poll that does not know of it.
+const CROSSING: Duration = Duration::from_millis(50);
 
 /// `POST /v1/worker/poll`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,7 +28,7 @@ pub(crate) struct Poll {
     /// The last message of all that were seen without a gap; 0 for none.
     seen: u64,
     /// Runs that the worker takes at once from now on.
-    #[schemars(range(max = 100_000))]
+    #[schemars(range(max = 10_000))]
     capacity: Option<usize>,
     /// How long to wait for something to be told; 10,000 if it is left out.
     #[schemars(range(max = 10_000))]
@@ -86,11 +89,7 @@ pub(super) async fn poll(engine: &Engine, session: &Session, poll: &Poll) -> Res
     }
     session.seen(poll.seen);
     let carrier = session.attach();
-    let unseen = session.unseen();
-    if unseen.is_empty() {
-        // When the time is over there may be answers all the same.
-        let _ = timeout(poll.wait(), session.turn_news(carrier)).await;
-    }
+    let overdue = news(session, carrier, poll.wait()).await;
     if session.is_over() {
         return Err(gone());
     }
@@ -98,7 +97,28 @@ pub(super) async fn poll(engine: &Engine, session: &Session, poll: &Poll) -> Res
     if !session.is_carried_by(carrier) {
         return Ok(nothing());
     }
-    Ok(tell(session, unseen))
+    Ok(tell(session, overdue))
+}
+
+/// Waits for something to tell. Returns what was told before and has not come, as it seems.
+async fn news(session: &Session, carrier: u64, patience: Duration) -> Vec<Arc<engine::Message>> {
+    let until = Instant::now() + patience;
+    let overdue = session.overdue();
+    if !overdue.is_empty() {
+        return overdue;
+    }
+    if session.backlog().unseen > 0 {
+        if timeout(CROSSING.min(patience), session.turn_news(carrier)).await.is_ok() {
+            return Vec::new();
+        }
+        let overdue = session.overdue();
+        if !overdue.is_empty() {
+            return overdue;
+        }
+    }
+    // When the time is over there may be answers all the same.
+    let _ = timeout_at(until, session.turn_news(carrier)).await;
+    Vec::new()
 }
 
 /// Takes reports, and waits until they are in the journal.
@@ -106,7 +126,7 @@ pub(super) async fn results(engine: &Engine, session: &Arc<Session>, sent: Sent)
     let Sent { seen, reports, .. } = sent;
     engine.heard(session);
     session.seen(seen);
-    hold_back(session).await?;
+    hold_back(engine, session).await?;
     session.refuse(reports.refused);
     engine.report(session, reports.taken);
     // What is not answered by then is answered in a later message.

@@ -1,5 +1,7 @@
 //! What a worker says of itself when it comes, and what it is answered.
 
+use std::collections::BTreeSet;
+
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Engine, Session};
@@ -16,8 +18,9 @@ const PROTOCOL: u32 = 1;
 const NAME: usize = 256;
 /// Workflows that a worker serves.
 const WORKFLOWS: usize = 1_000;
-/// Runs that a worker takes at once, and that it may bring along.
-pub(super) const CAPACITY: usize = 100_000;
+/// Runs that a worker takes at once, and that it may bring along. It may bring more than it takes: runs that only wait
+/// take nobody's room.
+pub(super) const CAPACITY: usize = 10_000;
 const DAYS: u32 = 36_500;
 
 /// A worker that comes.
@@ -35,14 +38,14 @@ pub(crate) struct Hello {
     #[schemars(length(max = 256))]
     sdk: Option<String>,
     /// Runs that it takes at once.
-    #[schemars(range(max = 100_000))]
+    #[schemars(range(max = 10_000))]
     capacity: usize,
     /// What it serves.
     #[schemars(length(min = 1, max = 1_000))]
     workflows: Vec<Served>,
     /// Runs that it goes on with from a session before.
     #[serde(default)]
-    #[schemars(length(max = 100_000))]
+    #[schemars(length(max = 10_000))]
     holds: Vec<Hold>,
 }
 
@@ -90,13 +93,13 @@ impl Hello {
             return Err(wrong("workflows", detail));
         }
         if holds.len() > CAPACITY {
-            return Err(wrong("holds", format!("holds: a worker brings at most {CAPACITY} runs")));
+            return Err(wrong("holds", format!("holds: a worker brings at most {CAPACITY} runs, not {}", holds.len())));
         }
         let workflows = workflows.into_iter().enumerate().map(|(at, served)| served.check(at));
         let workflows = workflows.collect::<Result<Vec<_>, _>>()?;
+        let mut before = BTreeSet::new();
         for (at, served) in workflows.iter().enumerate() {
-            let is_same = |other: &&engine::Served| (&other.name, other.version) == (&served.name, served.version);
-            if workflows[..at].iter().find(is_same).is_some() {
+            if !before.insert((&served.name, served.version)) {
                 let detail = format!("workflows[{at}]: {} version {} stands twice", served.name, served.version);
                 return Err(wrong(format!("workflows[{at}]"), detail));
             }

@@ -13,7 +13,7 @@ use futures_util::future;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{away, shown};
+use super::away;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -143,7 +143,7 @@ impl Worker {
             worker: info.worker,
             sdk: info.sdk,
             node: info.session.node,
-            session: shown(&info.session),
+            session: info.session.shown(),
             workflows: info
                 .workflows
                 .into_iter()

@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use everstep_engine::{Session, SessionId};
+use everstep_engine::{Backlog, Engine, Session, SessionId};
 
 use crate::problem::Problem;
 
@@ -42,17 +42,21 @@ const ANSWERED: Duration = Duration::from_secs(30);
 const UNANSWERED: usize = 8 * REPORTS;
 /// Messages that a session keeps until the worker says that it has seen them.
 const UNSEEN: usize = 16_384;
+/// Letters that may wait for the worker to see something.
+const UNSENT: usize = 8 * UNSEEN;
 
 /// Lets a session have no more under way than is good for others.
-async fn hold_back(session: &Session) -> Result<(), Problem> {
-    let (unanswered, unseen) = session.backlog();
-    if unseen > UNSEEN {
+async fn hold_back(engine: &Engine, session: &Session) -> Result<(), Problem> {
+    let Backlog { unanswered, unseen, unsent } = session.backlog();
+    if unseen > UNSEEN || unsent > UNSENT {
         return Err(Problem::invalid(format!("{unseen} messages were sent, and none of them is said to be seen"))
             .hint("send `seen`, the last message of all that came without a gap"));
     }
     if unanswered > UNANSWERED {
-        // What is not answered by then is waited for again, with the next message.
-        let _ = tokio::time::timeout(ANSWERED, session.all_answered()).await;
+        // What is not answered by then is waited for again, with the next message. Meanwhile nobody hears the worker:
+        // its lease must not run out.
+        let patience = ANSWERED.min(engine.worker_lease() / 3);
+        let _ = tokio::time::timeout(patience, session.all_answered()).await;
     }
     Ok(())
 }
@@ -68,17 +72,10 @@ pub(crate) fn audited(path: &str) -> Cow<'_, str> {
     match path.strip_prefix(routes::SESSIONS).and_then(|rest| rest.strip_prefix('/')) {
         None => Cow::Borrowed(path),
         Some(id) => {
-            let shown = id.parse().map(|id| shown(&id)).unwrap_or_default();
+            let shown = id.parse::<SessionId>().map(|id| id.shown()).unwrap_or_default();
             Cow::Owned(format!("{}/{shown}", routes::SESSIONS))
         }
     }
-}
-
-/// What of a session's id may be shown to those who do not hold it.
-fn shown(id: &SessionId) -> String {
-    let mut text = id.secret.simple().to_string();
-    text.truncate(8);
-    text
 }
 
 /// The answer to a session that is not there.

@@ -249,7 +249,7 @@ impl Reader {
             engine.set_capacity(&self.session, capacity);
         }
         if let Some(reports) = reports {
-            hold_back(&self.session).await.map_err(|problem| End::of(&problem))?;
+            hold_back(engine, &self.session).await.map_err(|problem| End::of(&problem))?;
             self.session.refuse(reports.refused);
             engine.report(&self.session, reports.taken);
         }
@@ -407,6 +407,6 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem> {
 
 /// Writes down that a session was opened or closed: the guard sees only that a socket was.
 async fn note(served: &Served, caller: &Caller, what: &'static str, session: &Session) {
-    let details = serde_json::json!({"worker": session.worker, "session": super::shown(&session.id)});
+    let details = serde_json::json!({"worker": session.worker, "session": session.id.shown()});
     audit::note(served, caller, &format!("worker socket {what}"), "/v1/worker/socket", details).await;
 }

@@ -9,6 +9,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::KeyRow;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::support::{Server, add_key, chain};
 
@@ -163,7 +164,7 @@ async fn messages_that_cannot_be_used_are_refused_whole() {
         ("/v1/worker/poll", json!({"session": session})),
         ("/v1/worker/poll", json!({"session": session, "seen": -1})),
         ("/v1/worker/poll", json!({"session": session, "seen": 0, "waitMs": 10_001})),
-        ("/v1/worker/poll", json!({"session": session, "seen": 0, "capacity": 100_001})),
+        ("/v1/worker/poll", json!({"session": session, "seen": 0, "capacity": 10_001})),
         ("/v1/worker/poll", json!({"session": session, "seen": 0, "wait": 1})),
     ];
     for (path, body) in wrong {
@@ -182,11 +183,13 @@ async fn a_worker_that_makes_no_sense_is_not_let_in() {
         change(&mut hello);
         hello
     };
-    let wrong: [(Value, Option<&str>); 12] = [
+    let wrong: [(Value, Option<&str>); 14] = [
         (with(|it| it["protocol"] = json!(2)), Some("protocol")),
         (with(|it| it["worker"] = json!("")), Some("worker")),
         (with(|it| it["worker"] = json!("x".repeat(257))), Some("worker")),
-        (with(|it| it["capacity"] = json!(100_001)), Some("capacity")),
+        (with(|it| it["capacity"] = json!(10_001)), Some("capacity")),
+        (with(|it| it["sdk"] = json!("x".repeat(257))), Some("sdk")),
+        (with(|it| it["holds"] = json!(vec![json!({"run": Uuid::nil(), "turn": 1}); 10_001])), Some("holds")),
         (with(|it| it["workflows"] = json!([])), Some("workflows")),
         (with(|it| it["workflows"][0]["name"] = json!("No Name")), Some("workflows[0].name")),
         (with(|it| it["workflows"][0]["version"] = json!(0)), Some("workflows[0].version")),
@@ -212,7 +215,7 @@ async fn a_worker_that_makes_no_sense_is_not_let_in() {
 async fn a_session_is_there_for_its_workspace_until_it_ends() {
     let server = Server::start().await;
     let worker = Worker::open(&server, &[("greet", 1)]).await;
-    let other = add_key(&*server.store, WorkspaceId::from_uuid(uuid::Uuid::from_u128(7)), &[Permission::Serve]).await;
+    let other = add_key(&*server.store, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::Serve]).await;
     let poll = json!({"session": worker.session, "seen": 0, "waitMs": 0});
     let results = json!({"session": worker.session, "seen": 0, "results": []});
     let place = format!("/v1/worker/sessions/{}", worker.session);
@@ -332,7 +335,26 @@ async fn workers_are_listed_with_what_they_serve() {
     let listed = server.get("/v1/workers").await.is(200);
     assert_eq!(listed["workers"][0]["running"], 0, "{listed}");
     // Those of another workspace are not there.
-    let other = add_key(&*server.store, WorkspaceId::from_uuid(uuid::Uuid::from_u128(7)), &[Permission::Read]).await;
+    let other = add_key(&*server.store, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::Read]).await;
     let listed = server.ask_as(&other, Method::GET, "/v1/workers", &Value::Null).await.is(200);
     assert_eq!(listed["workers"], json!([]));
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_as_an_answer_is_not_told_by_a_poll_as_well() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("greet", 1)]).await;
+    start(&server, "greet", &json!({})).await;
+    let turn = worker.turn().await;
+    let before = worker.seen;
+    worker.send(&turn, &[completed("hello", &json!(1))]).await;
+    let poll = json!({"session": worker.session, "seen": before, "waitMs": 300});
+    let seen = json!({"session": worker.session, "seen": worker.seen, "results": []});
+    let polled = worker.ask("/v1/worker/poll", &poll);
+    let came = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        worker.ask("/v1/worker/results", &seen).await.is(200)
+    };
+    let (polled, _) = tokio::join!(polled, came);
+    assert_eq!(polled.is(200), json!({"messages": []}));
 }

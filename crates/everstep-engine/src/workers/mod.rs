@@ -11,6 +11,6 @@ pub(crate) use lane::{is_code, lane};
 pub use letter::{Known, Letter, Turn, What};
 pub use registry::WorkerInfo;
 pub(crate) use registry::Workers;
-pub use session::{Hello, Message, Served, Session, SessionId};
+pub use session::{Backlog, Hello, Message, Served, Session, SessionId};
 pub use turns::Reported;
 pub(crate) use turns::{AtWorker, answer_of, ends, step_of};

@@ -21,12 +21,31 @@ use super::letter::Letter;
 const MESSAGE: usize = 1_024;
 /// Bytes of payloads after which a message takes no more letters.
 const BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of payloads in messages that were sent and not seen, after which nothing more is sent.
+const KEPT: usize = 64 * 1024 * 1024;
+/// Characters of a session's secret that may be shown.
+const SHOWN: usize = 8;
 
 /// The id of a session: the node that it belongs to, and 128 bits that nobody can guess.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     pub node: NodeId,
     pub secret: Uuid,
+}
+
+impl SessionId {
+    /// What may be shown to those who do not hold it.
+    pub fn shown(&self) -> String {
+        let mut text = self.secret.simple().to_string();
+        text.truncate(SHOWN);
+        text
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionId({}…)", self.shown())
+    }
 }
 
 impl fmt::Display for SessionId {
@@ -77,6 +96,24 @@ pub struct Message {
     pub letters: Vec<Letter>,
 }
 
+impl Message {
+    /// Bytes of the payloads that it holds.
+    fn size(&self) -> usize {
+        self.letters.iter().map(Letter::size).sum()
+    }
+}
+
+/// What a session has under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Backlog {
+    /// Reports that are not answered yet.
+    pub unanswered: usize,
+    /// Messages that were sent and that the worker has not seen, as far as is known.
+    pub unseen: usize,
+    /// Letters that are in no message yet.
+    pub unsent: usize,
+}
+
 pub struct Session {
     pub id: SessionId,
     pub workspace: WorkspaceId,
@@ -109,7 +146,11 @@ pub(crate) struct Inner {
     /// Whether the outbox holds more than answers to reports.
     has_more_than_answers: bool,
     sent: VecDeque<Arc<Message>>,
+    /// Bytes of the payloads in them.
+    kept: usize,
     last: u64,
+    /// The last message that was sent when somebody asked what is overdue.
+    asked: u64,
     /// Reports that are not answered yet.
     pending: BTreeSet<u64>,
     /// Counted up by whoever carries the session, so that an older carrier knows that it is one.
@@ -123,6 +164,11 @@ impl Inner {
     /// How many runs more the worker takes.
     pub(crate) fn free(&self) -> usize {
         self.capacity.saturating_sub(self.live.len() - self.blocked.len())
+    }
+
+    /// Whether the worker is to see something before it is sent more.
+    fn is_full(&self) -> bool {
+        self.kept > KEPT
     }
 }
 
@@ -152,7 +198,9 @@ impl Session {
                 outbox: Vec::new(),
                 has_more_than_answers: false,
                 sent: VecDeque::new(),
+                kept: 0,
                 last: 0,
+                asked: 0,
                 pending: BTreeSet::new(),
                 carrier: 0,
                 is_over: false,
@@ -207,8 +255,16 @@ impl Session {
     /// The worker has seen all messages up to this one.
     pub fn seen(&self, m: u64) {
         let mut inner = self.inner();
-        while inner.sent.front().is_some_and(|message| message.m <= m) {
+        let was_full = inner.is_full();
+        while let Some(message) = inner.sent.front().filter(|message| message.m <= m) {
+            let size = message.size();
+            inner.kept -= size;
             inner.sent.pop_front();
+        }
+        let has_room = was_full && !inner.is_full();
+        drop(inner);
+        if has_room {
+            self.news.notify_waiters();
         }
     }
 
@@ -217,16 +273,24 @@ impl Session {
         self.inner().sent.iter().cloned().collect()
     }
 
-    /// How many reports are not answered yet, and how many messages were sent that the worker has not seen.
-    pub fn backlog(&self) -> (usize, usize) {
+    /// Messages that the worker had not seen when this was asked before, and has not seen yet. What was sent since may
+    /// be on its way.
+    pub fn overdue(&self) -> Vec<Arc<Message>> {
+        let mut inner = self.inner();
+        let last = inner.last;
+        let asked = std::mem::replace(&mut inner.asked, last);
+        inner.sent.iter().take_while(|message| message.m <= asked).cloned().collect()
+    }
+
+    pub fn backlog(&self) -> Backlog {
         let inner = self.inner();
-        (inner.pending.len(), inner.sent.len())
+        Backlog { unanswered: inner.pending.len(), unseen: inner.sent.len(), unsent: inner.outbox.len() }
     }
 
     /// Takes what has gathered, as the next message.
     pub fn take(&self) -> Option<Arc<Message>> {
         let mut inner = self.inner();
-        if inner.outbox.is_empty() {
+        if inner.outbox.is_empty() || inner.is_full() {
             return None;
         }
         let mut bytes = 0;
@@ -240,18 +304,19 @@ impl Session {
         inner.last += 1;
         let message = Arc::new(Message { m: inner.last, letters: std::mem::replace(&mut inner.outbox, rest) });
         inner.has_more_than_answers = inner.outbox.iter().any(|letter| !is_answer(letter));
+        inner.kept += message.size();
         inner.sent.push_back(Arc::clone(&message));
         Some(message)
     }
 
     /// Waits until there is anything to be taken, or the session is over, or another carries it.
     pub async fn any_news(&self, carrier: u64) {
-        self.until(|inner| !inner.outbox.is_empty() || inner.carrier != carrier).await;
+        self.until(|inner| !inner.outbox.is_empty() && !inner.is_full() || inner.carrier != carrier).await;
     }
 
     /// Waits until there is more to be taken than answers to reports, or the session is over, or another carries it.
     pub async fn turn_news(&self, carrier: u64) {
-        self.until(|inner| inner.has_more_than_answers || inner.carrier != carrier).await;
+        self.until(|inner| inner.has_more_than_answers && !inner.is_full() || inner.carrier != carrier).await;
     }
 
     /// Answers reports that cannot be understood, by their numbers.
@@ -317,6 +382,7 @@ impl Session {
         inner.is_over = true;
         inner.outbox.clear();
         inner.sent.clear();
+        inner.kept = 0;
         inner.pending.clear();
         inner.holds.clear();
         inner.blocked.clear();
@@ -329,4 +395,69 @@ impl Session {
 
 fn is_answer(letter: &Letter) -> bool {
     matches!(letter, Letter::Ack { .. } | Letter::Refused { .. } | Letter::Later { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> Session {
+        let hello = Hello {
+            workspace: WorkspaceId::DEFAULT,
+            worker: "host:1".to_owned(),
+            sdk: None,
+            workflows: Vec::new(),
+            capacity: 1,
+            holds: Vec::new(),
+        };
+        let id = SessionId { node: NodeId::from_uuid(Uuid::nil()), secret: Uuid::from_u128(u128::MAX / 7) };
+        Session::new(id, hello, Timestamp::EPOCH, Duration::ZERO)
+    }
+
+    fn letter(n: u64) -> Letter {
+        Letter::Refused { n, code: Cow::Borrowed("X"), detail: "x".repeat(BYTES) }
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_sees_nothing_is_told_no_more_than_is_kept() {
+        let session = session();
+        let carrier = session.attach();
+        (1..=40).for_each(|n| session.put(letter(n)));
+        let told = std::iter::from_fn(|| session.take()).count();
+        assert_eq!(told, KEPT / BYTES + 1);
+        let news = tokio::spawn({
+            let session = Arc::new(session);
+            let waits = Arc::clone(&session);
+            tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                waits.seen(1);
+            });
+            async move {
+                session.any_news(carrier).await;
+                session.take().map(|message| message.m)
+            }
+        });
+        assert_eq!(news.await.unwrap(), Some(told as u64 + 1));
+    }
+
+    #[test]
+    fn a_message_is_overdue_once_it_was_asked_for_twice() {
+        let session = session();
+        session.put(letter(1));
+        session.take();
+        assert!(session.overdue().is_empty());
+        session.put(letter(2));
+        session.take();
+        assert_eq!(session.overdue().iter().map(|message| message.m).collect::<Vec<_>>(), [1]);
+        session.seen(1);
+        assert_eq!(session.overdue().iter().map(|message| message.m).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn the_secret_of_a_session_is_not_shown() {
+        let SessionId { secret, .. } = session().id;
+        let text = format!("{:?}", session().id);
+        assert!(text.contains(&secret.simple().to_string()[..SHOWN]));
+        assert!(text.len() < 32, "{text}");
+    }
 }
