@@ -1,4 +1,4 @@
-// The examples of the README as files, so that they can be compiled and run.
+// The examples of the documents as files, so that they can be compiled and run.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -21,12 +21,32 @@ export const email = {
 };
 `;
 
-/** Writes the examples into a folder and compiles them there. */
+/** Writes the examples of the README into a folder and compiles them there. */
 export function compile(folder: string): void {
-  const blocks = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map((match) => match[1] as string);
-  assert.equal(blocks.length, NAMES.length);
-  for (const [i, block] of blocks.entries()) writeFileSync(join(folder, `${NAMES[i]}.ts`), block);
+  const found = blocks(join(root, "README.md"));
+  assert.equal(found.length, NAMES.length);
+  for (const [i, block] of found.entries()) writeFileSync(join(folder, `${NAMES[i]}.ts`), block);
   writeFileSync(join(folder, "app.ts"), APP);
+  build(folder);
+}
+
+/** Writes the examples of a document, each of which begins with its file's name, into a folder and compiles them there. */
+export function compileNamed(document: string, folder: string): string[] {
+  const names = blocks(document).map((block) => {
+    const name = /^\/\/ ([\w.]+)\.ts\n/.exec(block)?.[1];
+    assert.ok(name, `an example of ${document} does not begin with its file's name`);
+    writeFileSync(join(folder, `${name}.ts`), block);
+    return name;
+  });
+  build(folder);
+  return names;
+}
+
+function blocks(document: string): string[] {
+  return [...readFileSync(document, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map((match) => match[1] as string);
+}
+
+function build(folder: string): void {
   const typeRoots = [join(root, "node_modules", "@types")];
   const compilerOptions = { target: "ES2022", module: "NodeNext", strict: true, noUncheckedIndexedAccess: true, types: ["node"], typeRoots };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));

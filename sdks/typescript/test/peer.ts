@@ -341,7 +341,8 @@ export class Peer {
 
   /** As much of the REST routes as the examples use. */
   private rest(request: IncomingMessage, body: { input?: unknown; idempotencyKey?: string }, reply: (status: number, document: object) => void): void {
-    const [, , , one, two, three, four] = (request.url ?? "").split("/");
+    const [path = "", query = ""] = (request.url ?? "").split("?");
+    const [, , , one, two, three, four] = path.split("/");
     const shown = (run: PeerRun) => ({ id: run.id, workflow: run.workflow, status: run.status, output: run.output ?? null });
     if (request.method === "POST" && two === "runs") {
       const before = this.keys.get(body.idempotencyKey ?? "");
@@ -351,6 +352,9 @@ export class Peer {
     }
     const run = this.runs.get((two === "runs" ? three : one) as string);
     if (run === undefined) return reply(404, { code: "NOT_FOUND", detail: "there is no such run", hint: "look again", status: 404 });
+    if (query.startsWith("waitSeconds=")) {
+      return void this.until(() => run.status !== "running", "the run has ended").then(() => reply(200, shown(run)));
+    }
     if (two !== "signals") return reply(200, shown(run));
     const isTaken = this.signal(run, (three ?? four) as string, body);
     reply(200, isTaken ? { outcome: "accepted" } : { outcome: "ignored", reason: "nothing waits for this signal" });

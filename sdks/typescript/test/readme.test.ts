@@ -1,7 +1,9 @@
+import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { compile, root, run } from "./examples.js";
+import { pathToFileURL } from "node:url";
+import { compile, compileNamed, root, run } from "./examples.js";
 import { Peer } from "./peer.js";
 
 test("the examples of the README type-check, and the first runs as printed", async () => {
@@ -12,6 +14,34 @@ test("the examples of the README type-check, and the first runs as printed", asy
   try {
     compile(folder);
     await run(folder, peer);
+  } finally {
+    await peer.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("the examples of the guide type-check, and its unit test passes", async () => {
+  const folder = mkdtempSync(join(root, "dist", "guide-"));
+  try {
+    const names = compileNamed(join(root, "..", "..", "docs", "guides", "code-workflows.md"), folder);
+    assert.deepEqual(names, ["order", "worker", "client", "pay", "basket", "deploy", "order.test"]);
+    await import(pathToFileURL(join(folder, "order.test.js")).href);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("the first example of the project type-checks, and prints what it says", async (t) => {
+  const folder = mkdtempSync(join(root, "dist", "project-"));
+  const peer = new Peer();
+  await peer.listen();
+  try {
+    assert.deepEqual(compileNamed(join(root, "..", "..", "README.md"), folder), ["hello"]);
+    process.env["EVERSTEP_URL"] = peer.url;
+    process.env["EVERSTEP_API_KEY"] = "es_test";
+    const log = t.mock.method(console, "log", () => {});
+    await import(pathToFileURL(join(folder, "hello.js")).href);
+    assert.deepEqual(log.mock.calls.map((call) => call.arguments), [["Hello, Ada!"]]);
   } finally {
     await peer.close();
     rmSync(folder, { recursive: true, force: true });

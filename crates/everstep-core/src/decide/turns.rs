@@ -1,5 +1,7 @@
 //! What the worker that has a run's turn says, and what becomes of it.
 //!
+//! **Invariant**: a report counts only for the last turn of its run.
+//!
 //! 1. A report counts only for the last turn; one of an older turn is fenced. A turn that a pause ended takes the
 //!    results of what was running, and nothing else; one that a retry ended takes nothing.
 //! 2. The same report again changes nothing and is accepted again; another for a step that came to its end is refused.

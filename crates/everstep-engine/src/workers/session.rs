@@ -1,6 +1,7 @@
 //! A worker's session: what it serves, how much it takes, and what it is to be told.
 //!
-//! What a worker is told is numbered, and kept until the worker says that it has seen it: a lost answer loses nothing.
+//! **Invariant**: what a worker is told is numbered, and kept until the worker says that it has seen it. So a lost
+//! answer loses nothing.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

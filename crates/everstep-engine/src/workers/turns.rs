@@ -1,4 +1,6 @@
 //! The turns of the runs of a shard: who has them, and what they are told.
+//!
+//! **Invariant**: a run of code that can go on is at a worker, or due in its lane. Nobody else would find it.
 
 use std::sync::Arc;
 

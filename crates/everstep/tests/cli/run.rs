@@ -228,6 +228,8 @@ fn settings_that_mean_nothing_are_refused() {
     call(&["--config", &settings, "validate", &file]).exits(2).says("\"soon\" is no duration");
     let told: Told = everstep().args(["validate", &file]).env("EVERSTEP_DATTA", "x").output().unwrap().into();
     told.exits(2).says("unknown variable EVERSTEP_DATTA");
+    let told: Told = everstep().args(["validate", &file]).env("EVERSTEP_URL", "x").output().unwrap().into();
+    told.exits(0);
     call(&["validate", &file, "--log", "everstep=loud"]).exits(2).says("is no log filter");
     call(&["validate", &file, "--loud"]).exits(2).says("--loud");
 }
