@@ -30,6 +30,7 @@ use crate::workers::{self, AtWorker};
 const ROWS: usize = 64;
 
 /// Where a run stands in its shard.
+#[expect(clippy::large_enum_variant, reason = "few runs are loading, and only for a moment")]
 pub(crate) enum Slot {
     Loading(Loading),
     Held(Box<Held>),

@@ -29,6 +29,7 @@ pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 /// A run as it was read, with its workflow, or why this build cannot run it.
 pub(crate) type Read = Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>;
 
+#[expect(clippy::large_enum_variant, reason = "most messages are mail")]
 pub(crate) enum ToShard {
     Start(Box<StartRequest>),
     Mail(RunId, Mail),

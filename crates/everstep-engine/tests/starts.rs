@@ -1,7 +1,5 @@
 //! Starts that come together, and what whoever starts a run is told of it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
 

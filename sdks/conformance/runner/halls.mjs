@@ -48,7 +48,7 @@ export class Halls {
     const database = this.#database && (await createDatabase(this.#database, name));
     const given = { EVERSTEP_WORKER_LEASE: WORKER_LEASE, ...settings };
     // A node alone with its SQLite has no lease.
-    if (database) given.EVERSTEP_NODE_LEASE = NODE_LEASE;
+    if (database) given.EVERSTEP_NODE_LEASE ??= NODE_LEASE;
     const servers = [];
     const leave = async () => {
       await Promise.all(servers.map((server) => server.kill()));

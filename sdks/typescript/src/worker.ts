@@ -445,7 +445,12 @@ class Serving implements Worker, Host, Sink {
     }
     if (!this.isOpen || this.carrier === undefined) return;
     if (this.unconfirmed.size > 0 && now > this.confirmBy) {
-      for (const replay of this.unconfirmed) this.forget(replay.id, replay.turn, "the run is another worker's");
+      for (const replay of this.unconfirmed) {
+        // The server may still let it go on here. Were it forgotten now, the function would begin anew in the same turn,
+        // and do again what a report on its way tells: that one has to be answered first.
+        if (replay.running > 0 || replay.unanswered > 0) continue;
+        this.forget(replay.id, replay.turn, "the run is another worker's");
+      }
     }
     this.outbox.tick(now);
     if (this.pinged !== undefined && now - this.pinged > this.leaseMs / 3) {

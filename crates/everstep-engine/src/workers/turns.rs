@@ -137,9 +137,8 @@ impl Shard {
     pub(crate) fn turn_back(&mut self, run: RunId, turn: u32) {
         match self.runs.get_mut(&run) {
             Some(Slot::Held(held)) => {
-                if held.drop_turn(turn) {
-                    self.advance(run);
-                }
+                held.drop_turn(turn);
+                self.advance(run);
             }
             Some(Slot::Loading(loading)) => _ = loading.at_worker.take_if(|at| at.seat.turn == turn),
             None => {}
@@ -250,11 +249,11 @@ impl Held {
         self.wants_turn = self.workflow.is_code() && is_owned && is_live && self.at_worker.is_none();
     }
 
-    /// The worker does not have this turn any more. False when it is not the one that it has.
-    pub(crate) fn drop_turn(&mut self, turn: u32) -> bool {
-        let Some(at_worker) = self.at_worker.take_if(|at| at.seat.turn == turn) else { return false };
-        self.wants_turn = !at_worker.is_blocked || !at_worker.is_told;
-        true
+    /// The worker does not have this turn any more, if it had it.
+    pub(crate) fn drop_turn(&mut self, turn: u32) {
+        if let Some(at_worker) = self.at_worker.take_if(|at| at.seat.turn == turn) {
+            self.wants_turn = !at_worker.is_blocked || !at_worker.is_told;
+        }
     }
 
     /// What a report says that is not for the journal.

@@ -237,7 +237,8 @@ impl Maker<'_> {
             _ if self.is_child => ("run", Demand::Run { fails: 0, attempts: 2 }),
             _ => {
                 let timeout = self.random.chance(20).then(|| self.random.between(500, 6_000));
-                ("call", Demand::Call { workflow: *self.random.pick(&[CHILD, graphs::CHILD]), timeout })
+                let workflow = if self.random.chance(50) { CHILD } else { graphs::CHILD };
+                ("call", Demand::Call { workflow, timeout })
             }
         };
         Op::Step { name: self.name(stem), demand, is_caught: self.random.chance(60) }

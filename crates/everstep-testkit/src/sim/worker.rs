@@ -121,7 +121,7 @@ impl Worker {
         self.inner.lock().expect("one thread")
     }
 
-    fn violation(&self, text: String) {
+    fn violation(&self, text: &str) {
         self.store.ledger().violation(format!("{}: {text}", self.name));
     }
 
@@ -292,7 +292,7 @@ impl Worker {
         self.store.watch_turn(&self.name, turn);
         let (run, number) = (turn.run, turn.turn);
         if !self.serves.contains(&(turn.workflow.clone(), turn.version)) {
-            return self.violation(format!("{run} needs {} {}, which is not served", turn.workflow, turn.version));
+            return self.violation(&format!("{run} needs {} {}, which is not served", turn.workflow, turn.version));
         }
         let is_new = {
             let mut inner = self.inner();
@@ -336,7 +336,7 @@ impl Worker {
         if let Some(known) = stranger
             && !self.store.was_retried(turn.run)
         {
-            self.violation(format!(
+            self.violation(&format!(
                 "{}: the journal knows {}, to which the function does not come",
                 turn.run, known.step
             ));
@@ -354,7 +354,7 @@ impl Worker {
 
     fn check(&self, run: RunId, learnt: Result<(), String>) {
         if let Err(fault) = learnt {
-            self.violation(format!("{run}: {fault}"));
+            self.violation(&format!("{run}: {fault}"));
         }
     }
 
@@ -379,7 +379,7 @@ impl Worker {
     fn refused(&self, n: u64, code: &str, detail: &str) {
         let Some(Unanswered { reported, .. }) = self.inner().unanswered.remove(&n) else { return };
         if !matches!(code, "FENCED" | "RUN_ENDED") {
-            return self.violation(format!("{} {:?} was refused: {code}: {detail}", reported.run, reported.report));
+            return self.violation(&format!("{} {:?} was refused: {code}: {detail}", reported.run, reported.report));
         }
         self.forget(reported.run, reported.turn);
     }
