@@ -95,6 +95,15 @@ fn a_run_is_waited_for_and_its_end_is_the_exit_code() {
 }
 
 #[test]
+fn a_start_that_nobody_serves_is_warned_of() {
+    let session = Session::new();
+    let started = session.call(&["start", "ordre"]);
+    started.exits(0).says("warning: no worker serves ordre version 1");
+    let shown = session.call(&["show", started.stdout.trim()]).stdout;
+    assert!(shown.contains("waits for a worker that serves ordre version 1: none is connected"), "{shown}");
+}
+
+#[test]
 fn a_run_is_paused_resumed_retried_forked_and_cancelled() {
     let session = Session::new();
     session.import("order", &approval());

@@ -31,6 +31,10 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     if started["created"] == json!(false) {
         eprintln!("run {} was there before, with the same key", text::safe(&id));
     }
+    // That nobody serves the workflow, perhaps because its name is mistyped.
+    if let Some(warning) = started["warning"].as_str() {
+        eprintln!("warning: {}", text::safe(warning));
+    }
     if args.wait {
         let path = Remote::path(&["v1", "runs", &id], &[("waitSeconds", WAIT)]);
         while started["run"]["endedAt"].is_null() {
