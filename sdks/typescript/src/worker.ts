@@ -334,11 +334,12 @@ class Serving implements Worker, Host, Sink {
     const pending = this.outbox.answer(n);
     if (pending === undefined || pending.report.kind === "blocked") return;
     const { replay, report, run, turn } = pending;
-    const isLost = code === "FENCED" || code === "RUN_ENDED" || code === "NONDETERMINISTIC";
+    const isLost = code === "FENCED" || code === "RUN_ENDED";
     if (code !== "FENCED" && code !== "RUN_ENDED") this.say("error", `run ${run}: ${code}: ${detail}`);
     if (isLost || replay === undefined || (replay.isOver && report.kind !== "returned")) return this.forget(run, turn, detail);
     // Nobody will ever take it, and the function waits for it: the run cannot go on.
     replay.isOver = true;
+    if (code === "NONDETERMINISTIC") return this.outbox.post(replay, run, turn, { kind: "diverged", error: { code, message: detail } });
     const threw: Report = { kind: "threw", error: { code, message: detail } };
     if ("step" in report && report.step !== undefined) threw.step = report.step;
     this.outbox.post(replay, run, turn, threw);

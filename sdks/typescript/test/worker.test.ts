@@ -239,6 +239,10 @@ withWorker(
     await peer.ended(refused);
     assert.equal(refused.status, "threw");
     assert.equal(refused.error?.code, "VALIDATION_ERROR");
+    peer.onResult = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
+    const contradicted = peer.start("naps");
+    await peer.ended(contradicted);
+    assert.equal(contradicted.status, "diverged");
     peer.onResult = () => ({ refuse: "FENCED" });
     peer.start("steps");
     await peer.until(() => peer.results.some((sent) => sent.step === "s0"), "the first step is reported");
