@@ -57,7 +57,7 @@ unit: databases clients
 
 # The SDK by itself; with servers it is tested by the scenarios of sdks/conformance, which `unit` plays.
 sdk: clients
-	cd sdks/typescript && npm test
+	cd sdks/typescript && npm test && npm run --silent test:pack
 
 # The simulator must find every bug of the list: each is planted in turn.
 planted:
