@@ -93,6 +93,16 @@ pub enum Input {
     Settle,
 }
 
+impl Input {
+    /// What a worker says, where that is the news.
+    pub fn report(&self) -> Option<&Report> {
+        match self {
+            Self::Report { report, .. } => Some(report),
+            _ => None,
+        }
+    }
+}
+
 /// What became of an input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -71,6 +71,29 @@ pub enum Report {
     Declined { failure: Failure },
 }
 
+impl Report {
+    /// The step that it is about. A throw is about the run, whatever step it names.
+    pub fn step(&self) -> Option<&StepKey> {
+        match self {
+            Self::Completed { step, .. }
+            | Self::Failed { step, .. }
+            | Self::Slept { step, .. }
+            | Self::Waited { step, .. }
+            | Self::Called { step, .. } => Some(step),
+            Self::Returned { .. }
+            | Self::Threw { .. }
+            | Self::Diverged { .. }
+            | Self::Blocked { .. }
+            | Self::Declined { .. } => None,
+        }
+    }
+
+    /// Whether it ends its run.
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::Returned { .. } | Self::Threw { .. })
+    }
+}
+
 /// When a sleep is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -16,6 +16,7 @@ use everstep_core::limits;
 use everstep_core::state::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::turn::Report;
 use everstep_core::workflow::Workflow;
 use everstep_store::{InboxId, Loaded, RunRow, StoredEntry};
 use futures_util::future::AbortHandle;
@@ -284,7 +285,7 @@ impl Held {
             let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), key, now, evaluate);
             let Decision { entries, since, reply, has_more } = decision;
             self.has_more = has_more;
-            let known = workers::step_of(&mail.input).and_then(|step| self.state.code.step(step));
+            let known = mail.input.report().and_then(Report::step).and_then(|step| self.state.code.step(step));
             mail.seq = entries.first().map_or(known.map_or(0, |step| step.seq), |entry| entry.seq);
             self.forget_child(&mail.input);
             if let Input::LoseTurn { turn } = &mail.input {

@@ -10,6 +10,7 @@ use everstep_core::input::Input;
 use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+use everstep_core::turn::Report;
 use everstep_store::{InboxId, Outcome, Sent, Snapshot};
 
 use crate::beginning::{Beginning, Begun};
@@ -21,7 +22,6 @@ use crate::message::{Place, ToClaimer, Verdict};
 use crate::observe::Seen;
 use crate::peers::Hint;
 use crate::shard::Shard;
-use crate::workers;
 
 /// A run that wrote this many entries since its last snapshot gets a new one when it leaves memory.
 const SNAPSHOT_AFTER: u64 = 1_000;
@@ -127,8 +127,10 @@ impl Shard {
         held.remember_rows(&flight.answered);
         // Before the answers: an output that cannot be kept is a failure, and the function is to see nothing else.
         self.wake_worker(run, &flight);
-        let has_ended_itself =
-            flight.answered.iter().any(|(mail, reply)| reply.is_accepted() && workers::ends(&mail.input));
+        let has_ended_itself = flight
+            .answered
+            .iter()
+            .any(|(mail, reply)| reply.is_accepted() && mail.input.report().is_some_and(Report::is_end));
         for (mail, reply) in flight.answered {
             mail.answer(Ok(reply));
         }

@@ -13,4 +13,4 @@ pub use registry::WorkerInfo;
 pub(crate) use registry::Workers;
 pub use session::{Backlog, Hello, Message, Served, Session, SessionId};
 pub use turns::Reported;
-pub(crate) use turns::{AtWorker, answer_of, ends, step_of};
+pub(crate) use turns::{AtWorker, answer_of};

@@ -299,31 +299,6 @@ impl Held {
     }
 }
 
-/// The step that a report is about.
-pub(crate) fn step_of(input: &Input) -> Option<&StepKey> {
-    let Input::Report { report, .. } = input else { return None };
-    match &**report {
-        Report::Completed { step, .. }
-        | Report::Failed { step, .. }
-        | Report::Slept { step, .. }
-        | Report::Waited { step, .. }
-        | Report::Called { step, .. } => Some(step),
-        Report::Returned { .. }
-        | Report::Threw { .. }
-        | Report::Diverged { .. }
-        | Report::Blocked { .. }
-        | Report::Declined { .. } => None,
-    }
-}
-
-/// Whether a report ends its run.
-pub(crate) fn ends(input: &Input) -> bool {
-    match input {
-        Input::Report { report, .. } => matches!(**report, Report::Returned { .. } | Report::Threw { .. }),
-        _ => false,
-    }
-}
-
 /// All that a worker needs to run a run's function from the top.
 fn describe(run: RunId, workflow: &Workflow, state: &State, turn: u32) -> Turn {
     let mut steps: Vec<_> = state.code.steps().filter_map(|(key, step)| known(state, key, step)).collect();

@@ -63,18 +63,7 @@ impl SimStore {
         if seq == 0 {
             return;
         }
-        let step = match report {
-            Report::Completed { step, .. }
-            | Report::Failed { step, .. }
-            | Report::Slept { step, .. }
-            | Report::Waited { step, .. }
-            | Report::Called { step, .. } => Some(step),
-            Report::Returned { .. }
-            | Report::Threw { .. }
-            | Report::Diverged { .. }
-            | Report::Blocked { .. }
-            | Report::Declined { .. } => None,
-        };
+        let step = report.step();
         let entries = self.entries(run, seq - 1, 1);
         let stored = entries.first().map(|entry| entry.event.step().map(|(step, _)| step));
         let is_there = match step {
