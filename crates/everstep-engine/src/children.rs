@@ -56,6 +56,7 @@ impl Shard {
                 is_test: held.is_test,
                 child: child.clone(),
                 parent,
+                may_be_code: held.workflow.is_code(),
             };
             self.world.spawn.spawn(Box::pin(call.perform()));
         }
@@ -82,6 +83,8 @@ struct Call {
     is_test: bool,
     child: Child,
     parent: Parent,
+    /// Whether a name that nobody knows is a workflow that a worker will bring along, as for whoever starts a run of it.
+    may_be_code: bool,
 }
 
 impl Call {
@@ -117,8 +120,8 @@ impl Call {
         if let Some(row) = self.world.store.get_run(self.workspace, child).await? {
             return Ok(self.found(&row));
         }
-        let version = self.library.find_to_start(self.workspace, &self.child.workflow, self.child.version, false).await;
-        let version = match version {
+        let Child { workflow, version, .. } = &self.child;
+        let version = match self.library.find_to_start(self.workspace, workflow, *version, self.may_be_code).await {
             Ok(version) => version,
             Err(error @ Error::WorkflowNotFound { .. }) => {
                 return Ok(self.ended(Err(Failure::fatal(code::WORKFLOW_NOT_FOUND, error.to_string()))));

@@ -36,14 +36,19 @@ impl Worker {
     }
 
     async fn named(engine: &Engine, name: &str, version: u32, capacity: usize, holds: Vec<(RunId, u32)>) -> Self {
-        let hello = Hello {
-            workspace: WORKSPACE,
-            worker: name.to_owned(),
-            sdk: None,
-            workflows: vec![Served { name: "order".into(), version, retention_days: None }],
-            capacity,
-            holds,
-        };
+        Self::of(engine, name, ("order", version), capacity, holds).await
+    }
+
+    async fn of(
+        engine: &Engine,
+        name: &str,
+        (workflow, version): (&str, u32),
+        capacity: usize,
+        holds: Vec<(RunId, u32)>,
+    ) -> Self {
+        let workflows = vec![Served { name: workflow.to_owned(), version, retention_days: None }];
+        let worker = name.to_owned();
+        let hello = Hello { workspace: WORKSPACE, worker, sdk: None, workflows, capacity, holds };
         let session = engine.open_session(hello).await.unwrap();
         let carrier = session.attach();
         Self { engine: engine.clone(), session, carrier, letters: VecDeque::new(), n: 0 }
@@ -431,7 +436,14 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
     worker.done(&turn, called("sum", "sum")).await;
     let wake = worker.next().await;
     assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Completed { .. })), "{wake:?}");
-    worker.done(&turn, called("gone", "nobody")).await;
+    // What nobody serves yet waits for somebody who does.
+    worker.done(&turn, called("later", "unknown")).await;
+    let mut other = Worker::of(&engine, "bob", ("unknown", 1), 10, vec![]).await;
+    let child = other.turn().await;
+    other.done(&child, returned(json!("at last"))).await;
+    let wake = worker.next().await;
+    assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Completed { .. })), "{wake:?}");
+    worker.done(&turn, called("wrong", "No Name")).await;
     let wake = worker.next().await;
     assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Failed { .. })), "{wake:?}");
     worker.done(&turn, returned(json!("from code"))).await;

@@ -70,6 +70,8 @@ export class Peer {
   readonly capacities: number[] = [];
   /** Answers the upgrade with this status in place of a socket. */
   refuseSocket: number | undefined;
+  /** How often it did. */
+  refusals = 0;
   /** Looks at a result before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
   onResult: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
   /** Answers a request in place of the server, as a proxy may. */
@@ -365,6 +367,7 @@ export class Peer {
   private upgrade(request: IncomingMessage, socket: Duplex): void {
     socket.on("error", () => {});
     if (this.refuseSocket !== undefined) {
+      this.refusals += 1;
       return void socket.end(`HTTP/1.1 ${this.refuseSocket} No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
     }
     if (request.headers.authorization !== "Bearer es_test") {

@@ -3,6 +3,7 @@ import { readFile } from "node:fs";
 import { test } from "node:test";
 import { NonRetriableError, serve, StepError, workflow, type Worker, type WorkerOptions } from "../src/runtime.js";
 import type { Served } from "../src/worker.js";
+import { sum } from "./flows.js";
 import { Peer } from "./peer.js";
 
 /** Runs a test with a peer and a worker, over both carriers. */
@@ -28,17 +29,6 @@ function withWorker(
     });
   }
 }
-
-const sum = workflow({
-  name: "sum",
-  run: async (ctx, input: { upTo: number }) => {
-    let sum = 0;
-    for (let i = 1; i <= input.upTo; i++) sum = await ctx.step.run(`add-${i}`, async () => sum + i);
-    return { sum };
-  },
-});
-
-const patient = workflow({ name: "patient", run: (ctx) => ctx.step.waitForEvent("go") });
 
 withWorker("steps run one after the other and the run ends with what the function returns", () => [sum], async (peer) => {
   const run = peer.start("sum", { upTo: 4 });
@@ -473,176 +463,6 @@ withWorker(
     assert.ok(peer.longest > 4_192_000 && peer.longest <= 4_194_304, String(peer.longest));
   },
 );
-
-test("an answer of somebody on the way ends no worker and no session", async () => {
-  const peer = new Peer();
-  await peer.listen();
-  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [patient], transport: "http" });
-  await worker.ready;
-  const run = peer.start("patient");
-  await peer.until(() => run.waits.has("go"), "it waits");
-  const answers = [
-    { status: 404, text: "<h1>default backend</h1>" },
-    { status: 413, text: "" },
-    { status: 502, text: "<h1>bad gateway</h1>" },
-  ];
-  peer.onRequest = () => answers.shift();
-  peer.cut();
-  await peer.until(() => answers.length === 0, "they are given");
-  peer.signal(run, "go", { yes: true });
-  await peer.ended(run);
-  assert.deepEqual(run.output, { yes: true });
-  assert.equal(peer.hellos.length, 1);
-  await worker.stop();
-  await peer.close();
-});
-
-test("a worker whose socket is refused because nobody is there just now keeps to the socket", async () => {
-  const peer = new Peer();
-  peer.refuseSocket = 503;
-  await peer.listen();
-  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum] });
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  peer.refuseSocket = undefined;
-  await worker.ready;
-  assert.equal(worker.transport, "socket");
-  await peer.ended(peer.start("sum", { upTo: 2 }));
-  await worker.stop();
-  await peer.close();
-});
-
-test("a worker goes on over HTTP where a proxy refuses the socket", async () => {
-  const peer = new Peer();
-  peer.refuseSocket = 400;
-  await peer.listen();
-  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum] });
-  await worker.ready;
-  assert.equal(worker.transport, "http");
-  const run = peer.start("sum", { upTo: 2 });
-  await peer.ended(run);
-  await worker.stop();
-  await peer.close();
-});
-
-for (const transport of ["socket", "http"] as const) {
-  test(`a worker whose key is refused ends with the reason (${transport})`, async () => {
-    const peer = new Peer();
-    await peer.listen();
-    const worker = serve({ url: peer.url, apiKey: "es_wrong", logger: false, workflows: [sum], transport });
-    await assert.rejects(worker.closed, { name: "ApiError", status: 401, code: "AUTH_ERROR" });
-    await assert.rejects(worker.ready, { status: 401 });
-    await peer.close();
-  });
-
-  test(`a worker waits for a server that is not there yet (${transport})`, async () => {
-    const before = new Peer();
-    const url = await before.listen();
-    await before.close();
-    const worker = serve({ url, apiKey: "es_test", logger: false, workflows: [sum], transport });
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    const peer = new Peer();
-    await new Promise<void>((resolve) => peer.server.listen(Number(new URL(url).port), "127.0.0.1", resolve));
-    await worker.ready;
-    await peer.ended(peer.start("sum", { upTo: 1 }));
-    await worker.stop();
-    await peer.close();
-  });
-}
-
-for (const text of ["<h1>sign in first</h1>", "null", "{}"]) {
-  test(`an answer that is none of the server's is no answer: ${text}`, async () => {
-    const peer = new Peer();
-    const once = new Set(["/v1/worker/sessions", "/v1/worker/poll", "/v1/worker/results"]);
-    peer.onRequest = (path) => (once.delete(path) ? { status: 200, text } : undefined);
-    await peer.listen();
-    const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum], transport: "http" });
-    await worker.ready;
-    await peer.ended(peer.start("sum", { upTo: 2 }));
-    assert.equal(once.size, 0);
-    await worker.stop();
-    await peer.close();
-  });
-}
-
-test("a worker that is stopped while it has no connection says goodbye all the same", async () => {
-  const peer = new Peer();
-  await peer.listen();
-  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [patient], transport: "socket" });
-  await worker.ready;
-  const run = peer.start("patient");
-  await peer.until(() => run.waits.has("go"), "it waits");
-  const [session] = [...peer.sessions.keys()];
-  peer.refuseSocket = 503;
-  peer.cut();
-  await peer.until(() => [...peer.sessions.values()][0]?.socket === undefined, "the socket is lost");
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  await worker.stop();
-  assert.deepEqual(peer.byes, [`/v1/worker/sessions/${session}`]);
-  await peer.close();
-});
-
-test("a worker whose lease has run out by its own clock starts no step until it has heard from the server", async () => {
-  const peer = new Peer();
-  peer.leaseSeconds = 0.4;
-  await peer.listen();
-  let began = 0;
-  const worker = serve({
-    url: peer.url,
-    apiKey: "es_test",
-    logger: false,
-    transport: "socket",
-    graceMs: 100,
-    workflows: [
-      workflow({
-        name: "blocks",
-        run: async (ctx) => {
-          await ctx.step.run("a", () => {
-            const end = Date.now() + 600;
-            while (Date.now() < end);
-          });
-          await ctx.step.run("b", () => {
-            began = performance.now();
-          });
-        },
-      }),
-      workflow({
-        name: "other",
-        run: async (ctx) => {
-          await new Promise((resolve) => setTimeout(resolve, 5));
-          const at = performance.now();
-          await ctx.step.run("late", () => performance.now() - at);
-          return at;
-        },
-      }),
-    ],
-  });
-  await worker.ready;
-  const other = peer.start("other");
-  const run = peer.start("blocks");
-  await peer.ended(run);
-  await peer.ended(other);
-  assert.ok(began > 0);
-  // Its code outside steps went on at once after the block, and its step waited for an answer.
-  assert.ok((peer.results.find((sent) => sent.step === "late")?.output as number) > 0.05);
-  await worker.stop();
-  await peer.close();
-});
-
-test("a worker pings after a third of its lease, and gives up a connection that does not answer", async () => {
-  const peer = new Peer();
-  peer.leaseSeconds = 0.6;
-  await peer.listen();
-  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, transport: "socket", workflows: [sum] });
-  await worker.ready;
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  assert.equal(peer.resumed.length, 0, "pings keep the session");
-  peer.isMute = true;
-  await peer.until(() => peer.resumed.length > 0, "it comes again");
-  peer.isMute = false;
-  await peer.ended(peer.start("sum", { upTo: 2 }));
-  await worker.stop();
-  await peer.close();
-});
 
 test("what is wrong with a worker's options is said at once", () => {
   assert.throws(() => serve({ apiKey: "es_test", workflows: [] }), /at least one workflow/);

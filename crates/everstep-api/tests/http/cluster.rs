@@ -22,7 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::support::{chain, engine, wait_for_go};
+use crate::support::{chain, engine, until_carriers, wait_for_go};
 
 const KEY: &str = "a key that all nodes of a test have";
 
@@ -387,7 +387,7 @@ async fn a_held_poll_of_another_node_is_answered_when_there_is_something() {
     let body = json!({"session": session, "seen": 0});
     let polled = ask(&channel, &listener.peer, "/cluster/v1/worker/poll", &body);
     let started = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        until_carriers(&listener.engine, &session, 1).await;
         let start = NewStart { may_be_code: true, ..NewStart::new("greet", json!({})) };
         listener.engine.start_run(start).await.unwrap()
     };

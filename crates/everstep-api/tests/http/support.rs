@@ -28,6 +28,7 @@ use tokio::sync::oneshot;
 pub(crate) struct Server {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) vault: Arc<Vault>,
+    pub(crate) engine: Engine,
     url: String,
     /// An admin's key.
     key: String,
@@ -92,8 +93,17 @@ impl Server {
         let audit = Audit::start(Arc::clone(&store));
         let live = Arc::new(Live::new(engine.clone(), streams));
         let meters = Default::default();
-        let served =
-            Served { engine, keys, audit, vault: Arc::clone(&vault), sources, drivers, meters, store: "sqlite", live };
+        let served = Served {
+            engine: engine.clone(),
+            keys,
+            audit,
+            vault: Arc::clone(&vault),
+            sources,
+            drivers,
+            meters,
+            store: "sqlite",
+            live,
+        };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, served, async {
             // A closed channel means the same.
@@ -101,7 +111,7 @@ impl Server {
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
         let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { store, vault, url, key, client, running: Some(running), folder }
+        Self { store, vault, engine, url, key, client, running: Some(running), folder }
     }
 
     /// Makes a key of the usual workspace.
@@ -196,17 +206,6 @@ impl Server {
         answer.body
     }
 
-    /// Waits until something is there.
-    pub(crate) async fn until<T>(&self, what: &str, mut there: impl AsyncFnMut() -> Option<T>) -> T {
-        for _ in 0..1_000 {
-            if let Some(there) = there().await {
-                return there;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("waited in vain for {what}");
-    }
-
     /// Saves a workflow whose nodes stand in a row, starts a run of it and returns the run's path.
     pub(crate) async fn start_chain(&self, name: &str, middle: &[Value]) -> String {
         self.publish(name, &chain(middle)).await;
@@ -225,6 +224,28 @@ impl Server {
         }
         panic!("the run is not {status}: {}", self.get(path).await.body);
     }
+}
+
+/// Waits until something is there.
+pub(crate) async fn until<T>(what: &str, mut there: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..1_000 {
+        if let Some(there) = there().await {
+            return there;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain for {what}");
+}
+
+/// How many polls and sockets have come to a session.
+pub(crate) fn carriers(engine: &Engine, session: &str) -> u64 {
+    let session = engine.session(WorkspaceId::DEFAULT, session.parse().unwrap()).unwrap();
+    (0..1_000).find(|carrier| session.is_carried_by(*carrier)).expect("the session goes on")
+}
+
+/// Waits until so many have come.
+pub(crate) async fn until_carriers(engine: &Engine, session: &str, count: u64) {
+    until("a poll", async || (carriers(engine, session) == count).then_some(())).await;
 }
 
 /// JSON, or the text of what is none.

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::support::{Server, add_key, revoke};
+use crate::support::{Server, add_key, revoke, until};
 use crate::workers::{completed, hello, start};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -157,12 +157,11 @@ async fn a_worker_says_goodbye_and_its_session_is_gone() {
     let (mut socket, _) = Socket::open(&server, &key, &[("greet", 1)]).await;
     let message = socket.message("turns").await;
     assert_eq!(message["turns"][0]["turn"], 2, "{message}");
-    let audit = server
-        .until("the rows of the sockets", async || {
-            let audit = server.get("/v1/audit").await.is(200);
-            (audit["entries"].as_array().unwrap().len() >= 4).then_some(audit)
-        })
-        .await;
+    let audit = until("the rows of the sockets", async || {
+        let audit = server.get("/v1/audit").await.is(200);
+        (audit["entries"].as_array().unwrap().len() >= 4).then_some(audit)
+    });
+    let audit = audit.await;
     let count = |what: &str| audit["entries"].as_array().unwrap().iter().filter(|row| row["action"] == what).count();
     assert_eq!((count("worker socket open"), count("worker socket close")), (2, 1), "{audit}");
     assert!(!audit.to_string().contains(session.split_once('.').unwrap().1));

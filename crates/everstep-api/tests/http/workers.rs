@@ -11,7 +11,7 @@ use everstep_store::KeyRow;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{Server, add_key, chain};
+use crate::support::{Server, add_key, carriers, chain, until, until_carriers};
 
 /// A worker that speaks over HTTP.
 pub(crate) struct Worker<'a> {
@@ -258,10 +258,10 @@ async fn a_second_poll_ends_the_first() {
     let body = json!({"session": worker.session, "seen": 0});
     let first = worker.ask("/v1/worker/poll", &body);
     let second = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        until_carriers(&server.engine, &worker.session, 1).await;
         let polled = worker.ask("/v1/worker/poll", &body);
         let started = async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            until_carriers(&server.engine, &worker.session, 2).await;
             start(&server, "greet", &json!({})).await
         };
         tokio::join!(polled, started).0
@@ -302,15 +302,14 @@ async fn sessions_are_audited_and_what_is_said_in_them_is_not() {
     worker.send(&turn, &[json!({"kind": "returned"})]).await;
     let place = format!("/v1/worker/sessions/{}", worker.session);
     server.ask_as(&worker.key, Method::DELETE, &place, &Value::Null).await.is(204);
-    let actions = server
-        .until("three rows", async || {
-            let audit = server.get("/v1/audit").await.is(200);
-            assert!(!audit.to_string().contains(&worker.session), "{audit}");
-            let entries = audit["entries"].as_array().unwrap();
-            let actions: Vec<_> = entries.iter().map(|entry| entry["action"].as_str().unwrap().to_owned()).collect();
-            (actions.len() >= 3).then_some(actions)
-        })
-        .await;
+    let actions = until("three rows", async || {
+        let audit = server.get("/v1/audit").await.is(200);
+        assert!(!audit.to_string().contains(&worker.session), "{audit}");
+        let entries = audit["entries"].as_array().unwrap();
+        let actions: Vec<_> = entries.iter().map(|entry| entry["action"].as_str().unwrap().to_owned()).collect();
+        (actions.len() >= 3).then_some(actions)
+    });
+    let actions = actions.await;
     let expected = ["DELETE /v1/worker/sessions/{id}", "POST /v1/workflows/{name}/runs", "POST /v1/worker/sessions"];
     assert_eq!(actions, expected);
 }
@@ -350,9 +349,10 @@ async fn what_is_on_its_way_as_an_answer_is_not_told_by_a_poll_as_well() {
     worker.send(&turn, &[completed("hello", &json!(1))]).await;
     let poll = json!({"session": worker.session, "seen": before, "waitMs": 300});
     let seen = json!({"session": worker.session, "seen": worker.seen, "results": []});
+    let polls = carriers(&server.engine, &worker.session);
     let polled = worker.ask("/v1/worker/poll", &poll);
     let came = async {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        until_carriers(&server.engine, &worker.session, polls + 1).await;
         worker.ask("/v1/worker/results", &seen).await.is(200)
     };
     let (polled, _) = tokio::join!(polled, came);

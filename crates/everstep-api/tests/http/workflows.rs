@@ -4,7 +4,7 @@ use axum::http::Method;
 use everstep_api::auth::Permission;
 use serde_json::{Value, json};
 
-use crate::support::{Server, chain, wait_for_go};
+use crate::support::{Server, chain, until, wait_for_go};
 
 #[tokio::test]
 async fn a_definition_is_saved_as_a_version_and_shown() {
@@ -202,7 +202,7 @@ async fn workflows_are_listed_by_name_with_their_counts() {
             .map(|s| row[s].as_u64().unwrap())
     };
     // Counts are written once a second.
-    let listed = server.until("the runs to be counted", async || {
+    let listed = until("the runs to be counted", async || {
         let listed = server.get("/v1/workflows").await.is(200);
         (counts(&listed[0]) == [0, 0, 1, 0, 0, 0, 1] && counts(&listed[2]) == [0, 0, 0, 0, 0, 1, 0]).then_some(listed)
     });

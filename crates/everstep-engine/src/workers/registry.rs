@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
 use super::letter::Letter;
-use super::session::{Hello, Served, Session, SessionId};
+use super::session::{Hello, Served, Session, SessionId, Untold};
 use crate::error::Error;
 use crate::message::{Mail, ShardSender, ToClaimer, ToShard};
 use crate::ports::World;
@@ -35,6 +35,7 @@ pub(crate) struct Workers {
     shards: Vec<ShardSender>,
     claimer: mpsc::UnboundedSender<ToClaimer>,
     inner: Mutex<Inner>,
+    untold: Arc<Untold>,
     /// How many sessions there are.
     count: AtomicUsize,
     is_closed: AtomicBool,
@@ -130,6 +131,7 @@ impl Workers {
             shards,
             claimer,
             inner: Mutex::default(),
+            untold: Arc::default(),
             count: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             changed: Notify::new(),
@@ -145,7 +147,7 @@ impl Workers {
         // Ids of the engine name things; this one guards something.
         let id = SessionId { node: self.node, secret: Uuid::new_v4() };
         let clock = &self.world.clock;
-        let session = Arc::new(Session::new(id, hello, clock.now(), clock.monotonic()));
+        let session = Arc::new(Session::new(id, hello, clock.now(), clock.monotonic(), Arc::clone(&self.untold)));
         let mut inner = self.inner();
         if self.is_closed.load(Ordering::SeqCst) {
             return Err(Error::Stopping);
@@ -300,7 +302,12 @@ impl Workers {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
         }
-        for session in self.inner().sessions.values() {
+        let untold = self.untold.take();
+        if untold.is_empty() {
+            return;
+        }
+        let inner = self.inner();
+        for session in untold.iter().filter_map(|id| inner.sessions.get(id)) {
             session.flush();
         }
     }

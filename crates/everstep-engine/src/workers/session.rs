@@ -126,6 +126,21 @@ pub struct Session {
     inner: Mutex<Inner>,
     /// Something was put into the outbox, or the session has ended.
     news: Notify,
+    untold: Arc<Untold>,
+}
+
+/// The sessions of a node whose carriers are to be told that there is something.
+#[derive(Default)]
+pub(crate) struct Untold(Mutex<Vec<SessionId>>);
+
+impl Untold {
+    fn add(&self, id: SessionId) {
+        self.0.lock().expect("no holder of the lock panics").push(id);
+    }
+
+    pub(crate) fn take(&self) -> Vec<SessionId> {
+        std::mem::take(&mut *self.0.lock().expect("no holder of the lock panics"))
+    }
 }
 
 pub(crate) struct Inner {
@@ -174,7 +189,7 @@ impl Inner {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, hello: Hello, now: Timestamp, monotonic: Duration) -> Self {
+    pub(crate) fn new(id: SessionId, hello: Hello, now: Timestamp, monotonic: Duration, untold: Arc<Untold>) -> Self {
         Self {
             id,
             lanes: hello
@@ -208,6 +223,7 @@ impl Session {
                 has_untold: false,
             }),
             news: Notify::new(),
+            untold,
         }
     }
 
@@ -367,7 +383,9 @@ impl Session {
             }
         }
         inner.outbox.push(letter);
-        inner.has_untold = true;
+        if !std::mem::replace(&mut inner.has_untold, true) {
+            self.untold.add(self.id);
+        }
     }
 
     /// Tells whoever carries the session that there is something.
@@ -412,7 +430,7 @@ mod tests {
             holds: Vec::new(),
         };
         let id = SessionId { node: NodeId::from_uuid(Uuid::nil()), secret: Uuid::from_u128(u128::MAX / 7) };
-        Session::new(id, hello, Timestamp::EPOCH, Duration::ZERO)
+        Session::new(id, hello, Timestamp::EPOCH, Duration::ZERO, Arc::default())
     }
 
     fn letter(n: u64) -> Letter {
