@@ -149,7 +149,7 @@ impl Page {
                 }
                 self.left(&step, at);
             }
-            Event::StepFailed { step, attempt, failure, logs } => {
+            Event::StepFailed { step, attempt, failure, logs, .. } => {
                 if let Some(folded) = self.step(seq, &step, false) {
                     folded.settle(at, attempt, StepStatus::Failed, Some(Error::of(failure)), logs);
                 }
@@ -318,7 +318,11 @@ mod tests {
         let mut page = Page::new(10);
         page.take(2, at(1), dispatched("a", 1, Dispatch::Task));
         let failure = Failure::transient("BROKEN", "no luck");
-        page.take(3, at(2), Event::StepFailed { step: "a".into(), attempt: 1, failure, logs: vec!["x".into()] });
+        page.take(
+            3,
+            at(2),
+            Event::StepFailed { step: "a".into(), attempt: 1, failure, logs: vec!["x".into()], started_at: None },
+        );
         page.take(4, at(2), Event::TimerSet { step: "a".into(), attempt: 1, due: at(3) });
         assert_eq!(page.steps[0].step.status, StepStatus::Waiting);
         page.take(5, at(3), Event::TimerFired { step: "a".into(), attempt: 1 });
@@ -341,7 +345,7 @@ mod tests {
         page.take(2, at(1), dispatched("each[0].a", 1, Dispatch::Task));
         page.take(3, at(1), dispatched("b", 1, Dispatch::Task));
         let failure = Failure::fatal("BROKEN", "no luck");
-        page.take(4, at(2), Event::StepFailed { step: "each".into(), attempt: 1, failure, logs: vec![] });
+        page.take(4, at(2), Event::failed("each".into(), 1, failure));
         let steps = page.finish(true, None);
         assert_eq!(statuses(&steps), [("each", "failed"), ("each[0].a", "cancelled"), ("b", "cancelled")]);
     }

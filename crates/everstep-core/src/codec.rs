@@ -47,10 +47,12 @@ struct Beside {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Failed {
     failure: Failure,
     #[serde(default)]
     logs: Vec<String>,
+    started_at: Option<Timestamp>,
 }
 
 #[derive(Serialize)]
@@ -59,6 +61,8 @@ struct FailedRef<'a> {
     failure: &'a Failure,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     logs: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<Timestamp>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,7 +112,9 @@ pub fn encode(entry: &Entry) -> Row {
         Event::StepDispatched { dispatch: Dispatch::Task, .. } => Vec::new(),
         Event::StepDispatched { dispatch, .. } => json(dispatch),
         Event::StepCompleted { outcome, .. } => json(outcome),
-        Event::StepFailed { failure, logs, .. } => json(&FailedRef { failure, logs }),
+        Event::StepFailed { failure, logs, started_at, .. } => {
+            json(&FailedRef { failure, logs, started_at: *started_at })
+        }
         Event::TimerSet { due, .. } => json(due),
         Event::ContextSet { values } => values.json().as_bytes().to_vec(),
         Event::WaitOpened { event, pattern, due, .. } => {
@@ -167,7 +173,13 @@ fn read_event(row: Row) -> Result<(Event, Beside), String> {
         }
         Kind::StepFailed => {
             let step = step()?;
-            with(read(bytes)?, |Failed { failure, logs }| Event::StepFailed { step, attempt, failure, logs })
+            with(read(bytes)?, |Failed { failure, logs, started_at }| Event::StepFailed {
+                step,
+                attempt,
+                failure,
+                logs,
+                started_at,
+            })
         }
         Kind::StepSkipped => (Event::StepSkipped { step: step()? }, read_beside(bytes)?),
         Kind::TimerSet => {

@@ -167,7 +167,7 @@ impl Draft<'_> {
         let result = result.and_then(|outcome| self.check(&step, outcome));
         let event = match result {
             Ok(outcome) => Event::StepCompleted { step, attempt, outcome: Outcome { logs, ..outcome } },
-            Err(failure) => Event::StepFailed { step, attempt, failure, logs },
+            Err(failure) => Event::StepFailed { step, attempt, failure, logs, started_at: None },
         };
         self.write(event);
         Reply::Accepted
@@ -230,7 +230,7 @@ impl Draft<'_> {
                 code::CRASH_LOOP,
                 format!("{step} was dispatched {} times in a row without any result", limits::CRASHES),
             );
-            self.write(Event::StepFailed { step, attempt, failure, logs: Vec::new() });
+            self.write(Event::failed(step, attempt, failure));
             return Reply::Accepted;
         }
         let attempt = if planted::is_planted(Bug::AttemptReused) { attempt } else { attempt + 1 };
@@ -260,7 +260,7 @@ impl Draft<'_> {
             Doing::Child(child) => {
                 let message = format!("child run {} did not end in time", child.run);
                 let failure = Failure::transient(code::STEP_TIMEOUT, message);
-                Event::StepFailed { step, attempt, failure, logs: Vec::new() }
+                Event::failed(step, attempt, failure)
             }
             Doing::Body | Doing::Backoff => Event::TimerFired { step, attempt },
             Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => {
@@ -310,7 +310,7 @@ impl Draft<'_> {
         };
         match self.fit(&step, outcome) {
             Ok(outcome) => self.accept(Event::StepCompleted { step, attempt, outcome }),
-            Err(failure) => self.accept(Event::StepFailed { step, attempt, failure, logs: Vec::new() }),
+            Err(failure) => self.accept(Event::failed(step, attempt, failure)),
         }
     }
 
@@ -454,7 +454,7 @@ impl Draft<'_> {
         match event {
             Event::StepCompleted { step, attempt, outcome } => match self.fit(&step, outcome) {
                 Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
-                Err(failure) => Event::StepFailed { step, attempt, failure, logs: Vec::new() },
+                Err(failure) => Event::failed(step, attempt, failure),
             },
             event => event,
         }

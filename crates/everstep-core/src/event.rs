@@ -39,6 +39,8 @@ pub enum Event {
         attempt: u32,
         failure: Failure,
         logs: Vec<String>,
+        /// When a worker began it.
+        started_at: Option<Timestamp>,
     },
     /// Every edge into the step is settled and none is live.
     StepSkipped {
@@ -170,6 +172,11 @@ impl Outcome {
 }
 
 impl Event {
+    /// A step that failed without a word of its own.
+    pub fn failed(step: StepKey, attempt: u32, failure: Failure) -> Self {
+        Self::StepFailed { step, attempt, failure, logs: Vec::new(), started_at: None }
+    }
+
     pub fn kind(&self) -> Kind {
         match self {
             Self::RunStarted { .. } => Kind::RunStarted,

@@ -104,8 +104,14 @@ fn events() -> Vec<Event> {
         events.push(Event::StepCompleted { step: step(), attempt: u32::MAX, outcome });
     }
     for failure in failures {
-        events.push(Event::StepFailed { step: step(), attempt: 3, failure: failure.clone(), logs: vec![] });
-        events.push(Event::StepFailed { step: step(), attempt: 3, failure: failure.clone(), logs: vec!["x".into()] });
+        events.push(Event::failed(step(), 3, failure.clone()));
+        events.push(Event::StepFailed {
+            step: step(),
+            attempt: 3,
+            failure: failure.clone(),
+            logs: vec!["x".into()],
+            started_at: Some(Timestamp::from_micros(7)),
+        });
         events.push(Event::RunPaused { reason: Some(failure.clone()) });
         events.push(Event::RunFailed { failure: failure.clone(), step: None });
         events.push(Event::RunFailed { failure, step: Some(step()) });

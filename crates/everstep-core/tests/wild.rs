@@ -298,7 +298,7 @@ fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
         }
         6 | 7 => {
             let failure = if random.chance(50) { Failure::fatal("A", "") } else { Failure::transient("B", "") };
-            Event::StepFailed { step, attempt, failure, logs: vec![] }
+            Event::failed(step, attempt, failure)
         }
         8 => Event::StepSkipped { step },
         9 => Event::TimerSet { step, attempt, due },

@@ -92,7 +92,7 @@ impl Steps {
                 let more = format!(" in {} {}", text::span(row.duration(at)), row.note);
                 with_logs(step, &outcome.logs, line("completed", step, more.trim_end()))
             }
-            Event::StepFailed { step, attempt, failure, logs } => {
+            Event::StepFailed { step, attempt, failure, logs, .. } => {
                 let row = self.row(step, at);
                 (row.stage, row.ended, row.note) = (Stage::Failed, Some(at), told(failure));
                 let more = format!(" (attempt {attempt}): {}", row.note);
@@ -209,7 +209,13 @@ mod tests {
         let dispatched = |attempt| Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Task };
         let events = [
             dispatched(1),
-            Event::StepFailed { step: step.clone(), attempt: 1, failure, logs: vec!["trying".into()] },
+            Event::StepFailed {
+                step: step.clone(),
+                attempt: 1,
+                failure,
+                logs: vec!["trying".into()],
+                started_at: None,
+            },
             Event::TimerSet { step: step.clone(), attempt: 1, due: Timestamp::from_millis(3_002) },
             dispatched(2),
             Event::StepCompleted { step: step.clone(), attempt: 2, outcome: Outcome::default() },

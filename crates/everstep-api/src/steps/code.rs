@@ -21,9 +21,9 @@ impl Page {
                     folded.step.output = Some(outcome.output);
                 }
             }
-            Event::StepFailed { step, attempt, failure, logs } => {
+            Event::StepFailed { step, attempt, failure, logs, started_at } => {
                 if let Some(folded) = self.code_step(after, seq, &step) {
-                    folded.begin_code("run", attempt, at);
+                    folded.begin_code("run", attempt, started_at.unwrap_or(at));
                     folded.settle(at, attempt, StepStatus::Failed, Some(Error::of(failure)), logs);
                 }
             }
@@ -146,7 +146,8 @@ mod tests {
     }
 
     fn failed(attempt: u32, failure: Failure) -> Event {
-        Event::StepFailed { step: "pay.now".into(), attempt, failure, logs: vec![] }
+        let started_at = Some(at(1 + 2 * i64::from(attempt)));
+        Event::StepFailed { step: "pay.now".into(), attempt, failure, logs: vec![], started_at }
     }
 
     /// What a run of code has left in its journal.
@@ -203,6 +204,8 @@ mod tests {
         assert_eq!(rows, expected);
         assert_eq!((steps[0].duration_ms, steps[2].duration_ms), (Some(2_000.0), Some(1_000.0)));
         assert_eq!((steps[1].node.as_str(), steps[1].attempts.len(), steps[1].error.is_some()), ("pay.now", 2, true));
+        let began: Vec<_> = steps[1].attempts.iter().map(|attempt| json!(attempt.dispatched_at)).collect();
+        assert_eq!(began, [json!(Time::of(at(3))), json!(Time::of(at(5)))]);
         assert_eq!(steps[3].output.as_ref().map(Payload::json), Some("\"yes\""));
         assert_eq!(steps[4].output.as_ref().map(Payload::json), Some(r#"{"timeout":true}"#));
         assert_eq!(steps[4].handle.as_deref(), Some("timeout"));

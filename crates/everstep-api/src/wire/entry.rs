@@ -88,6 +88,9 @@ enum Data {
         error: Value,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         logs: Vec<String>,
+        /// When a worker began it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        started_at: Option<Time>,
     },
     Due {
         due: Time,
@@ -203,7 +206,9 @@ impl Data {
             Event::StepCompleted { outcome: Outcome { output, handle, logs, started_at }, .. } => {
                 Self::Completed { output, handle, logs, started_at: started_at.map(Time::of) }
             }
-            Event::StepFailed { failure, logs, .. } => Self::Failed { error: told(&failure), logs },
+            Event::StepFailed { failure, logs, started_at, .. } => {
+                Self::Failed { error: told(&failure), logs, started_at: started_at.map(Time::of) }
+            }
             Event::TimerSet { due, .. } => Self::Due { due: Time::of(due) },
             Event::ContextSet { values } => Self::Values { values },
             Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(told) },

@@ -28,7 +28,7 @@ impl Draft<'_> {
                 // A call is not tried again by itself: the function decides.
                 let retryable = failure.retryable && !self.workflow.is_code();
                 let failure = Failure { retryable, ..failure };
-                Event::StepFailed { step, attempt, failure, logs: Vec::new() }
+                Event::failed(step, attempt, failure)
             }
         };
         self.write(event);

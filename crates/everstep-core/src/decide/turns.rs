@@ -65,16 +65,16 @@ impl Draft<'_> {
         }
         match report {
             Report::Completed { step, attempt, output, logs, took } => {
-                let logs = trim::logs(logs);
-                let outcome = Outcome { logs, started_at: Some(self.began(took)), ..Outcome::of(output) };
+                let (logs, started_at) = (trim::logs(logs), Some(self.began(took)));
+                let outcome = Outcome { logs, started_at, ..Outcome::of(output) };
                 let event = match self.bound(&step, outcome) {
                     Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
-                    Err(failure) => Event::StepFailed { step, attempt, failure, logs: Vec::new() },
+                    Err(failure) => Event::StepFailed { step, attempt, failure, logs: Vec::new(), started_at },
                 };
                 self.write(event);
             }
-            Report::Failed { step, attempt, failure, retry, logs, took: _ } => {
-                self.step_failed(step, attempt, trim::failure(failure), &retry, trim::logs(logs));
+            Report::Failed { step, attempt, failure, retry, logs, took } => {
+                self.step_failed(step, attempt, trim::failure(failure), &retry, trim::logs(logs), took);
             }
             Report::Slept { step, until } => self.sleep(step, until),
             Report::Waited { step, event, pattern, timeout_ms } => {
@@ -176,12 +176,21 @@ impl Draft<'_> {
         Ok(outcome)
     }
 
-    fn step_failed(&mut self, step: StepKey, attempt: u32, failure: Failure, retry: &RetryPolicy, logs: Vec<String>) {
+    fn step_failed(
+        &mut self,
+        step: StepKey,
+        attempt: u32,
+        failure: Failure,
+        retry: &RetryPolicy,
+        logs: Vec<String>,
+        took: u64,
+    ) {
         let failures = self.state.code.step(&step).map_or(0, |step| step.failures) + 1;
         let is_tried_again = retry.retries(failures, &failure);
         let asked = u64::from(failure.retry_after_ms.unwrap_or(0)).min(retry.max_ms);
         let failure = Failure { retryable: is_tried_again, ..failure };
-        self.write(Event::StepFailed { step: step.clone(), attempt, failure, logs });
+        let started_at = Some(self.began(took));
+        self.write(Event::StepFailed { step: step.clone(), attempt, failure, logs, started_at });
         if is_tried_again {
             let seed = retry::seed(self.state.run.uuid().as_u128(), step.as_str(), attempt);
             let delay = retry.delay(failures, seed).max(Duration::from_millis(asked)).min(waits::farthest());

@@ -80,7 +80,7 @@ impl Draft<'_> {
         let checked = child::check_depth(self.state).and_then(|()| child::check_input(&step, &input, self.state));
         if let Err(failure) = checked {
             self.write(Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Instant });
-            return self.write(Event::StepFailed { step, attempt, failure, logs: Vec::new() });
+            return self.write(Event::failed(step, attempt, failure));
         }
         let child = Child {
             run: Child::id(self.state.run, &step, attempt, self.now),
@@ -101,7 +101,7 @@ impl Draft<'_> {
             Doing::Child(child) => {
                 let message = format!("child run {} did not end in time", child.run);
                 let failure = Failure::fatal(code::STEP_TIMEOUT, message);
-                Event::StepFailed { step, attempt, failure, logs: Vec::new() }
+                Event::failed(step, attempt, failure)
             }
             Doing::Body | Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => {
                 return Reply::ignored("the step has no timer");

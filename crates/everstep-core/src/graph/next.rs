@@ -84,10 +84,7 @@ pub(crate) fn begin(
         Ok(Begun::Done(outcome)) => {
             vec![dispatched(Dispatch::Instant), Event::StepCompleted { step: step.clone(), attempt, outcome }]
         }
-        Err(failure) => vec![
-            dispatched(Dispatch::Instant),
-            Event::StepFailed { step: step.clone(), attempt, failure, logs: Vec::new() },
-        ],
+        Err(failure) => vec![dispatched(Dispatch::Instant), Event::failed(step.clone(), attempt, failure)],
     }
 }
 
@@ -205,7 +202,7 @@ fn go_on(
         Ready::Fail => {
             let failure = repeat.failed.as_ref().map(|(item, failure)| fail_with(node, *item, failure));
             let failure = failure.expect("a repeat is ready to fail because an item failed");
-            vec![Event::StepFailed { step, attempt, failure, logs: Vec::new() }]
+            vec![Event::failed(step, attempt, failure)]
         }
         Ready::Finish => {
             let results = repeat.results.iter().map(|result| result.clone().unwrap_or_default());

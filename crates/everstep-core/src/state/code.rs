@@ -47,8 +47,9 @@ impl State {
                 };
                 self.code.finish(step, seq, *attempt, End::Output(outcome.output.clone()))?;
             }
-            Event::StepFailed { step, attempt, failure, .. } => {
+            Event::StepFailed { step, attempt, failure, started_at, .. } => {
                 let kind = self.code.step(step).map_or(StepKind::Run, |step| step.kind);
+                since = *started_at;
                 match kind {
                     StepKind::Call => {
                         let open = self.close(step)?;

@@ -208,7 +208,7 @@ fn wild_event(random: &mut Random) -> Event {
             Event::StepDispatched { step, attempt, dispatch }
         }
         3 => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
-        4 => Event::StepFailed { step, attempt, failure: failure(random), logs: vec![] },
+        4 => Event::failed(step, attempt, failure(random)),
         5 => Event::TimerSet { step, attempt, due },
         6 => Event::TimerFired { step, attempt },
         7 => Event::WaitOpened { step, attempt, event: None, pattern: payload(random), due: Some(due) },
