@@ -102,6 +102,11 @@ impl Progress {
         turn > 0 && turn == self.turn && matches!(self.standing, Standing::Held | Standing::Lost)
     }
 
+    /// Whether a pause has ended the last turn: what was running then may be running still.
+    pub fn is_revoked(&self) -> bool {
+        self.standing == Standing::Revoked
+    }
+
     /// What the journal knows of a step.
     pub fn step(&self, step: &StepKey) -> Option<&Step> {
         self.steps.get(step)

@@ -266,7 +266,10 @@ impl Held {
             match &mail.input {
                 Input::Result { step, attempt, .. } => self.performing.finish(step, *attempt),
                 Input::ChildStarted { child, .. } => _ = self.born.insert(*child),
-                Input::Report { turn, report } => self.hear(*turn, report, &mail.respond),
+                Input::Report { turn, report } => {
+                    let has_refused = decided.answered.iter().any(|(_, reply)| matches!(reply, Reply::Refused { .. }));
+                    self.hear(*turn, report, &mail.respond, has_refused);
+                }
                 // A function that only waited can be run anew when there is something for it.
                 Input::LoseTurn { turn } if self.at_worker.as_ref().is_none_or(|at| at.is_blocked) => {
                     self.drop_turn(*turn);

@@ -93,11 +93,14 @@ impl Shard {
         self.observe_item(run, &flight);
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let was_owned = held.tenure == Tenure::Owned;
+        let was_due = held.is_due_by_row();
         held.tenure = if flight.becomes == Becomes::Owned { Tenure::Owned } else { Tenure::Visiting };
         held.status = flight.status;
         held.conflict = None;
         held.performing.keep_open(&held.state);
         let is_owned = held.tenure == Tenure::Owned;
+        // It was due in its lane, and is not any more: we see to it that it gets a worker.
+        held.wants_turn |= is_owned && was_due && held.workflow.is_code() && held.at_worker.is_none();
         // What was open while nobody owned the run, or while it was paused or over, is performed by nobody.
         let is_woken = flight
             .answered

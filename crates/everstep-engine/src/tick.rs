@@ -100,7 +100,7 @@ impl Ticker {
         let Claimer { world, options, node, shared, .. } = &self.claimer;
         let room = self.claimer.room();
         let for_code = self.claimer.room_for_code();
-        let asked = self.claimer.workers.rooms();
+        let asked = if for_code > 0 { self.claimer.workers.rooms() } else { Vec::new() };
         let mut lanes = vec![(String::new(), room)];
         lanes.extend(asked.iter().map(|(lane, share)| (lane.to_string(), (*share).min(for_code))));
         let wants = Wants { lanes, release: RELEASE, inbox: BATCH };

@@ -1,11 +1,10 @@
 //! Code workflows: workers take turns, report step after step, are lost, and come back.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
-
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
+mod worker;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,116 +16,13 @@ use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::status::Status;
 use everstep_core::turn::{Moment, Report};
-use everstep_engine::{Engine, Hello, Letter, NewStart, Options, Reported, Served, Session, Turn, What};
+use everstep_engine::{Engine, Hello, Letter, NewStart, Reported, Served, Turn, What};
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine_with, finish, open, options, publish};
-
-/// A worker that does what a test says, letter by letter.
-struct Worker {
-    engine: Engine,
-    session: Arc<Session>,
-    carrier: u64,
-    letters: VecDeque<Letter>,
-    n: u64,
-}
-
-impl Worker {
-    async fn come(engine: &Engine, capacity: usize, holds: Vec<(RunId, u32)>) -> Self {
-        Self::named(engine, "ann", 1, capacity, holds).await
-    }
-
-    async fn named(engine: &Engine, name: &str, version: u32, capacity: usize, holds: Vec<(RunId, u32)>) -> Self {
-        Self::of(engine, name, ("order", version), capacity, holds).await
-    }
-
-    async fn of(
-        engine: &Engine,
-        name: &str,
-        (workflow, version): (&str, u32),
-        capacity: usize,
-        holds: Vec<(RunId, u32)>,
-    ) -> Self {
-        let workflows = vec![Served { name: workflow.to_owned(), version, retention_days: None }];
-        let worker = name.to_owned();
-        let hello = Hello { workspace: WORKSPACE, worker, sdk: None, workflows, capacity, holds };
-        let session = engine.open_session(hello).await.unwrap();
-        let carrier = session.attach();
-        Self { engine: engine.clone(), session, carrier, letters: VecDeque::new(), n: 0 }
-    }
-
-    /// The next letter. A second without one is too long.
-    async fn next(&mut self) -> Letter {
-        loop {
-            if let Some(letter) = self.letters.pop_front() {
-                return letter;
-            }
-            let news = self.session.any_news(self.carrier);
-            tokio::time::timeout(Duration::from_secs(10), news).await.expect("a letter comes");
-            assert!(!self.session.is_over(), "the session is over");
-            if let Some(message) = self.session.take() {
-                self.session.seen(message.m);
-                self.letters.extend(message.letters.iter().cloned());
-            }
-        }
-    }
-
-    async fn turn(&mut self) -> Turn {
-        match self.next().await {
-            Letter::Turn(turn) => *turn,
-            letter => panic!("expected a turn, not {letter:?}"),
-        }
-    }
-
-    /// Reports, and waits for the answer.
-    async fn say(&mut self, turn: &Turn, report: Report) -> Letter {
-        self.tell(turn, report);
-        self.next().await
-    }
-
-    async fn done(&mut self, turn: &Turn, report: Report) {
-        let letter = self.say(turn, report).await;
-        assert!(matches!(letter, Letter::Ack { .. }), "{letter:?}");
-    }
-
-    fn tell(&mut self, turn: &Turn, report: Report) {
-        self.n += 1;
-        self.engine.heard(&self.session);
-        let reported = Reported { n: self.n, run: turn.run, turn: turn.turn, report };
-        self.engine.report(&self.session, vec![reported]);
-    }
-}
-
-fn completed(step: &str, output: Value) -> Report {
-    Report::Completed { step: step.into(), attempt: 1, output: Payload::from(output), logs: vec![], took: 1_000 }
-}
-
-fn returned(output: Value) -> Report {
-    Report::Returned { output: Payload::from(output) }
-}
+use worker::{Worker, completed, hasty, journal, place, returned, start};
 
 fn slept(step: &str, millis: u64) -> Report {
     Report::Slept { step: step.into(), until: Moment::After(millis) }
-}
-
-async fn start(engine: &Engine) -> RunId {
-    let start = NewStart { may_be_code: true, ..NewStart::new("order", json!({"id": 7})) };
-    engine.start_run(start).await.unwrap().run
-}
-
-async fn journal(engine: &Engine, run: RunId) -> Vec<&'static str> {
-    let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
-    entries.iter().map(|entry| entry.row.kind.name()).collect()
-}
-
-fn hasty() -> Options {
-    let worker_lease = Duration::from_millis(600);
-    Options { worker_lease, park_after: Duration::from_millis(50), ..options() }
-}
-
-async fn place() -> (tempfile::TempDir, Engine) {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = engine_with(open(folder.path()).await, hasty()).await;
-    (folder, engine)
 }
 
 #[tokio::test]
@@ -382,6 +278,19 @@ async fn a_paused_run_keeps_what_was_under_way_and_resumes_with_a_new_turn() {
 }
 
 #[tokio::test]
+async fn what_runs_on_in_a_paused_run_hears_of_its_cancel() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    worker.turn().await;
+    engine.send(run, Input::Pause { reason: None }).await.unwrap();
+    assert!(matches!(worker.next().await, Letter::Revoked { turn: 1, .. }));
+    engine.send(run, Input::Cancel { reason: None }).await.unwrap();
+    let told = worker.next().await;
+    assert!(matches!(told, Letter::Cancelled { turn: 1, .. }), "{told:?}");
+}
+
+#[tokio::test]
 async fn a_worker_that_leaves_in_order_hands_its_runs_on() {
     let (_folder, engine) = place().await;
     let mut worker = Worker::come(&engine, 10, vec![]).await;
@@ -509,6 +418,8 @@ async fn what_a_worker_holds_in_vain_keeps_nobody_out() {
     assert_eq!(turn.run, waiting);
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(engine.world().store.calls() - calls < 50, "nothing is claimed over and over");
+    // It is told that what it holds is no run.
+    assert!(matches!(worker.next().await, Letter::Cancelled { run, turn: 3 } if run == gone));
     worker.done(&turn, returned(json!(1))).await;
 }
 

@@ -160,7 +160,7 @@ impl Reports {
             check_number("n", item.n)?;
             reports.add(item);
         }
-        Ok(reports)
+        Ok(reports.sure())
     }
 
     /// Reads reports one by one, because not all of them can be read.
@@ -183,7 +183,19 @@ impl Reports {
                 }
             }
         }
-        Ok(reports)
+        Ok(reports.sure())
+    }
+
+    /// Whoever is refused something goes on with that: it is not blocked, although it thought so.
+    fn sure(mut self) -> Self {
+        if !self.refused.is_empty() {
+            for reported in &mut self.taken {
+                if let Report::Blocked { seq } = &mut reported.report {
+                    *seq = 0;
+                }
+            }
+        }
+        self
     }
 
     fn add(&mut self, item: Item<'_>) {

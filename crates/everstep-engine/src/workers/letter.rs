@@ -27,14 +27,15 @@ pub enum Letter {
 }
 
 impl Letter {
-    /// Bytes of the payloads that it holds.
+    /// Roughly the bytes that it takes.
     pub(crate) fn size(&self) -> usize {
-        match self {
+        let payloads = match self {
             Self::Turn(turn) => turn.input.size() + turn.steps.iter().map(Known::size).sum::<usize>(),
             Self::Wake { step, .. } => step.size(),
             Self::Refused { detail, .. } => detail.len(),
             Self::Ack { .. } | Self::Later { .. } | Self::Cancelled { .. } | Self::Revoked { .. } => 0,
-        }
+        };
+        size_of::<Self>() + payloads
     }
 }
 

@@ -155,7 +155,7 @@ impl Workers {
         let others = inner.sessions.values().filter(|other| other.workspace == session.workspace).count();
         if others >= MOST_SESSIONS {
             let message = format!("a workspace has at most {MOST_SESSIONS} workers on one node");
-            return Err(Error::Invalid(message));
+            return Err(Error::Unavailable(message));
         }
         for lane in session.lanes() {
             inner.lanes.entry(Arc::clone(lane)).or_default().push(Arc::clone(&session));
@@ -180,8 +180,10 @@ impl Workers {
     }
 
     pub(crate) fn set_capacity(&self, session: &Session, capacity: usize) {
-        session.inner().capacity = capacity;
-        let _ = self.claimer.send(ToClaimer::Room);
+        let before = std::mem::replace(&mut session.inner().capacity, capacity);
+        if capacity > before {
+            let _ = self.claimer.send(ToClaimer::Room);
+        }
     }
 
     pub(crate) fn is_served(&self, lane: &str) -> bool {
@@ -219,6 +221,16 @@ impl Workers {
         let (session, turn) = (Arc::clone(session), last_turn + 1);
         session.inner().live.insert(run, turn);
         Some(Seat { workers: Arc::clone(self), session, run, turn, is_kept: false })
+    }
+
+    /// A run that is at no worker has ended. Those who brought it along are told, or all who serve its lane.
+    pub(crate) fn cancelled(&self, lane: &str, run: RunId, turn: u32, is_for_all: bool) {
+        for session in self.inner().lanes.get(lane).into_iter().flatten() {
+            let held = session.inner().holds.remove(&run);
+            if let Some(turn) = held.or(is_for_all.then_some(turn)) {
+                session.put(Letter::Cancelled { run, turn });
+            }
+        }
     }
 
     /// A worker has declined a lane's runs: it gets no more of them.
@@ -272,7 +284,10 @@ impl Workers {
     /// Runs were claimed and are on their way to their seats.
     pub(crate) fn claimed(&self, lane: &str, runs: &[RunId], has_more: bool) {
         let mut inner = self.inner();
-        inner.coming.extend(runs);
+        // When the last worker has gone meanwhile nobody counts them.
+        if !inner.sessions.is_empty() {
+            inner.coming.extend(runs);
+        }
         if !has_more {
             inner.starved.remove(lane);
         }
@@ -405,19 +420,47 @@ impl Workers {
                 let is_gone = inner.detached.is_some_and(|since| now > since + self.lease / DETACHED_PART);
                 is_gone || now > inner.heard + self.lease
             };
-            let mut over = Vec::new();
+            let (mut over, mut held) = (Vec::new(), Vec::new());
             for session in self.inner().sessions.values() {
+                let age = now.saturating_sub(session.inner().opened);
                 if is_over(&session) {
                     over.push(Arc::clone(session));
-                } else if now > session.inner().opened + self.lease + self.lease / 5 {
+                } else if age > self.lease + self.lease / 5 {
                     session.inner().holds.clear();
+                } else if age > self.lease / 5 {
+                    held.push(Arc::clone(session));
                 }
+            }
+            held.sort_by_key(|session| session.opened_at);
+            for session in held {
+                self.look_up(&session);
             }
             over.sort_by_key(|session| session.opened_at);
             for session in over {
                 self.lose(&session);
             }
         }
+    }
+
+    /// A worker that was away may have brought along runs that ended meanwhile: nobody claims them, and it is told.
+    fn look_up(&self, session: &Arc<Session>) {
+        let runs = session.unclaimed();
+        if runs.is_empty() {
+            return;
+        }
+        let (session, world) = (Arc::clone(session), self.world.clone());
+        self.world.spawn.spawn(Box::pin(async move {
+            for run in runs {
+                let row = world.store.get_run(session.workspace, run).await;
+                if !row.is_ok_and(|row| row.is_none_or(|row| row.ended_at.is_some())) {
+                    continue;
+                }
+                let held = session.inner().holds.remove(&run);
+                if let Some(turn) = held {
+                    Self::say(&session, Letter::Cancelled { run, turn });
+                }
+            }
+        }));
     }
 
     /// Tells a session something at once.

@@ -31,6 +31,8 @@ pub(crate) struct AtWorker {
     pub(crate) seat: Seat,
     /// Whether the worker was told that it has the turn.
     pub(crate) is_told: bool,
+    /// Whether the journal has the turn as this worker's: it was told of it once, or brought it along.
+    is_begun: bool,
     /// Whether the function does nothing but wait for what the journal knows.
     pub(crate) is_blocked: bool,
     /// The last entry that the worker was told, beside the answers to its own reports.
@@ -116,7 +118,14 @@ impl Shard {
     /// Whoever ended the run itself is told by the answer to its report.
     pub(crate) fn tell_turn(&mut self, run: RunId, becomes: Becomes, has_ended_itself: bool) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
-        let Some(at_worker) = &mut held.at_worker else { return };
+        let Some(at_worker) = &mut held.at_worker else {
+            let turn = held.state.code.turn;
+            if held.workflow.is_code() && held.state.has_ended() {
+                // Whoever had the turn when the run was paused may still be performing what it had begun.
+                self.workers.cancelled(&held.lane, run, turn, held.state.code.is_revoked());
+            }
+            return;
+        };
         let (session, turn) = (&at_worker.seat.session, at_worker.seat.turn);
         if becomes != Becomes::Owned || held.state.is_paused() {
             if !held.state.has_ended() {
@@ -127,7 +136,7 @@ impl Shard {
             held.at_worker = None;
             held.wants_turn = false;
         } else if !at_worker.is_told {
-            at_worker.is_told = true;
+            (at_worker.is_told, at_worker.is_begun) = (true, true);
             at_worker.told = held.state.seq;
             session.put(Letter::Turn(Box::new(describe(run, &held.workflow, &held.state, turn))));
         }
@@ -225,7 +234,8 @@ impl Held {
             decided.since.extend(since);
         }
         self.wants_turn = false;
-        self.at_worker = Some(AtWorker { seat, is_told: false, is_blocked: false, told: self.state.seq });
+        let is_begun = seat.is_kept;
+        self.at_worker = Some(AtWorker { seat, is_told: false, is_begun, is_blocked: false, told: self.state.seq });
     }
 
     /// A run that was read anew: the worker has its turn still, if the journal says so. One that was claimed needs one.
@@ -234,7 +244,8 @@ impl Held {
         let is_owned = self.tenure == Tenure::Owned;
         self.at_worker = at_worker.filter(|at| {
             let is_here = is_owned && !at.seat.session.is_over();
-            let is_kept = is_live && is_here && self.state.code.may_go_on(at.seat.turn);
+            // A turn of that number that was not begun here is somebody else's.
+            let is_kept = is_live && is_here && at.is_begun && self.state.code.may_go_on(at.seat.turn);
             if !is_kept && at.is_told {
                 let (run, turn) = (self.state.run, at.seat.turn);
                 Workers::say(&at.seat.session, Letter::Revoked { run, turn });
@@ -256,11 +267,15 @@ impl Held {
         }
     }
 
-    /// What a report says that is not for the journal.
-    pub(crate) fn hear(&mut self, turn: u32, report: &Report, respond: &Respond) {
+    /// What a report says that is not for the journal. Whoever is refused something goes on with that, and waits for
+    /// nothing; nor does a function that has nothing open.
+    pub(crate) fn hear(&mut self, turn: u32, report: &Report, respond: &Respond, has_refused: bool) {
         let Some(at_worker) = self.at_worker.as_mut().filter(|at| at.seat.turn == turn) else { return };
         match report {
-            Report::Blocked { seq } => at_worker.set_blocked(at_worker.is_told && *seq >= at_worker.told),
+            Report::Blocked { seq } => {
+                let has_all = at_worker.is_told && *seq >= at_worker.told && !has_refused;
+                at_worker.set_blocked(has_all && self.state.open().next().is_some());
+            }
             Report::Declined { failure } => {
                 let session = &at_worker.seat.session;
                 if !matches!(respond, Respond::Worker(sender, _) if sender.id == session.id) {
@@ -281,7 +296,7 @@ impl Held {
     }
 
     /// Whether a run that is only visited is due before its state says so: it needs a worker.
-    fn is_due_by_row(&self) -> bool {
+    pub(crate) fn is_due_by_row(&self) -> bool {
         self.tenure == Tenure::Visiting && self.due_by_row < self.state.next_due().unwrap_or(Timestamp::NEVER)
     }
 

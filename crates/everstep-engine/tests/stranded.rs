@@ -1,0 +1,108 @@
+//! A run of code that can go on is at a worker, or due in its lane, whatever happens.
+
+#[expect(dead_code, reason = "each suite uses a part of it")]
+mod support;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everstep_core::input::Input;
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::turn::Report;
+use everstep_engine::{Letter, Reported, What};
+use serde_json::{Value, json};
+use support::{engine_with, finish, open};
+use worker::{Worker, completed, hasty, journal, place, returned, start};
+
+fn waited(step: &str, pattern: Value) -> Report {
+    Report::Waited { step: step.into(), event: None, pattern: Payload::from(pattern), timeout_ms: None }
+}
+
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!({"in": inner}))
+}
+
+#[tokio::test]
+async fn a_worker_that_is_refused_something_is_not_blocked() {
+    let (_folder, engine) = place().await;
+    for others in [vec![], vec![waited("other", json!({}))]] {
+        let mut worker = Worker::come(&engine, 10, vec![]).await;
+        let run = start(&engine).await;
+        let turn = worker.turn().await;
+        let reports = others.into_iter().chain([waited("deep", nested(200)), Report::Blocked { seq: turn.seq }]);
+        let reported = |(n, report)| Reported { n, run, turn: turn.turn, report };
+        let reports: Vec<_> = (1..).zip(reports).map(reported).collect();
+        let count = reports.len();
+        engine.report(&worker.session, reports);
+        let mut answers = Vec::new();
+        for _ in 0..count {
+            answers.push(worker.next().await);
+        }
+        assert!(matches!(answers[count - 2], Letter::Refused { .. }), "{answers:?}");
+        assert!(matches!(answers[count - 1], Letter::Ack { .. }), "{answers:?}");
+        // It dies before it says what came of that.
+        engine.close_session(&worker.session);
+        let mut next = Worker::come(&engine, 10, vec![]).await;
+        let again = next.turn().await;
+        assert_eq!((again.run, again.turn), (run, 2));
+        next.done(&again, returned(json!(1))).await;
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+        engine.close_session(&next.session);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_due_stays_so_when_others_look_at_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let engine = engine_with(Arc::clone(&store), hasty()).await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    let called = Report::Called {
+        step: "call".into(),
+        workflow: "unserved".into(),
+        version: None,
+        input: Payload::from(json!({})),
+        timeout_ms: None,
+    };
+    worker.done(&turn, called).await;
+    worker.done(&turn, completed("pay", json!(5))).await;
+    engine.close_session(&worker.session);
+    engine.stop(Duration::from_secs(5)).await.unwrap();
+    let engine = engine_with(store, hasty()).await;
+    let signal = Input::BufferedSignal { event: "later".into(), payload: Payload::from(json!({})) };
+    engine.send(run, signal).await.unwrap();
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let again = worker.turn().await;
+    assert_eq!((again.run, again.turn, again.steps.len()), (run, 2, 2));
+    assert_eq!(again.steps[0].what, What::Open);
+}
+
+#[tokio::test]
+async fn a_worker_that_comes_back_hears_that_its_run_has_ended() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let [before, after] = [start(&engine).await, start(&engine).await];
+    worker.turn().await;
+    worker.turn().await;
+    // Nobody hears of it for its lease.
+    while !worker.session.is_over() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    engine.send(before, Input::Cancel { reason: None }).await.unwrap();
+    engine.send(after, Input::Pause { reason: None }).await.unwrap();
+    let mut again = Worker::come(&engine, 10, vec![(before, 1), (after, 1)]).await;
+    engine.send(after, Input::Cancel { reason: None }).await.unwrap();
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        match again.next().await {
+            Letter::Cancelled { run, turn: 1 } => told.push(run),
+            letter => panic!("expected a cancel, not {letter:?}"),
+        }
+    }
+    assert_eq!(told, [after, before]);
+    assert_eq!(journal(&engine, after).await, ["RunStarted", "TurnStarted", "TurnLost", "RunPaused", "RunCancelled"]);
+}

@@ -1,0 +1,128 @@
+//! A worker that a test speaks for.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use everstep_core::ids::RunId;
+use everstep_core::payload::Payload;
+use everstep_core::turn::Report;
+use everstep_engine::{Engine, Hello, Letter, NewStart, Options, Reported, Served, Session, Turn};
+use serde_json::{Value, json};
+
+use crate::support::{WORKSPACE, engine_with, open, options};
+
+/// A worker that does what a test says, letter by letter.
+pub(crate) struct Worker {
+    pub(crate) engine: Engine,
+    pub(crate) session: Arc<Session>,
+    pub(crate) carrier: u64,
+    pub(crate) letters: VecDeque<Letter>,
+    pub(crate) n: u64,
+}
+
+impl Worker {
+    pub(crate) async fn come(engine: &Engine, capacity: usize, holds: Vec<(RunId, u32)>) -> Self {
+        Self::named(engine, "ann", 1, capacity, holds).await
+    }
+
+    pub(crate) async fn named(
+        engine: &Engine,
+        name: &str,
+        version: u32,
+        capacity: usize,
+        holds: Vec<(RunId, u32)>,
+    ) -> Self {
+        Self::of(engine, name, ("order", version), capacity, holds).await
+    }
+
+    pub(crate) async fn of(
+        engine: &Engine,
+        name: &str,
+        (workflow, version): (&str, u32),
+        capacity: usize,
+        holds: Vec<(RunId, u32)>,
+    ) -> Self {
+        let workflows = vec![Served { name: workflow.to_owned(), version, retention_days: None }];
+        let worker = name.to_owned();
+        let hello = Hello { workspace: WORKSPACE, worker, sdk: None, workflows, capacity, holds };
+        let session = engine.open_session(hello).await.unwrap();
+        let carrier = session.attach();
+        Self { engine: engine.clone(), session, carrier, letters: VecDeque::new(), n: 0 }
+    }
+
+    /// The next letter; meanwhile the worker is heard of. Ten seconds without one are too long.
+    pub(crate) async fn next(&mut self) -> Letter {
+        let patience = Instant::now() + Duration::from_secs(10);
+        loop {
+            if let Some(letter) = self.letters.pop_front() {
+                return letter;
+            }
+            assert!(Instant::now() < patience, "no letter comes");
+            self.engine.heard(&self.session);
+            let news = self.session.any_news(self.carrier);
+            let _ = tokio::time::timeout(Duration::from_millis(100), news).await;
+            assert!(!self.session.is_over(), "the session is over");
+            if let Some(message) = self.session.take() {
+                self.session.seen(message.m);
+                self.letters.extend(message.letters.iter().cloned());
+            }
+        }
+    }
+
+    pub(crate) async fn turn(&mut self) -> Turn {
+        match self.next().await {
+            Letter::Turn(turn) => *turn,
+            letter => panic!("expected a turn, not {letter:?}"),
+        }
+    }
+
+    /// Reports, and waits for the answer.
+    pub(crate) async fn say(&mut self, turn: &Turn, report: Report) -> Letter {
+        self.tell(turn, report);
+        self.next().await
+    }
+
+    pub(crate) async fn done(&mut self, turn: &Turn, report: Report) {
+        let letter = self.say(turn, report).await;
+        assert!(matches!(letter, Letter::Ack { .. }), "{letter:?}");
+    }
+
+    pub(crate) fn tell(&mut self, turn: &Turn, report: Report) {
+        self.n += 1;
+        self.engine.heard(&self.session);
+        let reported = Reported { n: self.n, run: turn.run, turn: turn.turn, report };
+        self.engine.report(&self.session, vec![reported]);
+    }
+}
+
+pub(crate) fn completed(step: &str, output: Value) -> Report {
+    Report::Completed { step: step.into(), attempt: 1, output: Payload::from(output), logs: vec![], took: 1_000 }
+}
+
+pub(crate) fn returned(output: Value) -> Report {
+    Report::Returned { output: Payload::from(output) }
+}
+
+pub(crate) async fn start(engine: &Engine) -> RunId {
+    let start = NewStart { may_be_code: true, ..NewStart::new("order", json!({"id": 7})) };
+    engine.start_run(start).await.unwrap().run
+}
+
+pub(crate) async fn journal(engine: &Engine, run: RunId) -> Vec<&'static str> {
+    let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    entries.iter().map(|entry| entry.row.kind.name()).collect()
+}
+
+pub(crate) fn hasty() -> Options {
+    let worker_lease = Duration::from_millis(600);
+    Options { worker_lease, park_after: Duration::from_millis(50), ..options() }
+}
+
+pub(crate) async fn place() -> (tempfile::TempDir, Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, hasty()).await;
+    (folder, engine)
+}
