@@ -187,6 +187,12 @@ pub(crate) struct Decided {
     pub(crate) answered: Vec<(Mail, Reply)>,
 }
 
+impl Decided {
+    fn has_refused(&self) -> bool {
+        self.answered.iter().any(|(_, reply)| matches!(reply, Reply::Refused { .. }))
+    }
+}
+
 impl Held {
     pub(crate) fn new(workspace: WorkspaceId, workflow: Arc<Workflow>, run: RunId) -> Self {
         Self {
@@ -267,7 +273,7 @@ impl Held {
                 Input::Result { step, attempt, .. } => self.performing.finish(step, *attempt),
                 Input::ChildStarted { child, .. } => _ = self.born.insert(*child),
                 Input::Report { turn, report } => {
-                    let has_refused = decided.answered.iter().any(|(_, reply)| matches!(reply, Reply::Refused { .. }));
+                    let has_refused = matches!(**report, Report::Blocked { .. }) && decided.has_refused();
                     self.hear(*turn, report, &mail.respond, has_refused);
                 }
                 // A function that only waited can be run anew when there is something for it.
