@@ -126,6 +126,8 @@ pub struct Session {
     inner: Mutex<Inner>,
     /// Something was put into the outbox, or the session has ended.
     news: Notify,
+    /// The same, but for answers to reports: whoever waits for turns is not woken by each of them.
+    turns: Notify,
     untold: Arc<Untold>,
 }
 
@@ -226,6 +228,7 @@ impl Session {
                 has_untold: false,
             }),
             news: Notify::new(),
+            turns: Notify::new(),
             untold,
         }
     }
@@ -250,7 +253,7 @@ impl Session {
         inner.detached = None;
         let carrier = inner.carrier;
         drop(inner);
-        self.news.notify_waiters();
+        self.tell_all();
         carrier
     }
 
@@ -284,7 +287,7 @@ impl Session {
         let has_room = was_full && !inner.is_full();
         drop(inner);
         if has_room {
-            self.news.notify_waiters();
+            self.tell_all();
         }
     }
 
@@ -331,12 +334,14 @@ impl Session {
 
     /// Waits until there is anything to be taken, or the session is over, or another carries it.
     pub async fn any_news(&self, carrier: u64) {
-        self.until(|inner| !inner.outbox.is_empty() && !inner.is_full() || inner.carrier != carrier).await;
+        let is_so = |inner: &Inner| !inner.outbox.is_empty() && !inner.is_full() || inner.carrier != carrier;
+        self.until(&self.news, is_so).await;
     }
 
     /// Waits until there is more to be taken than answers to reports, or the session is over, or another carries it.
     pub async fn turn_news(&self, carrier: u64) {
-        self.until(|inner| inner.has_more_than_answers && !inner.is_full() || inner.carrier != carrier).await;
+        let is_so = |inner: &Inner| inner.has_more_than_answers && !inner.is_full() || inner.carrier != carrier;
+        self.until(&self.turns, is_so).await;
     }
 
     /// Answers reports that cannot be understood, by their numbers.
@@ -352,12 +357,12 @@ impl Session {
 
     /// Waits until every report is answered, or the session is over.
     pub async fn all_answered(&self) {
-        self.until(|inner| inner.pending.is_empty()).await;
+        self.until(&self.news, |inner| inner.pending.is_empty()).await;
     }
 
-    async fn until(&self, is_so: impl Fn(&Inner) -> bool) {
+    async fn until(&self, news: &Notify, is_so: impl Fn(&Inner) -> bool) {
         loop {
-            let mut news = std::pin::pin!(self.news.notified());
+            let mut news = std::pin::pin!(news.notified());
             news.as_mut().enable();
             {
                 let inner = self.inner();
@@ -393,9 +398,22 @@ impl Session {
 
     /// Tells whoever carries the session that there is something.
     pub(crate) fn flush(&self) {
-        if std::mem::take(&mut self.inner().has_untold) {
-            self.news.notify_waiters();
+        let mut inner = self.inner();
+        if !std::mem::take(&mut inner.has_untold) {
+            return;
         }
+        let has_more_than_answers = inner.has_more_than_answers;
+        drop(inner);
+        self.news.notify_waiters();
+        if has_more_than_answers {
+            self.turns.notify_waiters();
+        }
+    }
+
+    /// Something has changed for whoever waits.
+    fn tell_all(&self) {
+        self.news.notify_waiters();
+        self.turns.notify_waiters();
     }
 
     /// Runs that the worker brought along and that nobody has claimed in a while. They are asked for once.
@@ -416,7 +434,7 @@ impl Session {
         inner.blocked.clear();
         let runs = std::mem::take(&mut inner.live).into_iter().collect();
         drop(inner);
-        self.news.notify_waiters();
+        self.tell_all();
         runs
     }
 }
