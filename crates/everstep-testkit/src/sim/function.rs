@@ -1,6 +1,6 @@
 //! A function in a worker's memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
@@ -155,9 +155,14 @@ impl Function {
         self.is_confirmed
     }
 
-    /// The last entry that it was told of, if it only waits for what the journal knows and has not said so.
-    pub(super) fn block(&mut self) -> Option<u64> {
-        let only_waits = self.steps.values().all(|status| *status == Status::Open);
+    /// The last entry that it was told of, if it only waits for what the journal knows, or will once it has taken these
+    /// reports, and has not said so.
+    pub(super) fn block(&mut self, on_their_way: &BTreeSet<u64>) -> Option<u64> {
+        let only_waits = self.steps.values().all(|status| match status {
+            Status::Open => true,
+            Status::Reported(n, _) => on_their_way.contains(n),
+            Status::Running(_) | Status::Retry(_) => false,
+        });
         if self.has_ended || !only_waits || self.blocked == Some(self.seq) {
             return None;
         }

@@ -514,14 +514,22 @@ impl Worker {
         }
     }
 
-    /// Says that the function only waits for what the journal knows, once for each state of it.
+    /// Says that the function only waits for what the journal knows, once for each state of it. What it waits for may
+    /// be on its way to the journal.
     fn say_blocked(&self, run: RunId, turn: u32) {
+        let is_hasty = self.executor.chance(50);
         let seq = {
             let mut inner = self.inner();
-            if inner.unanswered.values().any(|unanswered| unanswered.reported.run == run) {
+            let unanswered = inner.unanswered.values().map(|unanswered| &unanswered.reported);
+            let unanswered: Vec<_> = unanswered.filter(|reported| reported.run == run).collect();
+            let opens = |report: &Report| {
+                matches!(report, Report::Slept { .. } | Report::Waited { .. } | Report::Called { .. })
+            };
+            if !unanswered.iter().all(|reported| is_hasty && reported.turn == turn && opens(&reported.report)) {
                 return;
             }
-            let Some(seq) = inner.held.get_mut(&run).and_then(Function::block) else { return };
+            let on_their_way: BTreeSet<_> = unanswered.iter().map(|reported| reported.n).collect();
+            let Some(seq) = inner.held.get_mut(&run).and_then(|held| held.block(&on_their_way)) else { return };
             seq
         };
         self.report(run, turn, Report::Blocked { seq });
