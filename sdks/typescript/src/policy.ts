@@ -30,21 +30,64 @@ export function retryOf(options: RetryOptions | undefined): Retry {
   return { attempts, backoff: { kind, baseMs, maxMs, jitter } };
 }
 
-/** Bytes of a message or stack that the journal is given at most. */
+/** Characters of a message or stack that the journal is given at most. */
 const LONG = 8_192;
+/** How many causes are told, each of the one before. */
+const DEEP = 5;
 
-/** An error as the journal keeps it. */
+/** An error as the journal keeps it. Anything may be thrown: this takes it, whatever it is. */
 export function fault(error: unknown): Fault {
-  if (!(error instanceof Error)) return { message: messageOf(error).slice(0, LONG) };
-  const found: Fault = { message: messageOf(error).slice(0, LONG) };
-  const code = (error as { code?: unknown }).code;
-  if (typeof code === "string" && code !== "" && code.length <= 128) found.code = code;
-  if (error.stack !== undefined) found.stack = error.stack.slice(0, LONG);
+  let message = messageOf(error);
+  let stack = text(error, "stack") ?? "";
+  let cause = causeOf(error);
+  const reason = cause === undefined ? "" : reasonOf(cause);
+  if (!message.includes(reason)) message += `: ${reason}`;
+  for (let depth = 0; cause !== undefined && depth < DEEP; depth++) {
+    stack += `\ncaused by: ${text(cause, "stack") ?? reasonOf(cause)}`;
+    cause = causeOf(cause);
+  }
+  const found: Fault = { message: message.slice(0, LONG) };
+  const code = text(error, "code");
+  if (code !== undefined && code.length <= 128) found.code = code;
+  if (stack !== "") found.stack = stack.slice(0, LONG);
   return found;
 }
 
 /** What an error says. */
 export function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.message === "" ? error.name : error.message;
+  try {
+    if (typeof error !== "object" || error === null) return String(error);
+    const { message, name } = error as { message?: unknown; name?: unknown };
+    const said = message || (error instanceof Error ? name : error);
+    return typeof said === "string" ? said : (JSON.stringify(said) ?? typeof said);
+  } catch {
+    return "something was thrown that cannot be read";
+  }
+}
+
+/** What a cause says, with its code. */
+function reasonOf(cause: unknown): string {
+  const message = messageOf(cause);
+  const code = text(cause, "code");
+  if (code === undefined || message.includes(code)) return message;
+  return text(cause, "message") === undefined ? code : `${code}: ${message}`;
+}
+
+function causeOf(error: unknown): unknown {
+  const errors = read(error, "errors");
+  return read(error, "cause") ?? (Array.isArray(errors) ? errors[0] : undefined);
+}
+
+/** A property that is a text with something in it. */
+function text(error: unknown, name: string): string | undefined {
+  const value = read(error, name);
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function read(error: unknown, name: string): unknown {
+  try {
+    return (error as Record<string, unknown> | null | undefined)?.[name];
+  } catch {
+    return undefined;
+  }
 }

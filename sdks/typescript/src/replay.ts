@@ -253,20 +253,19 @@ export class Replay {
     step.lines = undefined;
     this.running += 1;
     let value: unknown;
+    let promise: Promise<unknown> | undefined;
     try {
       const fn = this.host.mock?.(step.name) ?? step.fn;
       value = fn(new StepCtx(this, step));
+      if (isThenable(value)) promise = Promise.resolve(value);
     } catch (error) {
       return this.failed(step, error);
     }
-    if (isThenable(value)) {
-      value.then(
-        (value) => this.completed(step, value),
-        (error) => this.failed(step, error),
-      );
-    } else {
-      this.completed(step, value);
-    }
+    if (promise === undefined) return this.completed(step, value);
+    promise.then(
+      (value) => this.completed(step, value),
+      (error) => this.failed(step, error),
+    );
   }
 
   private completed(step: Step, value: unknown): void {

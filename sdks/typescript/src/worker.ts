@@ -6,6 +6,7 @@ import { ApiError, WorkflowVersionMismatch } from "./errors.js";
 import { Address, type Connection, Http } from "./http.js";
 import type { Level } from "./log.js";
 import { isOpening, Outbox } from "./outbox.js";
+import { fault, messageOf } from "./policy.js";
 import { type Body, type Host, Replay } from "./replay.js";
 import type { Log } from "./types.js";
 import type { Hello, Message, Report, Turn, Welcome } from "./wire.js";
@@ -295,14 +296,29 @@ class Serving implements Worker, Host, Sink {
   }
 
   private take(message: Message): void {
-    if (message.turns !== undefined) for (const turn of message.turns) this.turn(turn);
+    this.each(message.turns, (turn) => this.turn(turn));
     // Before the acks: a result that the journal could not keep is acknowledged, and its step has failed.
-    if (message.wakes !== undefined) for (const wake of message.wakes) this.held(wake.run, wake.turn)?.wake(wake);
-    if (message.acks !== undefined) for (const [n, seq] of message.acks) this.acknowledge(n, seq);
-    if (message.refused !== undefined) for (const { n, code, detail } of message.refused) this.refused(n, code, detail);
-    if (message.later !== undefined) for (const n of message.later) this.outbox.postpone(n);
-    if (message.cancels !== undefined) for (const { run, turn } of message.cancels) this.forget(run, turn, "the run has ended");
-    if (message.revoked !== undefined) for (const { run, turn } of message.revoked) this.revoke(run, turn);
+    this.each(message.wakes, (wake) => this.held(wake.run, wake.turn)?.wake(wake));
+    this.each(message.acks, ([n, seq]) => this.acknowledge(n, seq));
+    this.each(message.refused, ({ n, code, detail }) => this.refused(n, code, detail));
+    this.each(message.later, (n) => this.outbox.postpone(n));
+    this.each(message.cancels, ({ run, turn }) => this.forget(run, turn, "the run has ended"));
+    this.each(message.revoked, ({ run, turn }) => this.revoke(run, turn));
+  }
+
+  /** Takes one letter after the other. One that cannot be taken fails its run, and no other run misses its own. */
+  private each<T>(letters: readonly T[] = [], take: (letter: T) => void): void {
+    for (const letter of letters) {
+      try {
+        take(letter);
+      } catch (error) {
+        const { run, turn } = (letter ?? {}) as { run?: string; turn?: number };
+        this.say("error", `run ${run}: what the server says cannot be taken: ${messageOf(error)}`);
+        if (run === undefined || turn === undefined) continue;
+        this.forget(run, turn, "the run has failed");
+        this.outbox.post(undefined, run, turn, { kind: "threw", error: fault(error) });
+      }
+    }
   }
 
   private acknowledge(n: number, seq: number): void {

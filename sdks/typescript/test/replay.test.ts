@@ -440,3 +440,82 @@ describe("logs", () => {
     assert.match(report.logs.at(-1) ?? "", /cut/);
   });
 });
+
+describe("an error", () => {
+  /** What the journal is told of what a step has thrown. */
+  const told = async (error: unknown) => {
+    const { host } = begin([], (ctx) => ctx.step.run("a", () => Promise.reject(error)));
+    await settle();
+    const report = host.reports[0];
+    assert.ok(report?.kind === "failed");
+    return report.error;
+  };
+
+  it("fails its step, however odd it is", async () => {
+    const unreadable = {
+      get message() {
+        throw new Error("no");
+      },
+    };
+    const cases: [unknown, string][] = [
+      [Object.assign(new Error("x"), { message: 404, stack: 5 }), "404"],
+      [Object.assign(new Error("x"), { message: ["a", "b"] }), '["a","b"]'],
+      [Object.assign(new Error(""), { name: "Odd" }), "Odd"],
+      [Object.create(null), "{}"],
+      [{ reason: "none" }, '{"reason":"none"}'],
+      [unreadable, "something was thrown that cannot be read"],
+      [undefined, "undefined"],
+      [null, "null"],
+      [Symbol("s"), "Symbol(s)"],
+      [1n, "1"],
+      ["text", "text"],
+    ];
+    for (const [error, message] of cases) assert.equal((await told(error)).message, message);
+    assert.equal((await told(Object.assign(new Error("x"), { stack: 5 }))).stack, undefined);
+  });
+
+  it("that is a plain object keeps its code and message", async () => {
+    assert.deepEqual(await told({ code: "DECLINED", message: "no money", stack: "s" }), {
+      code: "DECLINED",
+      message: "no money",
+      stack: "s",
+      retryable: true,
+    });
+    assert.equal((await told({ code: 5, message: "no" })).code, undefined);
+  });
+
+  it("is told with its causes", async () => {
+    const refused = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), { code: "ECONNREFUSED" });
+    const failed = await told(new TypeError("fetch failed", { cause: refused }));
+    assert.equal(failed.message, "fetch failed: connect ECONNREFUSED 127.0.0.1:1");
+    assert.match(failed.stack ?? "", /TypeError: fetch failed\n.*\ncaused by: Error: connect ECONNREFUSED/s);
+    const slow = Object.assign(new Error("too slow"), { code: "SLOW" });
+    assert.equal((await told(new Error("no", { cause: slow }))).message, "no: SLOW: too slow");
+    assert.equal((await told(new Error("no: too slow", { cause: new Error("too slow") }))).message, "no: too slow");
+    const many = Object.assign(new AggregateError([refused]), { code: "ECONNREFUSED" });
+    assert.equal((await told(new Error("fetch failed", { cause: many }))).message, "fetch failed: ECONNREFUSED");
+    assert.equal((await told(new AggregateError([refused], "all failed"))).message, "all failed: connect ECONNREFUSED 127.0.0.1:1");
+    const endless = new Error("again");
+    endless.cause = endless;
+    assert.equal((await told(endless)).stack?.match(/caused by/g)?.length, 5);
+  });
+
+  it("of a thenable fails its step too", async () => {
+    const { host } = begin([], (ctx) =>
+      Promise.all([
+        ctx.step.run("getter", () => ({
+          get then(): unknown {
+            throw new Error("no then");
+          },
+        })),
+        ctx.step.run("call", () => ({
+          then() {
+            throw new Error("no call");
+          },
+        })),
+      ]),
+    );
+    await settle();
+    assert.deepEqual(host.told, ["failed getter", "failed call"]);
+  });
+});

@@ -242,6 +242,20 @@ withWorker(
 );
 
 withWorker(
+  "what cannot be taken fails its own run, and no other misses its news",
+  () => [workflow({ name: "waits", run: (ctx) => ctx.step.waitForEvent("go") })],
+  async (peer) => {
+    const [one, two] = [peer.start("waits"), peer.start("waits")];
+    await peer.until(() => one.waits.has("go") && two.waits.has("go"), "they wait");
+    const unreadable = { run: one.id, turn: ++one.turn, workflow: "waits", version: 1, startedAt: "", seq: 9, steps: 5 as never };
+    const wake = { step: "go", kind: "wait" as const, seq: ++two.seq, status: "resolved" as const, payload: "yes" };
+    peer.tell({ turns: [unreadable, null as never], wakes: [{ ...wake, run: two.id, turn: two.turn }] });
+    await Promise.all([peer.ended(one), peer.ended(two)]);
+    assert.deepEqual([one.status, two.output], ["threw", "yes"]);
+  },
+);
+
+withWorker(
   "a cancelled run aborts the signal of its step and says nothing more",
   () => [
     workflow({
