@@ -20,13 +20,15 @@ export function retryOf(options: RetryOptions | undefined): Retry {
   if (options === undefined) return RETRY;
   const { attempts = RETRY.attempts, backoff = {} } = options;
   if (!Number.isInteger(attempts) || attempts < 1 || attempts > 1_000) throw new TypeError(`retry.attempts is a whole number from 1 to 1,000, not ${attempts}`);
-  const { kind = "exp", base = 1_000, max, jitter = 0.2 } = backoff;
+  const { kind = "exp", base, max, jitter = 0.2 } = backoff;
   if (kind !== "fixed" && kind !== "linear" && kind !== "exp") {
     throw new TypeError(`retry.backoff.kind is "fixed", "linear" or "exp", not ${JSON.stringify(kind)}`);
   }
   if (!(jitter >= 0 && jitter <= 1)) throw new TypeError(`retry.backoff.jitter is a number from 0 to 1, not ${jitter}`);
-  const baseMs = milliseconds(base, "retry.backoff.base");
-  const maxMs = max === undefined ? Math.max(60_000, baseMs) : milliseconds(max, "retry.backoff.max");
+  const most = max === undefined ? undefined : milliseconds(max, "retry.backoff.max");
+  const baseMs = base === undefined ? Math.min(1_000, most ?? 1_000) : milliseconds(base, "retry.backoff.base");
+  const maxMs = most ?? Math.max(60_000, baseMs);
+  if (baseMs > maxMs) throw new TypeError(`retry.backoff.base is at most retry.backoff.max: ${JSON.stringify(base)} is more than ${JSON.stringify(max)}`);
   return { attempts, backoff: { kind, baseMs, maxMs, jitter } };
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Body, type Host, Replay } from "../src/replay.js";
+import { retryOf } from "../src/policy.js";
 import type { Context } from "../src/types.js";
 import type { Known, Report } from "../src/wire.js";
 
@@ -382,6 +383,17 @@ describe("a run", () => {
     const { host } = begin([], async (ctx) => ctx.step.run("a", () => 1, { retry: { attempts: 0 } }));
     await settle();
     assert.ok(host.reports[0]?.kind === "threw" && /retry.attempts/.test(host.reports[0].error.message));
+  });
+
+  it("never waits longer at first than at most", () => {
+    const delays = (backoff: object) => {
+      const { baseMs, maxMs } = retryOf({ backoff }).backoff;
+      return [baseMs, maxMs];
+    };
+    assert.deepEqual(delays({}), [1_000, 60_000]);
+    assert.deepEqual(delays({ max: "500ms" }), [500, 500]);
+    assert.deepEqual(delays({ base: "2m" }), [120_000, 120_000]);
+    assert.throws(() => delays({ base: "2s", max: "1s" }), { name: "TypeError", message: /"2s" is more than "1s"/ });
   });
 
   it("fails a step for good that gives what is not JSON", async () => {
