@@ -341,6 +341,7 @@ export class Rehearsal implements Host {
     if (this.isDone) return;
     this.isDone = true;
     this.replay.isOver = true;
+    if (status === "completed" || status === "failed") this.replay.end();
     const steps = [...this.journal.values()].sort((a, b) => a.known.seq - b.known.seq).map((entry) => entry.step);
     const unused = [...this.unused];
     const dropped = [...this.dropped, ...this.onDemand];

@@ -10,6 +10,7 @@
 // 4. A step that the journal does not know begins once every step of the journal was asked for.
 //    If that takes longer than a second, function and journal disagree.
 
+import { setMaxListeners } from "node:events";
 import { Ctx, StepCtx } from "./context.js";
 import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js";
 import { Journal, type Result } from "./journal.js";
@@ -52,7 +53,7 @@ export class Replay {
   waiting = 0;
   /** The function has ended, or may not go on. */
   isOver = false;
-  /** The run is somewhere else now; results of running steps are still of use. */
+  /** The run is paused or somewhere else now; results of running steps are still of use. */
   isRevoked = false;
   /** Counts what the function asks for, is given and begins. */
   moves = 0;
@@ -71,7 +72,8 @@ export class Replay {
   private isStuck = false;
   private movesWhenStuck = 0;
   private controller: AbortController | undefined;
-  private aborted: Error | undefined;
+  /** Why the signal is aborted. */
+  private reason: string | undefined;
 
   constructor(
     readonly host: Host,
@@ -113,7 +115,9 @@ export class Replay {
   get signal(): AbortSignal {
     if (this.controller === undefined) {
       this.controller = new AbortController();
-      if (this.aborted !== undefined) this.controller.abort(this.aborted);
+      // However many steps listen at once, nothing leaks.
+      setMaxListeners(0, this.controller.signal);
+      if (this.reason !== undefined) this.abort(this.reason);
     }
     return this.controller.signal;
   }
@@ -121,8 +125,14 @@ export class Replay {
   /** Ends everything: the run has ended, or is another worker's. */
   abort(reason: string): void {
     this.isOver = true;
-    this.aborted = new DOMException(reason, "AbortError");
-    this.controller?.abort(this.aborted);
+    this.isRevoked = false;
+    this.reason ??= reason;
+    this.controller?.abort(new DOMException(this.reason, "AbortError"));
+  }
+
+  /** The end of the function is in the journal: nobody wants what still runs. */
+  end(): void {
+    if (this.running > 0) this.abort("the run has ended");
   }
 
   /** Starts nothing more. What runs now may still report. */
@@ -344,7 +354,7 @@ export class Replay {
 
   private diverge(message: string): void {
     if (this.isOver) return;
-    this.isOver = true;
+    this.revoke();
     this.host.report(this, { kind: "diverged", error: fault(new NonDeterministicError(message)) });
   }
 

@@ -50,7 +50,7 @@ export interface Definition<Input, Output> {
 
 export interface Context {
   readonly step: Steps;
-  /** Aborted when the run is cancelled, or belongs to another worker. */
+  /** Aborted when the run is cancelled, is not this worker's any more, or has ended while steps still run. */
   readonly signal: AbortSignal;
   /** Silent while the function is replayed. */
   readonly log: Log;

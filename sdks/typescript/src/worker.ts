@@ -2,6 +2,7 @@
 
 import { hostname } from "node:os";
 import { type Carrier, Gone, HttpCarrier, leave, Refused, type Sink, SocketCarrier } from "./carrier.js";
+import { type Duration, milliseconds } from "./duration.js";
 import { ApiError, WorkflowVersionMismatch } from "./errors.js";
 import { Address, type Connection, Http } from "./http.js";
 import type { Level } from "./log.js";
@@ -28,8 +29,8 @@ export interface WorkerOptions extends Connection {
   transport?: "auto" | "socket" | "http";
   /** Where log lines go; `false` keeps still. The console if it is not given. */
   logger?: Log | false;
-  /** Milliseconds that running steps have to finish when the worker is stopped: 10,000 if it is not given. */
-  graceMs?: number;
+  /** How long running steps have to finish when the worker is stopped: 10 s if it is not given. */
+  graceMs?: Duration;
   /** Stops the worker at SIGTERM and SIGINT. */
   handleSignals?: boolean;
 }
@@ -60,6 +61,8 @@ export function serve(options: ServeOptions): Worker {
 const SDK = "typescript/0.1.0";
 /** Runs that a worker takes at once, and that it may bring into a new session. */
 const MOST = 10_000;
+/** Milliseconds that a timer takes at most. */
+const LONGEST = 2 ** 31 - 1;
 /** Milliseconds between two looks at the time. */
 const TICK = 200;
 /**
@@ -67,6 +70,9 @@ const TICK = 200;
  * while the process stands still there are none, and the function could do nothing either.
  */
 const PATIENCE = 6;
+
+/** Why the signal of a run is aborted that is parked or paused. */
+const LEFT = "the run is not here any more";
 
 class Serving implements Worker, Host, Sink {
   readonly ready: Promise<void>;
@@ -76,6 +82,7 @@ class Serving implements Worker, Host, Sink {
   private readonly hello: Omit<Hello, "holds">;
   private readonly workflows = new Map<string, Map<number, Served>>();
   private readonly logger: Log | undefined;
+  private readonly graceMs: number;
   private readonly outbox = new Outbox(
     () => this.seen,
     (sentAt) => this.heard(sentAt),
@@ -131,6 +138,7 @@ class Serving implements Worker, Host, Sink {
     this.address = new Address(options);
     this.http = new Http(this.address, 4);
     this.isHttp = transport === "http";
+    this.graceMs = Math.min(LONGEST, milliseconds(options.graceMs ?? 10_000, "graceMs"));
     this.logger = logger === false ? undefined : logger;
     this.hello = {
       protocol: 1,
@@ -170,13 +178,17 @@ class Serving implements Worker, Host, Sink {
     if (!this.isStopping) {
       this.isStopping = true;
       if (this.isOpen) this.carrier?.capacity(0);
-      const grace = new Promise<void>((resolve) => setTimeout(resolve, this.options.graceMs ?? 10_000).unref());
+      const grace = new Promise<void>((resolve) => setTimeout(resolve, this.graceMs).unref());
       const idle = new Promise<void>((resolve) => {
         this.drained = resolve;
       });
       this.checkDrained();
       void Promise.race([idle, grace])
-        .then(() => this.leave())
+        .then(() => {
+          // Before the runs are others': a step that is cut off here should not act beside its next attempt.
+          this.abort();
+          return this.leave();
+        })
         .then(() => this.end());
     }
     await this.closed;
@@ -277,10 +289,15 @@ class Serving implements Worker, Host, Sink {
     this.http.close();
     process.removeListener("SIGTERM", this.onSignal);
     process.removeListener("SIGINT", this.onSignal);
-    for (const replay of this.runs.values()) replay.abort("the worker has stopped");
+    this.abort();
     this.runs.clear();
     this.failing(error ?? new Error("the worker was stopped before it had a session"));
     this.closing(error);
+  }
+
+  /** Aborts all that is still here. */
+  private abort(): void {
+    for (const replay of [...this.runs.values(), ...this.leftovers]) replay.abort("the worker has stopped");
   }
 
   // What the server says.
@@ -338,9 +355,11 @@ class Serving implements Worker, Host, Sink {
         return this.outbox.consider(replay);
       case "returned":
       case "threw":
-      case "diverged":
-      case "declined":
+        replay.end();
         return this.drop(replay);
+      case "diverged":
+        return this.release(replay);
+      case "declined":
       case "blocked":
         return;
     }
@@ -351,11 +370,16 @@ class Serving implements Worker, Host, Sink {
     if (pending === undefined || pending.report.kind === "blocked") return;
     const { replay, report, run, turn } = pending;
     const isLost = code === "FENCED" || code === "RUN_ENDED";
-    if (code !== "FENCED" && code !== "RUN_ENDED") this.say("error", `run ${run}: ${code}: ${detail}`);
+    if (!isLost) this.say("error", `run ${run}: ${code}: ${detail}`);
+    // The run has left: nothing waits for what its step gave.
+    if (!isLost && replay?.isRevoked && "attempt" in report) return;
     if (isLost || replay === undefined || (replay.isOver && report.kind !== "returned")) return this.forget(run, turn, detail);
     // Nobody will ever take it, and the function waits for it: the run cannot go on.
+    if (code === "NONDETERMINISTIC") {
+      replay.revoke();
+      return this.outbox.post(replay, run, turn, { kind: "diverged", error: { code, message: detail } });
+    }
     replay.isOver = true;
-    if (code === "NONDETERMINISTIC") return this.outbox.post(replay, run, turn, { kind: "diverged", error: { code, message: detail } });
     const threw: Report = { kind: "threw", error: { code, message: detail } };
     if ("step" in report && report.step !== undefined) threw.step = report.step;
     this.outbox.post(replay, run, turn, threw);
@@ -370,7 +394,7 @@ class Serving implements Worker, Host, Sink {
       before.saidBlocked = -1;
       return this.outbox.consider(before);
     }
-    if (before !== undefined) this.forget(before.id, before.turn, "the run has begun anew");
+    this.forget(turn.run, turn.turn - 1, "the run has begun anew");
     if (this.isStopping) return;
     const versions = this.workflows.get(turn.workflow);
     const workflow = versions?.get(turn.version);
@@ -387,22 +411,30 @@ class Serving implements Worker, Host, Sink {
 
   private revoke(run: string, turn: number): void {
     const replay = this.held(run, turn);
-    if (replay === undefined) return;
+    if (replay !== undefined) this.release(replay);
+  }
+
+  /** The run goes on without this function. What its steps give is still of use. */
+  private release(replay: Replay): void {
     replay.revoke();
-    if (replay.running > 0) this.leftovers.add(replay);
+    if (replay.running === 0) replay.abort(LEFT);
     this.drop(replay);
   }
 
+  /** Ends what is here of a run, up to a turn. */
   private forget(run: string, turn: number, reason: string): void {
-    const replay = this.held(run, turn);
-    if (replay === undefined) return;
-    replay.abort(reason);
-    this.drop(replay);
+    const replay = this.runs.get(run);
+    if (replay !== undefined && replay.turn <= turn) {
+      replay.abort(reason);
+      this.drop(replay);
+    }
+    for (const left of this.leftovers) if (left.id === run && left.turn <= turn) left.abort(reason);
   }
 
   private drop(replay: Replay): void {
     if (this.runs.get(replay.id) === replay) this.runs.delete(replay.id);
     this.unconfirmed.delete(replay);
+    if (replay.running > 0) this.leftovers.add(replay);
   }
 
   private held(run: string, turn: number): Replay | undefined {
@@ -435,7 +467,7 @@ class Serving implements Worker, Host, Sink {
   }
 
   idle(replay: Replay): void {
-    if (replay.running === 0) this.leftovers.delete(replay);
+    if (replay.running === 0 && this.leftovers.delete(replay)) replay.abort(LEFT);
     if (this.isStopping) this.checkDrained();
   }
 

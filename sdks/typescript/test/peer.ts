@@ -224,7 +224,7 @@ export class Peer {
       const run = this.runs.get(sent.run);
       if (typeof verdict === "object") refused.push({ n: sent.n, code: verdict.refuse, detail: "refused by the test" });
       else if (run === undefined || run.turn !== sent.turn) refused.push({ n: sent.n, code: "FENCED", detail: "an older turn" });
-      else if (run.status !== "running") refused.push({ n: sent.n, code: "RUN_ENDED", detail: "the run has ended" });
+      else if (run.status !== "running" && !(run.status === "diverged" && sent.attempt !== undefined)) refused.push({ n: sent.n, code: "RUN_ENDED", detail: "the run has ended" });
       else acks.push([sent.n, this.journal(run, sent, after)]);
       if (verdict === "drop") return false;
     }

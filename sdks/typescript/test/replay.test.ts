@@ -343,6 +343,16 @@ describe("a run", () => {
     assert.equal(late?.().reason.name, "AbortError");
   });
 
+  it("has a signal that any number of steps may listen to", async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on("warning", note);
+    begin([], (ctx) => Promise.all(Array.from({ length: 20 }, (_, i) => ctx.step.run(`s${i}`, (step) => step.signal.addEventListener("abort", () => {})))));
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    process.off("warning", note);
+    assert.deepEqual(warnings, []);
+  });
+
   it("still reports a running step after it was revoked, and starts no other", async () => {
     let end: (value: string) => void = () => {};
     const { host, replay } = begin([], async (ctx) => {

@@ -297,6 +297,176 @@ withWorker(
   },
 );
 
+let isRefused = false;
+/** A step that stands at a gate; what becomes of it is noted in `calls`. */
+const gates: ((value: string) => void)[] = [];
+const gated = (name: string) => (step: { signal: AbortSignal }) => {
+  calls.push(`begin ${name}`);
+  step.signal.addEventListener("abort", () => calls.push(`abort ${name}: ${step.signal.reason.message}`));
+  return new Promise<string>((resolve) => gates.push(resolve));
+};
+const charging = workflow({
+  name: "charging",
+  run: async (ctx) => {
+    const charged = await ctx.step.run("charge", gated(`charge ${ctx.attempt}`));
+    await ctx.step.run("ship", () => calls.push("ship"));
+    return charged;
+  },
+});
+const reset = () => {
+  calls.length = 0;
+  gates.length = 0;
+};
+
+withWorker(
+  "what a running step gives is kept when the function diverges meanwhile",
+  () => [
+    workflow({
+      name: "twice",
+      run: async (ctx) => {
+        const charge = ctx.step.run("charge", gated("charge"));
+        // The server may say so too, of what is sent to it.
+        await ctx.step.sleep(isRefused ? "nap" : "charge", 1);
+        await charge;
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    for (const refusing of [false, true]) {
+      reset();
+      isRefused = refusing;
+      peer.onResult = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
+      const run = peer.start("twice");
+      await peer.until(() => run.status === "diverged", "it diverges");
+      await peer.until(() => worker.running === 0, "the run has left");
+      gates[0]?.("charged");
+      await peer.until(() => run.known.get("charge")?.output === "charged", "the step is in the journal");
+      await peer.until(() => calls.length === 2, "the signal is aborted when nothing runs any more");
+      assert.deepEqual(calls, ["begin charge", "abort charge: the run is not here any more"]);
+    }
+  },
+);
+
+withWorker(
+  "a run that begins anew aborts the steps that it has left here",
+  () => [charging],
+  async (peer, worker) => {
+    reset();
+    const run = peer.start("charging");
+    await peer.until(() => calls.length === 1, "the step runs");
+    peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+    await peer.until(() => worker.running === 0, "the run has left");
+    assert.deepEqual(calls, ["begin charge 1"], "what runs may finish");
+    peer.giveAll();
+    await peer.until(() => calls.length === 3, "the step runs again");
+    assert.deepEqual(calls, ["begin charge 1", "abort charge 1: the run has begun anew", "begin charge 2"]);
+    gates[0]?.("late");
+    gates[1]?.("charged");
+    await peer.ended(run);
+    assert.equal(run.output, "charged");
+    assert.deepEqual(peer.results.filter((sent) => sent.step === "charge").map((sent) => sent.turn), [2]);
+  },
+);
+
+withWorker(
+  "a cancel reaches a step of a run that was paused, and so does a refusal",
+  () => [
+    workflow({
+      name: "two",
+      run: (ctx) => Promise.all([ctx.step.run("a", gated("a")), ctx.step.run("b", gated("b"))]),
+    }),
+  ],
+  async (peer, worker) => {
+    for (const isCancelled of [true, false]) {
+      reset();
+      const run = peer.start("two");
+      await peer.until(() => calls.length === 2, "the steps run");
+      peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+      await peer.until(() => worker.running === 0, "the run has left");
+      if (isCancelled) peer.tell({ cancels: [{ run: run.id, turn: run.turn }] });
+      else run.turn += 1;
+      if (!isCancelled) gates[0]?.("late");
+      await peer.until(() => calls.length === 4, "the steps are aborted");
+      const reason = isCancelled ? "the run has ended" : "an older turn";
+      assert.deepEqual(calls.slice(2), [`abort a: ${reason}`, `abort b: ${reason}`]);
+      for (const gate of gates) gate("late");
+    }
+  },
+);
+
+withWorker(
+  "a function that ends aborts the steps that still run, and a stop waits for them",
+  () => [
+    workflow({
+      name: "early",
+      run: async (ctx) => {
+        void ctx.step.run("slow", async (step) => {
+          await gated("slow")(step);
+          calls.push("end slow");
+        });
+        return "done";
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    reset();
+    const run = peer.start("early");
+    await peer.ended(run);
+    await peer.until(() => calls.length === 2, "the step is aborted");
+    assert.deepEqual(calls, ["begin slow", "abort slow: the run has ended"]);
+    const stopped = worker.stop();
+    setTimeout(() => gates[0]?.(""), 50);
+    await stopped;
+    assert.equal(calls.at(-1), "end slow");
+    assert.deepEqual(peer.results.map((sent) => sent.kind), ["returned"]);
+  },
+);
+
+withWorker(
+  "the signal of a run that is parked is aborted, that of one that completes is not",
+  () => [
+    workflow({
+      name: "watched",
+      run: async (ctx, input: string) => {
+        ctx.signal.addEventListener("abort", () => calls.push(`abort ${input}`));
+        await ctx.step.waitForEvent("go");
+      },
+    }),
+  ],
+  async (peer) => {
+    reset();
+    const [parked, done] = [peer.start("watched", "parked"), peer.start("watched", "done")];
+    await peer.until(() => parked.waits.has("go") && done.waits.has("go"), "they wait");
+    peer.tell({ revoked: [{ run: parked.id, turn: 1 }] });
+    peer.signal(done, "go", {});
+    await peer.ended(done);
+    await peer.until(() => calls.length > 0, "the signal is aborted");
+    assert.deepEqual(calls, ["abort parked"]);
+  },
+);
+
+withWorker(
+  "a step that outlasts the grace period is aborted before the worker leaves",
+  () => [charging, workflow({ name: "left", run: (ctx) => ctx.step.run("a", gated("left")) })],
+  async (peer, worker) => {
+    reset();
+    peer.start("charging");
+    const left = peer.start("left");
+    await peer.until(() => calls.length === 2, "the steps run");
+    peer.tell({ revoked: [{ run: left.id, turn: 1 }] });
+    await peer.until(() => worker.running === 1, "one has left");
+    const byes = peer.byes.push.bind(peer.byes);
+    peer.byes.push = (bye: string) => {
+      calls.push("bye");
+      return byes(bye);
+    };
+    await worker.stop();
+    assert.deepEqual(calls.slice(2), ["abort charge 1: the worker has stopped", "abort left: the worker has stopped", "bye"]);
+    assert.deepEqual(peer.results, []);
+  },
+  { graceMs: "50ms" },
+);
+
 withWorker(
   "a version that is not here is declined, and one that is here runs",
   () => [
@@ -483,6 +653,7 @@ test("what is wrong with a worker's options is said at once", () => {
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum, sum] }), /sum is given twice in version 1/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], concurrency: 0 }), /concurrency/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], concurrency: 10_001 }), /concurrency/);
+  for (const graceMs of ["soon", -1, Number.POSITIVE_INFINITY]) assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], graceMs }), /graceMs is/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], url: "somewhere" }), /url/);
   assert.throws(() => serve({ apiKey: "", workflows: [sum] }), /EVERSTEP_API_KEY/);
   assert.throws(() => workflow({ name: "No Spaces", run: () => 1 }), /workflow's name/);
