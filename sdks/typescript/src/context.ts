@@ -2,11 +2,16 @@
 
 import { milliseconds, moment } from "./duration.js";
 import type { Level } from "./log.js";
-import { checkName, RETRY, retryOf } from "./policy.js";
+import { checkOptions } from "./options.js";
+import { checkName, messageOf, RETRY, retryOf } from "./policy.js";
 import type { Replay } from "./replay.js";
 import { Step } from "./step.js";
 import type { CallOptions, Context, Log, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
 import type { Report } from "./wire.js";
+
+const RUN = { retry: true } as const;
+const WAIT = { event: true, match: true, timeout: true } as const;
+const CALL = { version: true, timeout: true } as const;
 
 export class Ctx implements Context {
   readonly step: Steps;
@@ -41,6 +46,10 @@ class Asking implements Steps {
   run(name: string, fn: (step: StepContext) => unknown, options?: RunOptions): Promise<never> {
     checkName(name);
     if (typeof fn !== "function") throw new TypeError(`step "${name}" has no function to run`);
+    if (options !== undefined && "timeout" in options) {
+      throw new TypeError(`step "${name}" cannot have a timeout: use AbortSignal.timeout in it, or race it with a sleep`);
+    }
+    checkOptions(options, RUN, `step "${name}"`);
     return this.#replay.ask(new Step(name, "run", fn, retryOf(options?.retry), undefined)) as Promise<never>;
   }
 
@@ -53,14 +62,16 @@ class Asking implements Steps {
   }
 
   waitForEvent(name: string, options: WaitOptions = {}): Promise<never> {
+    checkOptions(options, WAIT, `step "${name}"`);
     const report: Report = { kind: "wait", step: name };
     if (options.event !== undefined) report.event = options.event;
-    if (options.match !== undefined) report.match = json(options.match, `the match of step "${name}"`);
+    if (options.match !== undefined) report.match = json(options.match, `the match of step "${name}"`, exact);
     if (options.timeout !== undefined) report.timeoutMs = milliseconds(options.timeout, `the timeout of step "${name}"`);
     return this.#open("wait", name, report);
   }
 
   call(name: string, workflow: WorkflowRef | string, input: unknown, options: CallOptions = {}): Promise<never> {
+    checkOptions(options, CALL, `step "${name}"`);
     const called = typeof workflow === "string" ? workflow : workflow.name;
     const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
     const report: Report = { kind: "call", step: name, workflow: called, input: json(input, `the input of step "${name}"`) };
@@ -133,10 +144,17 @@ class Logging implements Log {
 }
 
 /** JSON text; null for undefined. */
-function json(value: unknown, what: string): string {
+function json(value: unknown, what: string, replacer?: (key: string, value: unknown) => unknown): string {
   try {
-    return JSON.stringify(value) ?? "null";
+    return JSON.stringify(value, replacer) ?? "null";
   } catch (error) {
-    throw new TypeError(`${what} cannot be written as JSON: ${(error as Error).message}`);
+    throw new TypeError(`${what} cannot be written as JSON: ${messageOf(error)}`);
   }
+}
+
+/** Refuses what JSON would leave out or change: a match without it would take other signals. */
+function exact(key: string, value: unknown): unknown {
+  const isKept = typeof value === "number" ? Number.isFinite(value) : value !== undefined && typeof value !== "function" && typeof value !== "symbol";
+  if (!isKept) throw new TypeError(`${JSON.stringify(key)} is ${String(value)}`);
+  return value;
 }

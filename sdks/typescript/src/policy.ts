@@ -1,6 +1,7 @@
 // Names, retry policies and errors as the journal wants them.
 
 import { milliseconds } from "./duration.js";
+import { checkOptions } from "./options.js";
 import type { RetryOptions } from "./types.js";
 import type { Fault, Retry } from "./wire.js";
 
@@ -15,10 +16,15 @@ export function checkName(name: string): void {
 
 export const RETRY: Retry = { attempts: 3, backoff: { kind: "exp", baseMs: 1_000, maxMs: 60_000, jitter: 0.2 } };
 
+const OPTIONS = { attempts: true, backoff: true } as const;
+const BACKOFF = { kind: true, base: true, max: true, jitter: true } as const;
+
 /** The retry policy of options. */
 export function retryOf(options: RetryOptions | undefined): Retry {
   if (options === undefined) return RETRY;
   const { attempts = RETRY.attempts, backoff = {} } = options;
+  checkOptions(options, OPTIONS, "retry");
+  checkOptions(backoff, BACKOFF, "retry.backoff");
   if (!Number.isInteger(attempts) || attempts < 1 || attempts > 1_000) throw new TypeError(`retry.attempts is a whole number from 1 to 1,000, not ${attempts}`);
   const { kind = "exp", base, max, jitter = 0.2 } = backoff;
   if (kind !== "fixed" && kind !== "linear" && kind !== "exp") {

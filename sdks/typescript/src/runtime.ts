@@ -1,6 +1,7 @@
 // The entry for those who write and serve workflows.
 
 import { days } from "./duration.js";
+import { checkOptions } from "./options.js";
 import type { Definition, WorkflowRef } from "./types.js";
 import { serve, type Worker, type WorkerOptions } from "./worker.js";
 
@@ -33,6 +34,7 @@ export interface Workflow<Input, Output> extends WorkflowRef<Input, Output> {
   serve(options?: WorkerOptions): Worker;
 }
 
+const OPTIONS = { name: true, version: true, retention: true, run: true } as const;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,127}$/;
 
 /** Defines a workflow. */
@@ -41,6 +43,7 @@ export function workflow<Input, Output>(definition: Definition<Input, Output>): 
   if (typeof name !== "string" || !NAME.test(name)) {
     throw new TypeError(`a workflow's name has 1 to 128 of a-z, 0-9, _ and -, and begins with a letter or digit: ${JSON.stringify(name)} does not`);
   }
+  checkOptions(definition, OPTIONS, `workflow ${name}`);
   if (!Number.isInteger(version) || version < 1) throw new TypeError(`the version of ${name} is a whole number from 1 on, not ${version}`);
   if (typeof run !== "function") throw new TypeError(`workflow ${name} has no function to run`);
   const retentionDays = retention === undefined ? undefined : days(retention, `the retention of ${name}`);

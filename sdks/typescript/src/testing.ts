@@ -2,6 +2,7 @@
 // The function is replayed by the same code as in a worker.
 
 import type { Duration } from "./duration.js";
+import { checkOptions } from "./options.js";
 import { Rehearsal } from "./rehearsal.js";
 import type { Context, Json, Jsonify } from "./types.js";
 import type { Kind } from "./wire.js";
@@ -74,9 +75,7 @@ export interface TestResult<Output> {
 
 /** Runs a workflow to its end, or until it waits for what does not come. */
 export function test<Input, Output>(workflow: Testable<Input, Output>, options: TestOptions<Input>): Promise<TestResult<Jsonify<Output>>> {
-  for (const name of Object.keys(options)) {
-    if (!OPTIONS.has(name)) throw new TypeError(`there is no option ${JSON.stringify(name)}; there are ${[...OPTIONS].join(", ")}`);
-  }
+  checkOptions(options, OPTIONS, "a test");
   return new Promise((resolve, reject) => {
     try {
       new Rehearsal(workflow as Testable<unknown, unknown>, options, resolve as (result: TestResult<unknown>) => void).begin();
@@ -86,4 +85,4 @@ export function test<Input, Output>(workflow: Testable<Input, Output>, options: 
   });
 }
 
-const OPTIONS = new Set(["input", "steps", "signals", "workflows", "now", "crashAfter", "crashDuring", "cancelAt"]);
+const OPTIONS = { input: true, steps: true, signals: true, workflows: true, now: true, crashAfter: true, crashDuring: true, cancelAt: true } as const;

@@ -6,6 +6,7 @@ import { type Duration, milliseconds } from "./duration.js";
 import { ApiError, WorkflowVersionMismatch } from "./errors.js";
 import { Address, type Connection, Http } from "./http.js";
 import type { Level } from "./log.js";
+import { checkOptions } from "./options.js";
 import { isOpening, Outbox } from "./outbox.js";
 import { fault, messageOf } from "./policy.js";
 import { type Body, type Host, Replay } from "./replay.js";
@@ -58,6 +59,17 @@ export function serve(options: ServeOptions): Worker {
   return new Serving(options);
 }
 
+const OPTIONS = {
+  workflows: true,
+  url: true,
+  apiKey: true,
+  concurrency: true,
+  worker: true,
+  transport: true,
+  logger: true,
+  graceMs: true,
+  handleSignals: true,
+} as const;
 const SDK = "typescript/0.1.0";
 /** Runs that a worker takes at once, and that it may bring into a new session. */
 const MOST = 10_000;
@@ -122,6 +134,7 @@ class Serving implements Worker, Host, Sink {
   private readonly onSignal = (): void => void this.stop();
 
   constructor(private readonly options: ServeOptions) {
+    checkOptions(options, OPTIONS, "a worker");
     const { workflows, concurrency = 100, logger = console, transport = "auto" } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MOST) {
       throw new TypeError(`concurrency is a whole number from 1 to ${MOST}, not ${concurrency}`);

@@ -390,9 +390,35 @@ describe("a run", () => {
       await settle();
       assert.ok(host.reports[0]?.kind === "threw" && /step's name/.test(host.reports[0].error.message), String(name));
     }
-    const { host } = begin([], async (ctx) => ctx.step.run("a", () => 1, { retry: { attempts: 0 } }));
+    const cases: [(ctx: Context) => unknown, RegExp][] = [
+      [(ctx) => ctx.step.run("a", () => 1, { retry: { attempts: 0 } }), /retry.attempts/],
+      [(ctx) => ctx.step.run("a", () => 1, { retries: 5 } as never), /step "a" has no option "retries"; there is retry/],
+      [(ctx) => ctx.step.run("a", () => 1, { timeout: "5m" } as never), /step "a" cannot have a timeout: use AbortSignal.timeout/],
+      [(ctx) => ctx.step.run("a", () => 1, { retry: { maxAttempts: 5 } as never }), /retry has no option "maxAttempts"; there is attempts, backoff/],
+      [(ctx) => ctx.step.run("a", () => 1, { retry: { backoff: { factor: 2 } as never } }), /retry.backoff has no option "factor"/],
+      [(ctx) => ctx.step.waitForEvent("a", { name: "b" } as never), /step "a" has no option "name"; there is event, match, timeout/],
+      [(ctx) => ctx.step.call("a", "b", 1, { retry: {} } as never), /step "a" has no option "retry"; there is version, timeout/],
+    ];
+    for (const [body, message] of cases) {
+      const { host } = begin([], async (ctx) => body(ctx));
+      await settle();
+      const report = host.reports[0];
+      assert.ok(report?.kind === "threw");
+      assert.match(report.error.message, message);
+    }
+  });
+
+  it("refuses a match that JSON would make another", async () => {
+    for (const wrong of [{ id: undefined }, { id: Number.NaN }, { order: { ids: [1, undefined] } }, { order: [{ id: Infinity }] }, { id: () => 1 }]) {
+      const { host } = begin([], (ctx) => ctx.step.waitForEvent("paid", { match: wrong }));
+      await settle();
+      const report = host.reports[0];
+      assert.ok(report?.kind === "threw", JSON.stringify(wrong));
+      assert.match(report.error.message, /the match of step "paid" cannot be written as JSON: "(id|1)" is/);
+    }
+    const { host } = begin([], (ctx) => ctx.step.waitForEvent("paid", { match: { id: 1, at: new Date(0), none: null } }));
     await settle();
-    assert.ok(host.reports[0]?.kind === "threw" && /retry.attempts/.test(host.reports[0].error.message));
+    assert.deepEqual(host.reports, [{ kind: "wait", step: "paid", match: '{"id":1,"at":"1970-01-01T00:00:00.000Z","none":null}' }]);
   });
 
   it("never waits longer at first than at most", () => {

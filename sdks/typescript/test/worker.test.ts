@@ -11,13 +11,13 @@ function withWorker(
   name: string,
   workflows: () => Served[],
   body: (peer: Peer, worker: Worker) => Promise<void>,
-  options: WorkerOptions & { prepare?: (peer: Peer) => void } = {},
+  { prepare, ...options }: WorkerOptions & { prepare?: (peer: Peer) => void } = {},
 ): void {
   for (const transport of ["socket", "http"] as const) {
     test(`${name} (${transport})`, async () => {
       const peer = new Peer();
       await peer.listen();
-      options.prepare?.(peer);
+      prepare?.(peer);
       const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, transport, graceMs: 300, ...options, workflows: workflows() });
       try {
         await worker.ready;
@@ -656,6 +656,8 @@ test("what is wrong with a worker's options is said at once", () => {
   for (const graceMs of ["soon", -1, Number.POSITIVE_INFINITY]) assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], graceMs }), /graceMs is/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], url: "somewhere" }), /url/);
   assert.throws(() => serve({ apiKey: "", workflows: [sum] }), /EVERSTEP_API_KEY/);
+  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], grace: 5 } as never), /a worker has no option "grace"; there is workflows/);
+  assert.throws(() => workflow({ name: "a", timeout: "5m", run: () => 1 } as never), /workflow a has no option "timeout"; there is name/);
   assert.throws(() => workflow({ name: "No Spaces", run: () => 1 }), /workflow's name/);
   assert.throws(() => workflow({ name: "a", version: 0, run: () => 1 }), /version of a/);
   assert.throws(() => workflow({ name: "a", retention: "ever", run: () => 1 }), /retention of a/);
