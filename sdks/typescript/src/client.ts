@@ -3,6 +3,7 @@
 import { milliseconds, type Duration } from "./duration.js";
 import { ApiError, RunFailedError } from "./errors.js";
 import { Address, type Answer, type Connection, Http, problemOf } from "./http.js";
+import { checkOptions } from "./options.js";
 import type { InputOf, Json, OutputOf, WorkflowRef } from "./types.js";
 
 export * from "./errors.js";
@@ -27,6 +28,8 @@ export interface Started {
   runId: string;
   /** False when there was a run with that key before. */
   created: boolean;
+  /** Of the run, when it was asked for. */
+  status: Status;
   /** What the caller should know: that nobody serves the workflow now, say. */
   warning?: string;
 }
@@ -85,6 +88,8 @@ export interface StepInfo {
   endedAt: string | null;
   durationMs: number | null;
   output: Json | null;
+  /** Why it failed at last. */
+  error: RunError | null;
 }
 
 export interface RunFilter {
@@ -129,11 +134,16 @@ export interface WorkflowClient {
 
 /** A client for the server at `url`. */
 export function createWorkflowClient(connection: Connection = {}): WorkflowClient {
-  const http = new Http(new Address(connection), 64);
+  checkOptions(connection, CONNECTION, "a client");
+  const address = new Address(connection);
+  const http = new Http(address, 64);
+  // A wait holds its connection for long: it takes none of those that other calls share.
+  const waits = new Http(address, Number.POSITIVE_INFINITY);
   const ask = <T>(method: string, path: string, options?: Asking) => request<T>(http, method, path, options);
 
   return {
     async start(workflow, input, options = {}) {
+      checkOptions(options, START, "a start");
       const { idempotencyKey, retentionDays, tags } = options;
       const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
       const body = JSON.stringify({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags });
@@ -141,11 +151,12 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
         body,
         isRepeatable: idempotencyKey !== undefined,
       });
-      const found: Started = { runId: started.run.id, created: started.created };
+      const found: Started = { runId: started.run.id, created: started.created, status: started.run.status };
       if (typeof started.warning === "string") found.warning = started.warning;
       return found;
     },
-    signal(runId, event, payload, options = {}) {
+    async signal(runId, event, payload, options = {}) {
+      checkOptions(options, SIGNAL, "a signal");
       const query = options.buffer === true ? "?buffer=true" : "";
       const asking: Asking = { isRepeatable: options.idempotencyKey !== undefined };
       if (payload !== undefined) asking.body = JSON.stringify(payload);
@@ -168,15 +179,16 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
       },
       cancel: (workflow, runId) => ask("DELETE", runPath(workflow, runId), { isRepeatable: true }),
       async wait(workflow, runId, options = {}) {
+        checkOptions(options, WAIT, "a wait");
         const until = options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + milliseconds(options.timeout, "timeout");
         for (;;) {
           const left = Math.max(0, until - Date.now());
           const seconds = Math.min(30, Math.ceil(left / 1_000));
-          const run = await ask<Run<OutputOf<typeof workflow>>>("GET", `${runPath(workflow, runId)}?waitSeconds=${seconds}`, { timeoutMs: 60_000 });
+          const path = `${runPath(workflow, runId)}?waitSeconds=${seconds}`;
+          const run = await request<Run<OutputOf<typeof workflow>>>(waits, "GET", path, { timeoutMs: 60_000, until });
           if (run.status === "completed") return run as typeof run & { output: OutputOf<typeof workflow> };
           if (run.status === "failed" || run.status === "cancelled") {
-            const { code, message } = run.error ?? { code: run.status.toUpperCase(), message: `the run was ${run.status}` };
-            throw new RunFailedError(runId, run.status, code, message);
+            throw new RunFailedError(runId, run.status, run.error ?? { code: run.status.toUpperCase(), message: `the run was ${run.status}` });
           }
           if (Date.now() >= until) {
             throw new ApiError(0, "WAIT_TIMEOUT", `run ${runId} is ${run.status} still${run.waitingFor === null ? "" : `: it ${run.waitingFor}`}`);
@@ -184,7 +196,10 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
         }
       },
     },
-    close: () => http.close(),
+    close() {
+      http.close();
+      waits.close();
+    },
   };
 }
 
@@ -233,9 +248,15 @@ interface Asking {
   timeoutMs?: number;
   /** Whether the same request may be sent again when nobody knows what became of it. */
   isRepeatable?: boolean;
+  /** Until when a server that is away is asked again; six times if it is not given. */
+  until?: number;
 }
 
 const TRIES = 6;
+const CONNECTION = { url: true, apiKey: true } as const;
+const START = { idempotencyKey: true, version: true, retentionDays: true, tags: true } as const;
+const SIGNAL = { buffer: true, idempotencyKey: true } as const;
+const WAIT = { timeout: true } as const;
 
 async function request<T>(http: Http, method: string, path: string, asking: Asking = {}): Promise<T> {
   const isRepeatable = method === "GET" || asking.isRepeatable === true;
@@ -249,16 +270,23 @@ async function request<T>(http: Http, method: string, path: string, asking: Aski
       if (!(caught instanceof ApiError)) throw caught;
       error = caught;
     }
-    if (tries === TRIES || !mayHelp(error, isRepeatable)) throw error;
+    const left = asking.until === undefined ? TRIES - tries : asking.until - Date.now();
+    if (left <= 0 || !mayHelp(error, isRepeatable)) throw error;
     const pause = Math.min(2_000, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
-    await new Promise((resolve) => setTimeout(resolve, pause));
+    await new Promise((resolve) => setTimeout(resolve, asking.until === undefined ? pause : Math.min(pause, left)));
   }
 }
+
+/** Codes of servers that answer, and that TLS does not trust. */
+const UNTRUSTED = /CERT|TLS|SSL|VERIFY|EPROTO/;
 
 /** Whether another try may help, and can do no harm. */
 function mayHelp(error: ApiError, isRepeatable: boolean): boolean {
   if (error.status === 503) return error.code === "UNAVAILABLE" || isRepeatable;
-  if (error.status === 0) return isRepeatable || (error.cause as { code?: string } | undefined)?.code === "ECONNREFUSED";
+  if (error.status === 0) {
+    const { code = "" } = (error.cause ?? {}) as { code?: string };
+    return code === "ECONNREFUSED" || (isRepeatable && !UNTRUSTED.test(code));
+  }
   return isRepeatable && (error.status === 429 || error.status === 502 || error.status === 504);
 }
 

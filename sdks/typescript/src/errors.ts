@@ -53,15 +53,21 @@ export class NonDeterministicError extends Error {
 /** A run that was waited for did not complete. */
 export class RunFailedError extends Error {
   override readonly name: string = "RunFailedError";
+  readonly code: string;
+  /** The step that it failed at, and how often that was tried. */
+  readonly step: string | undefined;
+  readonly attempts: number | undefined;
 
   constructor(
     readonly runId: string,
     /** `failed` or `cancelled`. */
     readonly status: string,
-    readonly code: string,
-    message: string,
+    error: { code: string; message: string; step?: string; attempts?: number },
   ) {
-    super(message);
+    super(error.message);
+    this.code = error.code;
+    this.step = error.step;
+    this.attempts = error.attempts;
   }
 }
 

@@ -11,7 +11,7 @@ interface Asked {
   key: string | undefined;
   body: string;
 }
-type Answer = [status: number, body: object] | "hang up";
+type Answer = [status: number, body: object] | "hang up" | "wait";
 
 /** Runs a test with a client and a server that answers as it is told. */
 async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (client: WorkflowClient, asked: Asked[]) => Promise<void>): Promise<void> {
@@ -22,6 +22,7 @@ async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (
     const one = { method: request.method ?? "", url: request.url ?? "", key: request.headers["idempotency-key"] as string | undefined, body: text };
     asked.push(one);
     const said = answer(one, asked.length);
+    if (said === "wait") return;
     if (said === "hang up") return void request.socket.destroy();
     response.writeHead(said[0], { "content-type": "application/json" }).end(JSON.stringify(said[1]));
   });
@@ -40,10 +41,10 @@ const unavailable: Answer = [503, { code: "UNAVAILABLE", detail: "not now", stat
 
 test("a start sends what it is given, and tells what the server says", () =>
   withServer(
-    () => [201, { run: { id: "r1" }, created: true, warning: "nobody serves it" }],
+    () => [201, { run: { id: "r1", status: "pending" }, created: true, warning: "nobody serves it" }],
     async (client, asked) => {
       const started = await client.start({ name: "ship it", version: 3 }, { a: 1 }, { idempotencyKey: "k", tags: { t: "x" }, retentionDays: 9 });
-      assert.deepEqual(started, { runId: "r1", created: true, warning: "nobody serves it" });
+      assert.deepEqual(started, { runId: "r1", created: true, status: "pending", warning: "nobody serves it" });
       assert.equal(asked[0]?.url, "/v1/workflows/ship%20it/runs");
       assert.deepEqual(JSON.parse(asked[0]?.body ?? ""), { input: { a: 1 }, version: 3, idempotencyKey: "k", retentionDays: 9, tags: { t: "x" } });
       await client.start("ship", undefined);
@@ -102,17 +103,54 @@ test("a signal carries its payload, or none", () =>
 test("waiting asks until the run has ended, and rejects if it has failed or the time is over", () =>
   withServer(
     ({ url }, nth) => {
-      if (url.includes("bad")) return [200, { status: "failed", error: { code: "DOWN", message: "no" } }];
+      if (url.includes("bad")) return [200, { status: "failed", error: { code: "DOWN", message: "no", step: "charge", attempts: 3 } }];
       if (url.includes("slow")) return [200, { status: "waiting", waitingFor: "sleeps at step nap" }];
       return [200, nth < 3 ? { status: "running", waitingFor: null } : { status: "completed", output: 7 }];
     },
     async (client, asked) => {
       assert.equal((await client.runs.wait("w", "good")).output, 7);
       assert.equal(asked[0]?.url, "/v1/workflows/w/runs/good?waitSeconds=30");
-      await assert.rejects(client.runs.wait("w", "bad"), { name: "RunFailedError", runId: "bad", status: "failed", code: "DOWN", message: "no" });
+      const failed = { name: "RunFailedError", runId: "bad", status: "failed", code: "DOWN", message: "no", step: "charge", attempts: 3 };
+      await assert.rejects(client.runs.wait("w", "bad"), failed);
       await assert.rejects(client.runs.wait("w", "slow", { timeout: 20 }), { code: "WAIT_TIMEOUT", detail: /waiting still: it sleeps at step nap/ });
     },
   ));
+
+test("waiting goes on while the server is away, and ends when the time is over or nothing can help", () =>
+  withServer(
+    ({ url }, nth) => {
+      if (url.includes("gone")) return [404, { code: "NOT_FOUND", detail: "there is no such run", status: 404 }];
+      if (url.includes("never") || nth < 9) return nth % 2 === 0 ? unavailable : "hang up";
+      return [200, { status: "completed", output: 7 }];
+    },
+    async (client, asked) => {
+      assert.equal((await client.runs.wait("w", "good", { timeout: "1m" })).output, 7);
+      assert.equal(asked.length, 9);
+      const began = Date.now();
+      await assert.rejects(client.runs.wait("w", "never", { timeout: 300 }), { name: "ApiError" });
+      assert.ok(Date.now() - began < 1_000);
+      await assert.rejects(client.runs.wait("w", "gone"), { status: 404 });
+    },
+  ));
+
+test("however many wait, other calls go on", () =>
+  withServer(
+    ({ url }) => (url.includes("waitSeconds") ? "wait" : [201, { run: { id: "r1" }, created: true }]),
+    async (client, asked) => {
+      for (let i = 0; i < 70; i++) void client.runs.wait("w", `r${i}`, { timeout: 1 }).catch(() => {});
+      while (asked.length < 70) await new Promise((resolve) => setTimeout(resolve, 5));
+      assert.equal((await client.start("w", 1)).runId, "r1");
+    },
+  ));
+
+test("options that nobody knows are refused, with those that there are", async () => {
+  assert.throws(() => createWorkflowClient({ apiKey: "es_test", baseUrl: "x" } as never), /no option "baseUrl"; there is url, apiKey/);
+  const client = createWorkflowClient({ apiKey: "es_test" });
+  await assert.rejects(client.start("w", 1, { key: "k" } as never), { name: "TypeError", message: /no option "key"; there is idempotencyKey/ });
+  await assert.rejects(client.signal("r", "e", 1, { buffered: true } as never), /no option "buffered"/);
+  await assert.rejects(client.runs.wait("w", "r", { timeoutMs: 1 } as never), /no option "timeoutMs"; there is timeout/);
+  client.close();
+});
 
 test("lists go through all pages, with their filter", () =>
   withServer(
@@ -144,5 +182,5 @@ test("the light client brings nothing of the runtime along", () => {
     for (const [, name] of source.matchAll(/from "\.\/(.*?)"/g)) visit(name as string);
   };
   visit("client.js");
-  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "http.js"]);
+  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "http.js", "options.js"]);
 });
