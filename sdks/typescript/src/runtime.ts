@@ -2,7 +2,7 @@
 
 import { days } from "./duration.js";
 import { checkOptions } from "./options.js";
-import type { Definition, WorkflowRef } from "./types.js";
+import type { Definition, Kept, WorkflowRef } from "./types.js";
 import { serve, type Worker, type WorkerOptions } from "./worker.js";
 
 export { serve } from "./worker.js";
@@ -16,6 +16,7 @@ export type {
   InputOf,
   Json,
   Jsonify,
+  Kept,
   Log,
   OutputOf,
   RetryOptions,
@@ -38,12 +39,12 @@ const OPTIONS = { name: true, version: true, retention: true, run: true } as con
 const NAME = /^[a-z0-9][a-z0-9_-]{0,127}$/;
 
 /** Defines a workflow. */
-export function workflow<Input, Output>(definition: Definition<Input, Output>): Workflow<Input, Output> {
+export function workflow<Input, Output>(definition: Definition<Input, Output> & Kept<Input>): Workflow<Input, Output> {
   const { name, version = 1, retention, run } = definition;
   if (typeof name !== "string" || !NAME.test(name)) {
     throw new TypeError(`a workflow's name has 1 to 128 of a-z, 0-9, _ and -, and begins with a letter or digit: ${JSON.stringify(name)} does not`);
   }
-  checkOptions(definition, OPTIONS, `workflow ${name}`);
+  checkOptions<Definition<Input, Output>>(definition, OPTIONS, `workflow ${name}`);
   if (!Number.isInteger(version) || version < 1) throw new TypeError(`the version of ${name} is a whole number from 1 on, not ${version}`);
   if (typeof run !== "function") throw new TypeError(`workflow ${name} has no function to run`);
   const retentionDays = retention === undefined ? undefined : days(retention, `the retention of ${name}`);

@@ -38,6 +38,11 @@ export type InputOf<W> = W extends WorkflowRef<infer Input, any> ? Input : unkno
 /** The output of a workflow as others see it; anything for one that is named by text. */
 export type OutputOf<W> = W extends WorkflowRef<any, infer Output> ? Jsonify<Output> : unknown;
 
+/** Nothing for an input that JSON keeps as it is; for any other a property that nobody has, so that the compiler refuses it. */
+export type Kept<Input> = [Input, Jsonify<Input>] extends [Jsonify<Input>, Input]
+  ? unknown
+  : { "the input is not JSON: the function would get": Jsonify<Input> };
+
 export interface Definition<Input, Output> {
   /** Of `a-z`, `0-9`, `_` and `-`, at most 128 characters. */
   name: string;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createWorkflowClient, type Json, type Jsonify, type OutputOf, workflow } from "../src/index.js";
+import { type Context, createWorkflowClient, type Json, type Jsonify, type OutputOf, workflow } from "../src/index.js";
 import { test as runTest } from "../src/testing.js";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -33,6 +33,46 @@ const ship = workflow({
     holds<Same<typeof event, { ok: boolean } | null>>();
     return { order: order.id, at: order.at };
   },
+});
+
+interface Basket {
+  readonly id: string;
+  items: readonly { name: string; price?: number }[];
+  note?: string | undefined;
+  parent: Basket | null;
+}
+class Parcel {
+  weight = 1;
+  weigh(): number {
+    return this.weight;
+  }
+}
+
+test("an input is what JSON keeps", () => {
+  const takes = [
+    workflow({ name: "a", run: (ctx) => ctx.attempt }),
+    workflow({ name: "a", run: (ctx, input: Basket) => [ctx.attempt, input.items.length] }),
+    workflow({ name: "a", run: (_, input: { kind: "a"; n: number } | { kind: "b" }) => input.kind }),
+    workflow({ name: "a", run: (_, input: Record<string, number>) => input["a"] }),
+    workflow({ name: "a", run: (_, input: { [key: string]: unknown }) => input["a"] }),
+    workflow({ name: "a", run: (_, input: any) => input.a }),
+    workflow({ name: "a", run: (_, input: Json) => input }),
+    workflow({ name: "a", run: (_, input: null) => input }),
+    workflow({ name: "a", run: (_, input: [string, number]) => input[1] }),
+    workflow<Basket, string>({ name: "a", run: (_, input) => input.id }),
+  ];
+  assert.equal(takes.length, 10);
+  const run = (_: Context, input: { at: Date }) => input;
+  // @ts-expect-error: a Date arrives as text.
+  workflow({ name: "a", run });
+  // @ts-expect-error: inside too.
+  workflow({ name: "a", run: (_, input: { list: { at: Date }[] }) => input });
+  // @ts-expect-error: a Map arrives empty.
+  workflow({ name: "a", run: (_, input: { map: Map<string, number> }) => input });
+  // @ts-expect-error: methods do not arrive.
+  workflow({ name: "a", run: (_, input: Parcel) => input.weigh() });
+  // @ts-expect-error: a bigint cannot be sent.
+  workflow({ name: "a", run: (_, input: { n: bigint }) => input.n });
 });
 
 test("types flow from the definition to callers, children and tests", () => {
