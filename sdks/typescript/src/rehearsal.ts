@@ -245,7 +245,7 @@ export class Rehearsal implements Host {
   }
 
   private call(report: Report & { kind: "call" }): Entry {
-    const { step, workflow: name, input } = report;
+    const { step, workflow: name, input, timeoutMs = Number.POSITIVE_INFINITY } = report;
     const entry = this.entry(step, "call", 1);
     const mock = this.mock(step);
     const called = this.options.workflows?.find((one) => one.name === name && (report.version === undefined || one.version === report.version));
@@ -254,9 +254,12 @@ export class Rehearsal implements Host {
     void result.then(({ json, error, ms }) => {
       this.open -= 1;
       if (this.isDone) return;
-      const end = () => this.wake(entry, error === undefined ? { status: "completed" } : { status: "failed", error }, json);
-      if (ms === 0) end();
-      else this.after(ms, end);
+      const late = { code: "STEP_TIMEOUT", message: `child run of ${name} did not end in time`, attempts: 1 };
+      const why = ms > timeoutMs ? late : error;
+      const end = () => this.wake(entry, why === undefined ? { status: "completed" } : { status: "failed", error: why }, why === undefined ? json : "null");
+      const took = Math.min(ms, timeoutMs);
+      if (took === 0) end();
+      else if (took < Number.POSITIVE_INFINITY) this.after(took, end);
       this.come();
     });
     return entry;
@@ -272,8 +275,9 @@ export class Rehearsal implements Host {
     const ended = await test(called, { input, steps, workflows: this.options.workflows ?? [], now: this.now });
     for (const used of Object.keys(steps)) if (!ended.unused.includes(used)) this.unused.delete(`${step}/${used}`);
     if (ended.status === "completed") return { json: JSON.stringify(ended.output), error: undefined, ms: ended.slept };
-    const { code = "CHILD_FAILED", message = `it is ${ended.status}` } = ended.error ?? {};
-    return { json: "null", error: { code, message: `child run of ${name} failed: ${message}`, attempts: 1 }, ms: ended.slept };
+    const { code, message } = ended.error ?? { code: "CHILD_FAILED", message: `it is ${ended.status}` };
+    const ms = ended.status === "waiting" ? Number.POSITIVE_INFINITY : ended.slept;
+    return { json: "null", error: { code, message: `child run of ${name} failed: ${message}`, attempts: 1 }, ms };
   }
 
   private entry(name: string, kind: Kind, attempts: number): Entry {
@@ -343,7 +347,7 @@ export class Rehearsal implements Host {
     this.replay.isOver = true;
     if (status === "completed" || status === "failed") this.replay.end();
     const steps = [...this.journal.values()].sort((a, b) => a.known.seq - b.known.seq).map((entry) => entry.step);
-    const unused = [...this.unused];
+    const unused = [...new Set([...this.unused, ...this.crashAfter, ...this.crashDuring])];
     const dropped = [...this.dropped, ...this.onDemand];
     this.done({ status, output, error, steps, slept: this.now - this.began, turns: this.turn, logs: this.logs, dropped, unused });
   }
@@ -352,7 +356,7 @@ export class Rehearsal implements Host {
 interface Ended {
   json: string;
   error: { code: string; message: string; attempts: number } | undefined;
-  /** How long it took, in the time of the test. */
+  /** How long it took, in the time of the test; without an end if it waits for what does not come. */
   ms: number;
 }
 

@@ -69,7 +69,7 @@ export interface TestResult<Output> {
   logs: string[];
   /** Signals that nothing waited for. */
   dropped: TestSignal[];
-  /** Mocked steps that were not asked for. */
+  /** Mocked steps that were not asked for, and those of `crashAfter` and `crashDuring` that never came. */
   unused: string[];
 }
 

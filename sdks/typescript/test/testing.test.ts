@@ -157,6 +157,45 @@ describe("a workflow in a test", () => {
     assert.equal(missing.error?.code, "WORKFLOW_NOT_FOUND");
   });
 
+  it("ends a call that takes too long, and waits for one that does not end", async () => {
+    const slow = workflow({ name: "slow", run: (ctx) => ctx.step.sleep("nap", "2h") });
+    const open = workflow({ name: "open", run: (ctx) => ctx.step.waitForEvent("never") });
+    for (const child of [slow, open]) {
+      const parent = workflow({ name: "parent", run: async (ctx) => void (await ctx.step.call("child", child, null, { timeout: "1h" })) });
+      const result = await test(parent, { input: null, workflows: [child] });
+      assert.deepEqual([result.status, result.error?.code, result.slept], ["failed", "STEP_TIMEOUT", 3_600_000]);
+      assert.equal(result.steps[0]?.output, null);
+      const patient = workflow({ name: "patient", run: async (ctx) => void (await ctx.step.call("child", child, null, { timeout: "2h" })) });
+      assert.equal((await test(patient, { input: null, workflows: [child] })).status, child === slow ? "completed" : "failed");
+    }
+    const parent = workflow({ name: "parent", run: async (ctx) => void (await ctx.step.call("child", open, null)) });
+    assert.equal((await test(parent, { input: null, workflows: [open] })).status, "waiting");
+  });
+
+  it("tells of crashes that never came", async () => {
+    const result = await test(onboardUser, {
+      input: { email: "a@b.c" },
+      crashAfter: ["create-user", "creat-user"],
+      crashDuring: ["send-welcome", "welcome-delay"],
+    });
+    assert.deepEqual(result.unused, ["creat-user", "welcome-delay"]);
+  });
+
+  it("aborts the steps that still run when the function ends", async () => {
+    let signal: AbortSignal | undefined;
+    const early = workflow({
+      name: "early",
+      run: (ctx) => {
+        void ctx.step.run("slow", (step) => {
+          signal = step.signal;
+          return new Promise(() => {});
+        });
+      },
+    });
+    assert.equal((await test(early, { input: null })).status, "completed");
+    assert.equal(signal?.reason.message, "the run has ended");
+  });
+
   it("says that it waits for what does not come, and can be cancelled", async () => {
     let aborted = false;
     const waits = workflow({
