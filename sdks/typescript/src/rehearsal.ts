@@ -1,7 +1,7 @@
 // A run in a unit test: the journal, the timers and the signals that a server would keep, in a time of their own.
 
 import { milliseconds, moment } from "./duration.js";
-import type { Level } from "./log.js";
+import { describe, type Level } from "./log.js";
 import { fault } from "./policy.js";
 import { type Body, type Host, Replay } from "./replay.js";
 import { type Mock, type TestOptions, type TestResult, type TestSignal, type TestStep, type Testable, test } from "./testing.js";
@@ -104,8 +104,8 @@ export class Rehearsal implements Host {
 
   idle(): void {}
 
-  line(_level: Level, line: string, _replay: Replay, step: string | undefined): void {
-    if (step === undefined) this.logs.push(line);
+  line(level: Level, message: string, fields: object | undefined, _replay: Replay, step: string | undefined): void {
+    if (step === undefined) this.logs.push(describe(level, message, fields));
   }
 
   clock(): number {

@@ -33,7 +33,7 @@ export interface Host {
   /** A step's function has come to its end, though nobody waits for it any more. */
   idle(replay: Replay): void;
   /** A line of a log, for people. */
-  line(level: Level, line: string, replay: Replay, step: string | undefined): void;
+  line(level: Level, message: string, fields: object | undefined, replay: Replay, step: string | undefined): void;
   /** Milliseconds, for how long a step took. */
   clock(): number;
   /** What a step performs in place of its own function. */
@@ -450,14 +450,13 @@ export class Replay {
       if (step !== undefined) return this.logOf(step, level, message, fields);
     }
     if (this.journal.isReplaying) return;
-    this.host.line(level, describe(level, message, fields), this, undefined);
+    this.host.line(level, message, fields, this, undefined);
   }
 
   logOf(step: Step, level: Level, message: string, fields: object | undefined): void {
-    const line = describe(level, message, fields);
     step.lines ??= new Lines();
-    step.lines.add(line);
-    this.host.line(level, line, this, step.name);
+    step.lines.add(describe(level, message, fields));
+    this.host.line(level, message, fields, this, step.name);
   }
 }
 

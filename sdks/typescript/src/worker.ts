@@ -5,7 +5,7 @@ import { type Carrier, Gone, HttpCarrier, leave, Refused, type Sink, SocketCarri
 import { type Duration, milliseconds } from "./duration.js";
 import { ApiError, WorkflowVersionMismatch } from "./errors.js";
 import { Address, type Connection, Http } from "./http.js";
-import type { Level } from "./log.js";
+import { describe, type Level } from "./log.js";
 import { checkOptions } from "./options.js";
 import { isOpening, Outbox } from "./outbox.js";
 import { fault, messageOf } from "./policy.js";
@@ -28,7 +28,7 @@ export interface WorkerOptions extends Connection {
   worker?: string;
   /** `auto` takes the socket, and HTTP where a proxy refuses it. */
   transport?: "auto" | "socket" | "http";
-  /** Where log lines go; `false` keeps still. The console if it is not given. */
+  /** Where log lines go, with workflow, run and step among their fields; `false` keeps still. The console if it is not given. */
   logger?: Log | false;
   /** How long running steps have to finish when the worker is stopped: 10 s if it is not given. */
   graceMs?: Duration;
@@ -484,8 +484,10 @@ class Serving implements Worker, Host, Sink {
     if (this.isStopping) this.checkDrained();
   }
 
-  line(level: Level, line: string, replay: Replay, step: string | undefined): void {
-    this.logger?.[level](`${replay.source.workflow} ${replay.id}${step === undefined ? "" : ` ${step}`}: ${line}`);
+  line(level: Level, message: string, fields: object | undefined, replay: Replay, step: string | undefined): void {
+    const of = { workflow: replay.source.workflow, run: replay.id, ...(step === undefined ? {} : { step }) };
+    if (this.logger === console) console[level](`${Object.values(of).join(" ")}: ${describe(level, message, fields)}`);
+    else this.logger?.[level](message, { ...of, ...fields });
   }
 
   clock(): number {

@@ -11,7 +11,6 @@ import type { Peer } from "./peer.js";
 /** The folder of the package. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
-const NAMES = ["onboard", "charge", "serving", "client", "testing"];
 const APP = `
 export const sent: string[] = [];
 export const db = { users: { create: async (input: { email: string }) => ({ id: 42, ...input }) } };
@@ -23,16 +22,15 @@ export const email = {
 
 /** Writes the examples of the README into a folder and compiles them there. */
 export function compile(folder: string): void {
-  const found = blocks(join(root, "README.md"));
-  assert.equal(found.length, NAMES.length);
-  for (const [i, block] of found.entries()) writeFileSync(join(folder, `${NAMES[i]}.ts`), block);
   writeFileSync(join(folder, "app.ts"), APP);
-  build(folder);
+  const names = compileNamed(join(root, "README.md"), folder);
+  assert.deepEqual(names, ["onboard", "worker", "start", "charge", "serve", "client", "onboard.test"]);
 }
 
 /** Writes the examples of a document, each of which begins with its file's name, into a folder and compiles them there. */
 export function compileNamed(document: string, folder: string): string[] {
-  const names = blocks(document).map((block) => {
+  const blocks = [...readFileSync(document, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map((match) => match[1] as string);
+  const names = blocks.map((block) => {
     const name = /^\/\/ ([\w.]+)\.ts\n/.exec(block)?.[1];
     assert.ok(name, `an example of ${document} does not begin with its file's name`);
     writeFileSync(join(folder, `${name}.ts`), block);
@@ -42,10 +40,6 @@ export function compileNamed(document: string, folder: string): string[] {
   return names;
 }
 
-function blocks(document: string): string[] {
-  return [...readFileSync(document, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map((match) => match[1] as string);
-}
-
 function build(folder: string): void {
   const typeRoots = [join(root, "node_modules", "@types")];
   const compilerOptions = { target: "ES2022", module: "NodeNext", strict: true, noUncheckedIndexedAccess: true, types: ["node"], typeRoots };
@@ -53,18 +47,20 @@ function build(folder: string): void {
   execFileSync(process.execPath, [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", folder], { stdio: "inherit" });
 }
 
-/** Runs the first example as printed against a peer, and the one for tests. */
+/** Runs the first examples as printed against a peer, and the one for tests. */
 export async function run(folder: string, peer: Peer): Promise<void> {
   process.env["EVERSTEP_URL"] = peer.url;
   process.env["EVERSTEP_API_KEY"] = "es_test";
-  const onboard = (await import(pathToFileURL(join(folder, "onboard.js")).href)) as { worker: Worker };
+  const load = (name: string) => import(pathToFileURL(join(folder, `${name}.js`)).href);
+  const { worker } = (await load("worker")) as { worker: Worker };
+  await load("start");
   const [first] = peer.runs.values();
   assert.ok(first);
   await peer.until(() => first.known.get("welcome-delay")?.status === "open", "the first run sleeps");
   assert.deepEqual(first.known.get("create-user")?.output, { id: 42, email: "a@b.c" });
   assert.equal(peer.runs.size, 2);
-  await import(pathToFileURL(join(folder, "testing.js")).href);
-  const app = (await import(pathToFileURL(join(folder, "app.js")).href)) as { sent: string[] };
+  await load("onboard.test");
+  const app = (await load("app")) as { sent: string[] };
   assert.deepEqual(app.sent, ["nudge 42", "welcome 42"]);
-  await onboard.worker.stop();
+  await worker.stop();
 }

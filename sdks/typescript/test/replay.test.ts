@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Body, type Host, Replay } from "../src/replay.js";
+import { describe as describeLine, type Level } from "../src/log.js";
 import { retryOf } from "../src/policy.js";
 import type { Context } from "../src/types.js";
 import type { Known, Report } from "../src/wire.js";
@@ -25,7 +26,8 @@ class Notes implements Host {
     this.quietCount += 1;
   }
   idle(): void {}
-  line(_level: string, line: string, _replay: Replay, step: string | undefined): void {
+  line(level: Level, message: string, fields: object | undefined, _replay: Replay, step: string | undefined): void {
+    const line = describeLine(level, message, fields);
     this.lines.push(step === undefined ? line : `${step}: ${line}`);
   }
   clock(): number {

@@ -648,6 +648,31 @@ withWorker(
   },
 );
 
+const lines: unknown[] = [];
+const note = (...line: unknown[]) => void lines.push(line);
+withWorker(
+  "a logger is given the fields, with workflow, run and step among them",
+  () => [
+    workflow({
+      name: "logs",
+      run: async (ctx) => {
+        ctx.log.info("begun", { n: 1 });
+        await ctx.step.run("a", (step) => step.log.warn("within"));
+      },
+    }),
+  ],
+  async (peer) => {
+    lines.length = 0;
+    const run = peer.start("logs");
+    await peer.ended(run);
+    assert.deepEqual(lines, [
+      ["begun", { workflow: "logs", run: run.id, n: 1 }],
+      ["within", { workflow: "logs", run: run.id, step: "a" }],
+    ]);
+  },
+  { logger: { debug: note, info: note, warn: note, error: note } },
+);
+
 test("what is wrong with a worker's options is said at once", () => {
   assert.throws(() => serve({ apiKey: "es_test", workflows: [] }), /at least one workflow/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum, sum] }), /sum is given twice in version 1/);
