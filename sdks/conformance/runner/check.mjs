@@ -79,6 +79,13 @@ export function checkMedian({ from, to, atMost }, journals) {
   return median <= atMost ? undefined : `from ${from} to ${to} they took ${times.join(', ')} ms; half of them may take ${atMost}`;
 }
 
+/** What is wrong with signals that were to come before and after something else, as the scenario may prove nothing. */
+export function checkSignalled(runs) {
+  const found = new Set(runs.map(({ signal }) => signal));
+  const missing = ['accepted', 'ignored'].filter((outcome) => !found.has(outcome));
+  return missing.length === 0 ? undefined : `of ${runs.length} signals none was ${missing.join(' or ')}: they were ${[...found].join(', ')}`;
+}
+
 /** From the first to the last entry about a step. */
 function took(journal, step) {
   const entries = journal.filter((entry) => entry.step === step);

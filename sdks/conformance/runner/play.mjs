@@ -1,6 +1,6 @@
 // Plays the actions of a scenario, one after the other.
 
-import { countEntries } from './check.mjs';
+import { countEntries, line } from './check.mjs';
 import { mismatch } from './match.mjs';
 import { verbOf } from './scenario.mjs';
 import { pause, until } from './until.mjs';
@@ -81,11 +81,12 @@ const ACTIONS = {
     }
   },
 
-  async signal(stage, { signal: event, run, payload, spreadMs = 0, buffer, expect }) {
+  async signal(stage, { signal: event, run, payload, spreadMs = 0, around, buffer, expect }) {
     const runs = stage.runsOf(run);
     const tell = async (started, index) => {
       // Spread over a time in which something else is to happen, so that either may come first.
-      await pause((index * spreadMs) / runs.length);
+      const offset = (index * spreadMs) / runs.length;
+      await pause(around ? (await timeTo(stage, started, around)) + offset - spreadMs / 2 : offset);
       const query = buffer ? '?buffer=true' : '';
       const path = `/v1/workflows/${started.workflow}/runs/${started.id}/signals/${event}${query}`;
       const { status, body } = await stage.client.ask('POST', path, payload);
@@ -114,6 +115,13 @@ const ACTIONS = {
 
   check: (stage, { check, ...expected }) => stage.check(check, expected),
 };
+
+/** Milliseconds until some time after an entry of a run. */
+async function timeTo(stage, { id }, { entry, ms }) {
+  const found = (await stage.client.journal(id)).find((one) => line(one) === entry);
+  if (!found) throw new Error(`run ${id} has no ${entry}`);
+  return Date.parse(found.at) + ms - Date.now();
+}
 
 async function control(stage, run, verb, expect) {
   for (const { id } of stage.runsOf(run)) {

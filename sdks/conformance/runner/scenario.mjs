@@ -25,7 +25,7 @@ const VERBS = {
   ask: [],
   open: [],
   await: ['run', 'times'],
-  signal: ['run', 'payload', 'spreadMs', 'buffer', 'expect'],
+  signal: ['run', 'payload', 'spreadMs', 'around', 'buffer', 'expect'],
   cancel: ['expect'],
   pause: ['expect'],
   resume: ['expect'],

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-import { checkLaws, checkMedian, checkRun, printJournal } from './check.mjs';
+import { checkLaws, checkMedian, checkRun, checkSignalled, printJournal } from './check.mjs';
 import { Client } from './client.mjs';
 import { Ledger } from './ledger.mjs';
 import { Proxy } from './proxy.mjs';
@@ -87,6 +87,8 @@ export class Stage {
     }
     const slow = expected.medianMs && checkMedian(expected.medianMs, journals);
     if (slow) throw new Error(`runs ${name}: ${slow}`);
+    const oneSided = expected.signalled && checkSignalled(this.runsOf(name));
+    if (oneSided) throw new Error(`runs ${name}: ${oneSided}`);
   }
 
   /** Every run obeys the laws, whether the scenario looks at it or not. */
