@@ -2,7 +2,7 @@
 
 import { milliseconds, type Duration } from "./duration.js";
 import { ApiError, RunFailedError } from "./errors.js";
-import { Address, type Answer, type Connection, Http, problemOf } from "./http.js";
+import { Address, type Answer, type Connection, CONNECTION, Http, problemOf } from "./http.js";
 import { checkOptions } from "./options.js";
 import type { InputOf, Json, OutputOf, WorkflowRef } from "./types.js";
 
@@ -253,7 +253,6 @@ interface Asking {
 }
 
 const TRIES = 6;
-const CONNECTION = { url: true, apiKey: true } as const;
 const START = { idempotencyKey: true, version: true, retentionDays: true, tags: true } as const;
 const SIGNAL = { buffer: true, idempotencyKey: true } as const;
 const WAIT = { timeout: true } as const;

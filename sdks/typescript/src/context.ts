@@ -15,22 +15,26 @@ const CALL = { version: true, timeout: true } as const;
 
 export class Ctx implements Context {
   readonly step: Steps;
-  readonly log: Log;
   readonly attempt: number;
   readonly run: Context["run"];
   readonly #replay: Replay;
+  #log: Log | undefined;
 
   constructor(replay: Replay) {
     const { run, workflow, version, startedAt } = replay.source;
     this.#replay = replay;
     this.step = new Asking(replay);
-    this.log = new Logging(replay, undefined);
     this.attempt = replay.turn;
     this.run = { id: run, workflow, version, startedAt: new Date(startedAt) };
   }
 
   get signal(): AbortSignal {
     return this.#replay.signal;
+  }
+
+  get log(): Log {
+    this.#log ??= logging(this.#replay, undefined);
+    return this.#log;
   }
 }
 
@@ -103,7 +107,7 @@ export class StepCtx implements StepContext {
   }
 
   get log(): Log {
-    this.#log ??= new Logging(this.#replay, this.#step);
+    this.#log ??= logging(this.#replay, this.#step);
     return this.#log;
   }
 
@@ -112,35 +116,9 @@ export class StepCtx implements StepContext {
   }
 }
 
-class Logging implements Log {
-  readonly #replay: Replay;
-  readonly #step: Step | undefined;
-
-  constructor(replay: Replay, step: Step | undefined) {
-    this.#replay = replay;
-    this.#step = step;
-  }
-
-  debug(message: string, fields?: object): void {
-    this.#write("debug", message, fields);
-  }
-
-  info(message: string, fields?: object): void {
-    this.#write("info", message, fields);
-  }
-
-  warn(message: string, fields?: object): void {
-    this.#write("warn", message, fields);
-  }
-
-  error(message: string, fields?: object): void {
-    this.#write("error", message, fields);
-  }
-
-  #write(level: Level, message: string, fields: object | undefined): void {
-    if (this.#step === undefined) this.#replay.log(level, message, fields);
-    else this.#replay.logOf(this.#step, level, message, fields);
-  }
+function logging(replay: Replay, step: Step | undefined): Log {
+  const write = (level: Level) => (message: string, fields?: object) => replay.log(step, level, message, fields);
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
 
 /** JSON text; null for undefined. */

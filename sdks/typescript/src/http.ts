@@ -11,6 +11,8 @@ export interface Connection {
   apiKey?: string | undefined;
 }
 
+export const CONNECTION = { url: true, apiKey: true } as const;
+
 export interface Answer {
   status: number;
   headers: http.IncomingHttpHeaders;

@@ -8,7 +8,7 @@ const CUT = "… cut: a step keeps at most 64 KiB of log";
 
 /** The lines of one attempt of a step. */
 export class Lines {
-  private readonly lines: string[] = [];
+  readonly kept: string[] = [];
   private room = MOST - CUT.length - 8;
   private isCut = false;
 
@@ -17,15 +17,11 @@ export class Lines {
     const bytes = Buffer.byteLength(line) + 1;
     if (bytes > this.room) {
       this.isCut = true;
-      this.lines.push(CUT);
+      this.kept.push(CUT);
       return;
     }
     this.room -= bytes;
-    this.lines.push(line);
-  }
-
-  get taken(): string[] {
-    return this.lines;
+    this.kept.push(line);
   }
 }
 

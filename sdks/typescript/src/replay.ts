@@ -292,7 +292,7 @@ export class Replay {
       step: step.name,
       attempt: step.attempt,
       json: step.json,
-      logs: step.lines?.taken,
+      logs: step.lines?.kept,
       tookMs: this.took(step),
     });
   }
@@ -306,7 +306,7 @@ export class Replay {
       attempt: step.attempt,
       error: { ...fault(error), retryable },
       retry: step.retry,
-      logs: step.lines?.taken,
+      logs: step.lines?.kept,
       tookMs: this.took(step),
     });
   }
@@ -442,21 +442,18 @@ export class Replay {
 
   // Logs.
 
-  /** A line that the function wrote: of the one step that runs, if exactly one does. */
-  log(level: Level, message: string, fields: object | undefined): void {
-    if (this.isOver && !this.isRevoked) return;
-    if (this.running === 1) {
-      const step = this.last?.state === "running" ? this.last : [...this.steps.values()].find((step) => step.state === "running");
-      if (step !== undefined) return this.logOf(step, level, message, fields);
+  /** A line that a step wrote, or the function: that one is of the step that runs, if exactly one does. */
+  log(step: Step | undefined, level: Level, message: string, fields: object | undefined): void {
+    if (step === undefined) {
+      if (this.isOver && !this.isRevoked) return;
+      if (this.running === 1) step = this.last?.state === "running" ? this.last : [...this.steps.values()].find((one) => one.state === "running");
+      if (step === undefined && this.journal.isReplaying) return;
     }
-    if (this.journal.isReplaying) return;
-    this.host.line(level, message, fields, this, undefined);
-  }
-
-  logOf(step: Step, level: Level, message: string, fields: object | undefined): void {
-    step.lines ??= new Lines();
-    step.lines.add(describe(level, message, fields));
-    this.host.line(level, message, fields, this, step.name);
+    if (step !== undefined) {
+      step.lines ??= new Lines();
+      step.lines.add(describe(level, message, fields));
+    }
+    this.host.line(level, message, fields, this, step?.name);
   }
 }
 

@@ -9,23 +9,7 @@ export { serve } from "./worker.js";
 export type { ServeOptions, Served, Worker, WorkerOptions } from "./worker.js";
 export * from "./errors.js";
 export type { Duration } from "./duration.js";
-export type {
-  CallOptions,
-  Context,
-  Definition,
-  InputOf,
-  Json,
-  Jsonify,
-  Kept,
-  Log,
-  OutputOf,
-  RetryOptions,
-  RunOptions,
-  StepContext,
-  Steps,
-  WaitOptions,
-  WorkflowRef,
-} from "./types.js";
+export type * from "./types.js";
 
 /** A workflow that is code. */
 export interface Workflow<Input, Output> extends WorkflowRef<Input, Output> {

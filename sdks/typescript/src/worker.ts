@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { type Carrier, Gone, HttpCarrier, leave, Refused, type Sink, SocketCarrier } from "./carrier.js";
 import { type Duration, milliseconds } from "./duration.js";
 import { ApiError, WorkflowVersionMismatch } from "./errors.js";
-import { Address, type Connection, Http } from "./http.js";
+import { Address, type Connection, CONNECTION, Http } from "./http.js";
 import { describe, type Level } from "./log.js";
 import { checkOptions } from "./options.js";
 import { isOpening, Outbox } from "./outbox.js";
@@ -59,17 +59,7 @@ export function serve(options: ServeOptions): Worker {
   return new Serving(options);
 }
 
-const OPTIONS = {
-  workflows: true,
-  url: true,
-  apiKey: true,
-  concurrency: true,
-  worker: true,
-  transport: true,
-  logger: true,
-  graceMs: true,
-  handleSignals: true,
-} as const;
+const SERVE = { workflows: true, concurrency: true, worker: true, transport: true, logger: true, graceMs: true, handleSignals: true } as const;
 const SDK = "typescript/0.1.0";
 /** Runs that a worker takes at once, and that it may bring into a new session. */
 const MOST = 10_000;
@@ -134,7 +124,7 @@ class Serving implements Worker, Host, Sink {
   private readonly onSignal = (): void => void this.stop();
 
   constructor(private readonly options: ServeOptions) {
-    checkOptions(options, OPTIONS, "a worker");
+    checkOptions(options, { ...SERVE, ...CONNECTION }, "a worker");
     const { workflows, concurrency = 100, logger = console, transport = "auto" } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MOST) {
       throw new TypeError(`concurrency is a whole number from 1 to ${MOST}, not ${concurrency}`);
