@@ -14,7 +14,7 @@ interface Asked {
 type Answer = [status: number, body: object] | "hang up" | "wait";
 
 /** Runs a test with a client and a server that answers as it is told. */
-async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (client: WorkflowClient, asked: Asked[]) => Promise<void>): Promise<void> {
+async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (client: WorkflowClient, asked: Asked[], url: string) => Promise<void>): Promise<void> {
   const asked: Asked[] = [];
   const server = createServer(async (request: IncomingMessage, response: ServerResponse) => {
     let text = "";
@@ -27,9 +27,10 @@ async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (
     response.writeHead(said[0], { "content-type": "application/json" }).end(JSON.stringify(said[1]));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const client = createWorkflowClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: "es_test" });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = createWorkflowClient({ url, apiKey: "es_test" });
   try {
-    await body(client, asked);
+    await body(client, asked, url);
   } finally {
     client.close();
     server.closeAllConnections();
@@ -123,13 +124,16 @@ test("waiting goes on while the server is away, and ends when the time is over o
       if (url.includes("never") || nth < 9) return nth % 2 === 0 ? unavailable : "hang up";
       return [200, { status: "completed", output: 7 }];
     },
-    async (client, asked) => {
+    async (client, asked, url) => {
       assert.equal((await client.runs.wait("w", "good", { timeout: "1m" })).output, 7);
       assert.equal(asked.length, 9);
       const began = Date.now();
       await assert.rejects(client.runs.wait("w", "never", { timeout: 300 }), { name: "ApiError" });
       assert.ok(Date.now() - began < 1_000);
       await assert.rejects(client.runs.wait("w", "gone"), { status: 404 });
+      const secure = createWorkflowClient({ url: url.replace("http:", "https:"), apiKey: "es_test" });
+      await assert.rejects(secure.runs.wait("w", "good"), { code: "NO_ANSWER" });
+      secure.close();
     },
   ));
 
