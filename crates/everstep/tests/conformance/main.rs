@@ -43,6 +43,7 @@ scenarios! {
     both {
         a_cancel_ends_a_sleeping_run,
         a_cancel_reaches_a_running_step,
+        a_cancel_reaches_a_step_of_a_paused_run,
         a_child_run_gives_its_output,
         a_child_run_that_fails_rejects_its_call,
         a_crash_after_the_ack_goes_on_after_the_step,
