@@ -2,7 +2,8 @@
 //!
 //! 1. Each report is checked by itself: what is wrong with one is told of that one, and the others are taken.
 //! 2. Only a report without a number that could be answered spoils the whole message.
-//! 3. What is cut is what people read: log lines and the words of an error. Everything else is whole or refused.
+//! 3. What is cut or mended is what people read: log lines and the words of an error. Everything else is whole or
+//!    refused.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ use serde_json::value::RawValue;
 
 use super::REPORTS;
 use super::retry::Retry;
-use super::words::{cut_lines, words};
+use super::words::{Words, cut_lines};
 use crate::problem::Problem;
 use crate::wire::{Id, Json, Object};
 
@@ -61,7 +62,7 @@ pub(crate) struct Item<'a> {
     #[schemars(with = "Option<Json>")]
     output: Option<&'a RawValue>,
     /// Of `completed` and `failed`: lines that the step has logged.
-    logs: Option<Vec<String>>,
+    logs: Option<Vec<Words>>,
     /// Of `completed` and `failed`: milliseconds that the attempt took.
     took_ms: Option<f64>,
     /// Of `failed`, `threw`, `diverged` and `declined`.
@@ -118,10 +119,10 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 #[schemars(rename = "WorkerError")]
 struct Thrown {
     /// `ERROR` if it is left out.
-    code: Option<String>,
-    message: String,
+    code: Option<Words>,
+    message: Words,
     /// Where it was thrown. It is kept with the log lines of the attempt.
-    stack: Option<String>,
+    stack: Option<Words>,
     /// Whether another attempt may help; true if it is left out. A step alone is tried again.
     retryable: Option<bool>,
 }
@@ -340,11 +341,11 @@ impl Item<'_> {
         }
     }
 
-    fn error(&mut self) -> Result<(Failure, Option<String>), String> {
+    fn error(&mut self) -> Result<(Failure, Option<Words>), String> {
         let Thrown { code, message, stack, retryable } = self.error.take().ok_or("error is missing")?;
-        let code = code.filter(|code| !code.is_empty()).map_or_else(|| ERROR.to_owned(), |code| words(code, CODE));
-        let failure = Failure { retryable: retryable.unwrap_or(true), ..Failure::fatal(code, words(message, MESSAGE)) };
-        Ok((failure, stack.map(|stack| words(stack, MESSAGE))))
+        let code = code.filter(|code| !code.is_empty()).map_or_else(|| ERROR.to_owned(), |code| code.cut(CODE).into());
+        let failure = Failure { retryable: retryable.unwrap_or(true), ..Failure::fatal(code, message.cut(MESSAGE)) };
+        Ok((failure, stack.map(|stack| stack.cut(MESSAGE))))
     }
 
     fn until(&mut self) -> Result<Moment, String> {

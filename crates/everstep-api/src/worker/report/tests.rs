@@ -94,6 +94,22 @@ fn what_is_wrong_with_a_report_is_said_of_it_alone() {
 }
 
 #[test]
+fn half_an_emoji_in_an_error_or_a_log_line_is_replaced() {
+    let failed = r#""kind":"failed","step":"a","attempt":1,"logs":["a \ud83d"],
+        "error":{"code":"C\ud83d","message":"cut \ud83d","stack":"at \ude00"}"#;
+    let Ok(Report::Failed { failure, logs, .. }) = read(failed) else { panic!() };
+    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("C\u{fffd}", "cut \u{fffd}"));
+    assert_eq!(logs, ["a \u{fffd}", "at \u{fffd}"]);
+    for kind in ["threw", "diverged", "declined"] {
+        read(&format!(r#""kind":"{kind}","error":{{"message":"\ud83d"}}"#)).unwrap();
+    }
+    // What is a name stays whole.
+    for name in [r#""step":"\ud83d","#, r#""step":"a","event":"\ud83d","#] {
+        read(&format!(r#"{name}"kind":"wait""#)).unwrap_err();
+    }
+}
+
+#[test]
 fn a_report_that_cannot_be_answered_spoils_its_message() {
     for text in ["{}", "[]", "1", r#"{"n":-1}"#] {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
