@@ -95,10 +95,8 @@ pub(crate) fn check_input(step: &StepKey, input: &Payload, state: &State) -> Res
         let message = format!("the input that {step} gives is {size} bytes, more than {}", limits::PAYLOAD_BYTES);
         return Err(Failure::fatal(code::PAYLOAD_TOO_LARGE, message));
     }
-    if payload::depth(input.json()) > limits::JSON_DEPTH {
-        let message = format!("the input that {step} gives is nested deeper than {} levels", limits::JSON_DEPTH);
-        return Err(Failure::fatal(code::PAYLOAD_TOO_DEEP, message));
-    }
+    payload::check(input.json())
+        .map_err(|unfit| Failure::fatal(unfit.code(), format!("the input that {step} gives {unfit}")))?;
     if state.weight() + size > limits::STATE_BYTES {
         let message = format!("with the input that {step} gives the run exceeds {} bytes", limits::STATE_BYTES);
         return Err(Failure::fatal(code::CONTEXT_TOO_LARGE, message));

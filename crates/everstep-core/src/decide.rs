@@ -173,15 +173,10 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    /// Refuses a result that is too deep to be read back, or leaves by a handle that its node does not have.
+    /// Refuses a result that cannot be read back, or leaves by a handle that its node does not have.
     fn check(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         let outcome = self.fit(step, outcome)?;
-        if payload::depth(outcome.output.json()) > limits::JSON_DEPTH {
-            return Err(Failure::fatal(
-                code::PAYLOAD_TOO_DEEP,
-                format!("the output of {step} is nested deeper than {} levels", limits::JSON_DEPTH),
-            ));
-        }
+        check_output(step, &outcome.output)?;
         if self.workflow.is_code() {
             return Ok(outcome);
         }
@@ -280,9 +275,8 @@ impl Draft<'_> {
             let message = format!("a signal carries at most {} bytes", limits::PAYLOAD_BYTES);
             return Reply::refused("PAYLOAD_TOO_LARGE", message);
         }
-        if payload::depth(payload.json()) > limits::JSON_DEPTH {
-            let message = format!("a signal is nested at most {} levels deep", limits::JSON_DEPTH);
-            return Reply::refused("PAYLOAD_TOO_DEEP", message);
+        if let Err(unfit) = payload::check(payload.json()) {
+            return Reply::refused(unfit.refusal(), format!("the signal {unfit}"));
         }
         // A timeout that is due came first.
         for (step, attempt) in self.state.due(self.now) {
@@ -341,9 +335,8 @@ impl Draft<'_> {
         if self.workflow.is_code() {
             return Reply::refused("VALIDATION_ERROR", "a run of a code workflow has no context: send it a signal");
         }
-        if payload::depth(values.json()) > limits::JSON_DEPTH {
-            let message = format!("values are nested at most {} levels deep", limits::JSON_DEPTH);
-            return Reply::refused("PAYLOAD_TOO_DEEP", message);
+        if let Err(unfit) = payload::check(values.json()) {
+            return Reply::refused(unfit.refusal(), format!("what is to be set {unfit}"));
         }
         if !values.value().is_object() {
             return Reply::refused("VALIDATION_ERROR", "expected an object of variables");
@@ -459,4 +452,9 @@ impl Draft<'_> {
             event => event,
         }
     }
+}
+
+/// Refuses an output that nobody could read back.
+fn check_output(step: &StepKey, output: &Payload) -> Result<(), Failure> {
+    payload::check(output.json()).map_err(|unfit| Failure::fatal(unfit.code(), format!("the output of {step} {unfit}")))
 }

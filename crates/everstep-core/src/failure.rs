@@ -22,6 +22,7 @@ pub mod code {
     pub const NONDETERMINISTIC: &str = "NONDETERMINISTIC";
     pub const PAYLOAD_TOO_DEEP: &str = "PAYLOAD_TOO_DEEP";
     pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
+    pub const PAYLOAD_UNREADABLE: &str = "PAYLOAD_UNREADABLE";
     pub const STEP_TIMEOUT: &str = "STEP_TIMEOUT";
     pub const STORE_REFUSED: &str = "STORE_REFUSED";
     pub const TOO_DEEP: &str = "TOO_DEEP";

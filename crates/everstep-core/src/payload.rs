@@ -7,6 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::failure::code;
+use crate::limits;
+
 /// A JSON document: cheap to clone, written to the journal as it is.
 #[derive(Clone)]
 pub struct Payload(Arc<Inner>);
@@ -33,8 +36,7 @@ impl Payload {
     /// The document, parsed at the first look.
     pub fn value(&self) -> &Value {
         self.0.value.get_or_init(|| {
-            // Raw JSON is valid by construction; only nesting beyond serde's recursion limit remains,
-            // and such a document is refused where it enters.
+            // Raw JSON is valid by construction; what cannot be parsed nonetheless is refused where it enters.
             serde_json::from_str(self.json()).unwrap_or(Value::Null)
         })
     }
@@ -65,23 +67,87 @@ pub fn has_nul(json: &str) -> bool {
         .any(|(at, _)| json[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0)
 }
 
-/// How deep JSON text is nested, found without parsing it.
-pub fn depth(json: &str) -> usize {
+/// Why JSON text is not taken, although it is JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error("is nested deeper than {} levels", limits::JSON_DEPTH)]
+    TooDeep,
+    /// What is no text in Rust, or no number.
+    #[error("holds half of a surrogate pair, or a number that is too large")]
+    Unreadable,
+}
+
+impl Unfit {
+    /// The code of a failure.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::TooDeep => code::PAYLOAD_TOO_DEEP,
+            Self::Unreadable => code::PAYLOAD_UNREADABLE,
+        }
+    }
+
+    /// The code of a refusal.
+    pub fn refusal(self) -> &'static str {
+        match self {
+            Self::TooDeep => code::PAYLOAD_TOO_DEEP,
+            Self::Unreadable => "VALIDATION_ERROR",
+        }
+    }
+}
+
+/// Whether JSON text can be taken: whoever looks inside later must be able to parse it. It is parsed here only if it
+/// holds what might be in the way.
+pub fn check(json: &str) -> Result<(), Unfit> {
+    let Look { depth, is_doubtful } = look(json);
+    if depth > limits::JSON_DEPTH {
+        return Err(Unfit::TooDeep);
+    }
+    if is_doubtful && serde_json::from_str::<Value>(json).is_err() {
+        return Err(Unfit::Unreadable);
+    }
+    Ok(())
+}
+
+/// What one pass tells of JSON text.
+struct Look {
+    /// How deep it is nested.
+    depth: usize,
+    /// Whether it holds an escaped surrogate, an exponent, or a number of more digits than any has of itself.
+    is_doubtful: bool,
+}
+
+/// No number with fewer digits is too large, if it has no exponent.
+const DIGITS: usize = 300;
+
+fn look(json: &str) -> Look {
     let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
-    for byte in json.bytes() {
+    let (mut digits, mut is_doubtful) = (0, false);
+    let bytes = json.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
         match byte {
-            _ if escaped => escaped = false,
+            _ if escaped => {
+                escaped = false;
+                is_doubtful |= *byte == b'u' && matches!(bytes.get(at + 1), Some(b'd' | b'D'));
+            }
             b'\\' if in_text => escaped = true,
             b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => {
+            _ if in_text => {}
+            b'0'..=b'9' => {
+                digits += 1;
+                is_doubtful |= digits > DIGITS;
+                continue;
+            }
+            b'e' | b'E' => is_doubtful |= digits > 0,
+            b'[' | b'{' => {
                 depth += 1;
                 deepest = deepest.max(depth);
             }
-            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
+        digits = 0;
     }
-    deepest
+    Look { depth: deepest, is_doubtful }
 }
 
 impl From<Value> for Payload {
@@ -122,5 +188,27 @@ impl Serialize for Payload {
 impl<'de> Deserialize<'de> for Payload {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Box::<RawValue>::deserialize(deserializer).map(Self::from_raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_parsed_is_found_without_parsing_the_rest() {
+        let long = "9".repeat(400);
+        for json in [r#"{"a":"\ud83d"}"#, r#"["\uDE00 x"]"#, "1e400", "[-1E999]", &long] {
+            assert_eq!(check(json), Err(Unfit::Unreadable), "{json}");
+        }
+        let whole = [r#""\ud83d\ude00""#, "1e30", "-1.5E+3", r#"{"e":[1e3,"1e400"]}"#, &long[..300]];
+        for json in whole {
+            assert_eq!(check(json), Ok(()), "{json}");
+        }
+        let ordinary = [r#""\\ud83d and 1e400""#, r#"{"id":"3e8e","is":[true,false,null],"n":-1.25}"#, "1234567890"];
+        for json in ordinary {
+            assert!(!look(json).is_doubtful && check(json).is_ok(), "{json}");
+        }
+        assert_eq!(check(&("[".repeat(101) + &"]".repeat(101))), Err(Unfit::TooDeep));
     }
 }

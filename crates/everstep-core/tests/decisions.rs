@@ -196,6 +196,7 @@ texts! {
     an_or_join_without_a_live_edge_is_skipped
     an_output_that_holds_its_variable_means_that_field
     an_output_that_is_too_large_or_too_deep_fails_its_step
+    an_output_that_nobody_can_read_fails_its_step
     an_untaken_branch_does_not_hang_a_join
     each_iteration_waits_for_its_own_signal
     fail_workflow_ignores_the_error_edge

@@ -554,9 +554,7 @@ pub(crate) fn check_input(input: &Payload) -> Result<(), Error> {
         let (size, most) = (input.size(), limits::PAYLOAD_BYTES);
         return Err(Error::Invalid(format!("the input is {size} bytes; at most {most} are taken")));
     }
-    if payload::depth(input.json()) > limits::JSON_DEPTH {
-        return Err(Error::Invalid(format!("the input is nested deeper than {} levels", limits::JSON_DEPTH)));
-    }
+    payload::check(input.json()).map_err(|unfit| Error::Invalid(format!("the input {unfit}")))?;
     if payload::has_nul(input.json()) {
         return Err(Error::Invalid("the input holds a NUL character, which no database stores as text".to_owned()));
     }

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::{Draft, trim, waits};
+use super::{Draft, check_output, trim, waits};
 use crate::code::{End, Standing, Step};
 use crate::event::{Event, Outcome};
 use crate::failure::{Failure, code};
@@ -166,13 +166,10 @@ impl Draft<'_> {
         began.max(self.state.started_at).min(self.now)
     }
 
-    /// Refuses an output that is over a limit.
+    /// Refuses an output that is over a limit, or that nobody could read.
     fn bound(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         let outcome = self.fit(step, outcome)?;
-        if payload::depth(outcome.output.json()) > limits::JSON_DEPTH {
-            let message = format!("the output of {step} is nested deeper than {} levels", limits::JSON_DEPTH);
-            return Err(Failure::fatal(code::PAYLOAD_TOO_DEEP, message));
-        }
+        check_output(step, &outcome.output)?;
         Ok(outcome)
     }
 
@@ -221,9 +218,5 @@ fn returned(output: &Payload) -> Result<(), Failure> {
         let message = format!("the output is {} bytes, more than {}", output.size(), limits::PAYLOAD_BYTES);
         return Err(Failure::fatal(code::PAYLOAD_TOO_LARGE, message));
     }
-    if payload::depth(output.json()) > limits::JSON_DEPTH {
-        let message = format!("the output is nested deeper than {} levels", limits::JSON_DEPTH);
-        return Err(Failure::fatal(code::PAYLOAD_TOO_DEEP, message));
-    }
-    Ok(())
+    payload::check(output.json()).map_err(|unfit| Failure::fatal(unfit.code(), format!("the output {unfit}")))
 }

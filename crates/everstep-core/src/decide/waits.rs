@@ -55,9 +55,8 @@ impl Draft<'_> {
             let message = format!("what {step} waits for has more than {} bytes", limits::PAYLOAD_BYTES);
             return Some(Reply::refused(code::PAYLOAD_TOO_LARGE, message));
         }
-        if payload::depth(pattern.json()) > limits::JSON_DEPTH {
-            let message = format!("what {step} waits for is nested deeper than {} levels", limits::JSON_DEPTH);
-            return Some(Reply::refused(code::PAYLOAD_TOO_DEEP, message));
+        if let Err(unfit) = payload::check(pattern.json()) {
+            return Some(Reply::refused(unfit.refusal(), format!("what {step} waits for {unfit}")));
         }
         self.refuse_bytes(pattern)
     }
