@@ -95,7 +95,8 @@ fn of_workflows(table: Table) -> Table {
             doc("runs", "Start many runs")
                 .about(
                     "At most 1,000 at once; each is started or refused by itself, and answered in its place. 207 says \
-                     that not all were started.",
+                     that not all were started. Each has its own `idempotencyKey`: the header `Idempotency-Key` is \
+                     refused.",
                 )
                 .takes::<Batch>()
                 .example(json!({"runs": [{"input": {"amount": 20}}, {"idempotencyKey": "order-17"}]}))

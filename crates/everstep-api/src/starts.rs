@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -10,7 +11,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::{limits, payload, workflow};
-use everstep_engine::{self as engine, NewStart};
+use everstep_engine::{self as engine, NewStart, Version};
 use futures_util::future;
 use serde_json::json;
 
@@ -56,6 +57,10 @@ pub(crate) async fn of_workflow(
 /// A start of a workflow, as it is asked for.
 fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<NewStart, Problem> {
     let OfWorkflow { input, version, idempotency_key, retention_days, tags } = asked;
+    check_version(version)?;
+    if let Some(key) = &idempotency_key {
+        headers::check(key, "idempotencyKey")?;
+    }
     let key = idempotency_key.map(|key| (name.to_owned(), key));
     let tags = check_tags(&tags)?;
     check_input(&input)?;
@@ -67,39 +72,41 @@ pub(crate) async fn batch(
     State(served): State<Served>,
     caller: Caller,
     Path(name): Path<String>,
+    header: IdempotencyKey,
     body: Body<BATCH>,
 ) -> Result<(StatusCode, Json<StartedBatch>), Problem> {
+    if header.into_inner().is_some() {
+        let hint = "give each run its own field idempotencyKey";
+        return Err(Problem::invalid("the header Idempotency-Key cannot name many runs").hint(hint));
+    }
     let Batch { runs } = body.json()?;
     if runs.is_empty() || runs.len() > MANY {
         return Err(Problem::invalid(format!("runs holds 1 to {MANY} starts, not {}", runs.len())));
     }
     check_name(&name)?;
-    for (at, run) in runs.iter().enumerate() {
-        if let Some(key) = &run.idempotency_key {
-            headers::check(key, &format!("runs[{at}].idempotencyKey"))?;
-        }
-    }
+    let starts: Vec<_> = runs.into_iter().map(|asked| prepare(caller.workspace, &name, asked)).collect();
     // What is common to all is found out once.
-    let mut versions: BTreeMap<_, Result<Found, Problem>> = BTreeMap::new();
-    for version in runs.iter().map(|run| run.version) {
-        if let Entry::Vacant(place) = versions.entry(version) {
-            let start = NewStart { workspace: caller.workspace, version, ..NewStart::new(&*name, json!({})) };
-            place.insert(find(&served, start).await);
+    let mut versions: BTreeMap<_, Result<Arc<Version>, Problem>> = BTreeMap::new();
+    for start in starts.iter().flatten() {
+        if let Entry::Vacant(place) = versions.entry(start.version) {
+            let alike =
+                NewStart { workspace: start.workspace, version: start.version, ..NewStart::new(&*name, json!({})) };
+            place.insert(find(&served, alike).await);
         }
     }
-    let starts = runs.into_iter().map(|asked| async {
-        let found = versions[&asked.version].as_ref().map_err(Problem::clone)?;
-        let (version, may_be_code) = (Some(found.version), found.may_be_code);
-        let start = NewStart { version, may_be_code, ..prepare(caller.workspace, &name, asked)? };
-        patiently(served.engine.start_run(start)).await
+    let starts = starts.into_iter().map(|start| async {
+        let start = start?;
+        let version = versions[&start.version].as_ref().map_err(Problem::clone)?;
+        patiently(served.engine.start_of(version, start)).await
     });
     let started = future::join_all(starts).await;
     let mut warning = None;
-    for found in versions.values().flatten().filter(|found| found.is_code) {
+    for workflow in versions.values().flatten().map(|found| &found.workflow).filter(|workflow| workflow.is_code()) {
         let elsewhere = &served.live.elsewhere;
+        let is_served = elsewhere.is_served(&served.engine, caller.workspace, &name, workflow.version).await;
         // What was started is told, whether or not this can be found out.
-        if elsewhere.is_served(&served.engine, caller.workspace, &name, found.version).await.is_ok_and(|is_so| !is_so) {
-            warning = Some(wire::warning(&name, found.version));
+        if is_served.is_ok_and(|is_so| !is_so) {
+            warning = Some(wire::warning(&name, workflow.version));
         }
     }
     let runs: Vec<_> = started.into_iter().map(StartedOne::of).collect();
@@ -108,27 +115,16 @@ pub(crate) async fn batch(
 }
 
 /// The version that starts take.
-struct Found {
-    version: u32,
-    is_code: bool,
-    /// Whether nobody has served it yet.
-    may_be_code: bool,
-}
-
-async fn find(served: &Served, start: NewStart) -> Result<Found, Problem> {
+async fn find(served: &Served, start: NewStart) -> Result<Arc<Version>, Problem> {
     let start = settle(served, start, Unknown::IsCode).await?;
-    if !start.may_be_code {
-        match served.engine.library().find(start.workspace, &start.workflow, start.version).await {
-            Ok(version) => {
-                let (version, is_code) = (version.workflow.version, version.workflow.is_code());
-                return Ok(Found { version, is_code, may_be_code: false });
-            }
-            Err(engine::Error::WorkflowNotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
+    let library = served.engine.library();
+    match library.find_to_start(&start).await {
+        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
+            let start = code_or_missing(served, start, Unknown::IsCode).await?;
+            Ok(library.find_to_start(&start).await?)
         }
+        found => Ok(found?),
     }
-    let start = code_or_missing(served, start, Unknown::IsCode).await?;
-    Ok(Found { version: start.version.unwrap_or(1), is_code: true, may_be_code: true })
 }
 
 /// What a name means that is no workflow's.
@@ -165,6 +161,18 @@ fn check_name(name: &str) -> Result<(), Problem> {
     }
     let hint = "a name has 1 to 128 small letters, digits, - and _, and begins with a letter or a digit";
     Err(Problem::invalid(format!("{name:?} is no name of a workflow")).hint(hint))
+}
+
+/// Versions are counted from 1, as databases and workers count them.
+fn check_version(version: Option<u32>) -> Result<(), Problem> {
+    match version {
+        Some(version) if version == 0 || i32::try_from(version).is_err() => {
+            let hint = "leave it out to start the active version";
+            let detail = format!("version: versions count from 1, to {}; {version} is none", i32::MAX);
+            Err(Problem::invalid(detail).with("path", "version").hint(hint))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// The text of both paths to [`of_definition`].

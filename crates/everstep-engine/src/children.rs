@@ -121,7 +121,7 @@ impl Call {
             return Ok(self.found(&row));
         }
         let Child { workflow, version, .. } = &self.child;
-        let version = match self.library.find_to_start(self.workspace, workflow, *version, self.may_be_code).await {
+        let version = match self.library.find_named(self.workspace, workflow, *version, self.may_be_code).await {
             Ok(version) => version,
             Err(error @ Error::WorkflowNotFound { .. }) => {
                 return Ok(self.ended(Err(Failure::fatal(code::WORKFLOW_NOT_FOUND, error.to_string()))));

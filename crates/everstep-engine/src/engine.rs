@@ -20,7 +20,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use crate::beginning::{Beginning, Begun};
 use crate::count::{self, Tally};
 use crate::error::Error;
-use crate::library::Library;
+use crate::library::{Library, Version};
 use crate::look::Look;
 use crate::member::Member;
 use crate::message::{Mail, Respond, StartRequest, ToClaimer, ToShard, Watcher};
@@ -239,10 +239,16 @@ impl Engine {
 
     async fn start_as(&self, run: RunId, start: NewStart, is_shown: bool) -> Result<Begun, Error> {
         check_start(&start)?;
-        let version = self.0.library.find_to_start(start.workspace, &start.workflow, start.version, start.may_be_code);
-        let version = version.await?;
+        let version = self.0.library.find_to_start(&start).await?;
         let retention_days = start.retention_days.unwrap_or(version.retention_days);
         self.begin(run, start, &version.workflow, retention_days, is_shown).await
+    }
+
+    /// As [`Engine::start_run`], of a version that was found before: see [`Library::find_to_start`].
+    pub async fn start_of(&self, version: &Version, start: NewStart) -> Result<Started, Error> {
+        check_start(&start)?;
+        let retention_days = start.retention_days.unwrap_or(version.retention_days);
+        Ok(self.begin(self.new_id(), start, &version.workflow, retention_days, false).await?.started)
     }
 
     /// Starts a run of a definition that is not saved. It is neither listed nor counted, and goes an hour after its end.

@@ -42,7 +42,7 @@ pub use clock::NodeClock;
 pub use engine::{Ending, Engine, NewStart, News, Started, TEST, Watch};
 pub use error::Error;
 pub use fork::{Forked, Unforkable};
-pub use library::{Library, Save, Saving};
+pub use library::{Library, Save, Saving, Version};
 pub use look::{Activity, Look, Opened};
 pub use observe::{Blind, Observe, Seen};
 pub use options::Options;

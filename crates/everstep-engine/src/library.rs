@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::active::Active;
+use crate::engine::NewStart;
 use crate::error::Error;
 use crate::ports::World;
 use crate::workers::{self, Served};
@@ -140,9 +141,14 @@ impl Library {
         Ok(compiled)
     }
 
+    /// The version that a start takes.
+    pub async fn find_to_start(&self, start: &NewStart) -> Result<Arc<Version>, Error> {
+        self.find_named(start.workspace, &start.workflow, start.version, start.may_be_code).await
+    }
+
     /// A version to start a run of. A code workflow is known by its name alone: also a version that no worker has
     /// registered may be asked for, and with `may_be_code` a name that nobody has.
-    pub(crate) async fn find_to_start(
+    pub(crate) async fn find_named(
         &self,
         workspace: WorkspaceId,
         name: &str,
@@ -153,6 +159,9 @@ impl Library {
             Err(error @ Error::WorkflowNotFound { .. }) => error,
             found => return found,
         };
+        if version.is_some_and(|version| !(1..=MOST_VERSION).contains(&version)) {
+            return Err(missing);
+        }
         let active = if version.is_some() { self.world.store.workflow(workspace, name, None).await? } else { None };
         let retention_days = match active {
             Some(active) if active.style == CODE => active.retention_days,

@@ -489,3 +489,18 @@ async fn a_copy_of_the_database_goes_on_by_itself() {
     let row = original.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!((row.status, row.output), (Status::Waiting, None), "the original knows nothing of it");
 }
+
+#[tokio::test]
+async fn a_version_that_was_found_is_not_read_again() {
+    let (_folder, engine) = place().await;
+    Worker::come(&engine, 10, vec![]).await;
+    let version = engine.library().find_to_start(&NewStart::new("order", json!({}))).await.unwrap();
+    // Whoever reads it now finds nothing.
+    engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
+    assert!(engine.start_run(NewStart::new("order", json!({}))).await.is_err());
+    for n in 0..3 {
+        let started = engine.start_of(&version, NewStart::new("order", json!({"n": n}))).await.unwrap();
+        let row = engine.world().store.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
+        assert_eq!((row.workflow.as_str(), row.version), ("order", version.workflow.version));
+    }
+}

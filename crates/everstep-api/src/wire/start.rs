@@ -17,6 +17,7 @@ pub(crate) struct OfWorkflow {
     #[schemars(with = "Json")]
     pub(crate) input: Payload,
     /// The active one when none is named.
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: Option<u32>,
     /// There is one run per key, whatever is started again.
     #[schemars(length(min = 1, max = 255))]

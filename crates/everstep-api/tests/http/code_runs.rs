@@ -1,5 +1,6 @@
 //! Runs of workflows that are written as code, as everybody else meets them.
 
+use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{Server, chain};
@@ -203,9 +204,63 @@ async fn many_runs_are_started_at_once() {
     assert!(code["warning"].as_str().unwrap().contains("no worker serves unknown version"), "{code}");
     let path = "/v1/workflows/plain/runs/batch";
     let many = json!({"runs": vec![json!({}); 1_001]});
-    let no_key = json!({"runs": [{}, {"idempotencyKey": ""}]});
-    for body in [json!({}), json!({"runs": []}), json!({"runs": [{"x": 1}]}), many, no_key] {
+    for body in [json!({}), json!({"runs": []}), json!({"runs": [{"x": 1}]}), many] {
         server.post(path, &body).await.refuses(400, "VALIDATION_ERROR");
     }
     server.post("/v1/workflows/No/runs/batch", &json!({"runs": [{}]})).await.refuses(400, "VALIDATION_ERROR");
+}
+
+#[tokio::test]
+async fn a_key_of_a_batch_is_a_run_s_own() {
+    let server = Server::start().await;
+    server.publish("plain", &chain(&[])).await;
+    let path = "/v1/workflows/plain/runs/batch";
+    let long = "k".repeat(256);
+    let keys = json!({"runs": [{}, {"idempotencyKey": ""}, {"idempotencyKey": long}, {"idempotencyKey": "k"}]});
+    let answer = server.post(path, &keys).await.is(207);
+    let is_started: Vec<_> = answer["runs"].as_array().unwrap().iter().map(|one| one["id"].is_string()).collect();
+    assert_eq!(is_started, [true, false, false, true], "{answer}");
+    assert_eq!(answer["runs"][1]["error"]["code"], "VALIDATION_ERROR");
+    // A header would name them all.
+    let headed = server.post_with(path, &[("idempotency-key", "once")], &json!({"runs": [{}]})).await;
+    let problem = headed.refuses(400, "VALIDATION_ERROR");
+    assert!(problem["hint"].as_str().unwrap().contains("idempotencyKey"), "{problem}");
+    assert_eq!(server.get("/v1/runs").await.is(200)["runs"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_start_names_a_version_that_a_worker_could_serve() {
+    let server = Server::start().await;
+    Worker::open(&server, &[("flow", 1)]).await;
+    for name in ["flow", "unknown"] {
+        for version in [0_u32, 2_147_483_648, u32::MAX] {
+            let path = format!("/v1/workflows/{name}/runs");
+            let asked = json!({"version": version});
+            let problem = server.post(&path, &asked).await.refuses(400, "VALIDATION_ERROR");
+            assert!(problem["path"] == "version" && problem["hint"].is_string(), "{problem}");
+            let answer = server.post(&format!("{path}/batch"), &json!({"runs": [{"version": 1}, asked]})).await.is(207);
+            assert_eq!(answer["runs"][1]["error"]["path"], "version", "{answer}");
+        }
+    }
+    let last = server.post("/v1/workflows/flow/runs", &json!({"version": 2_147_483_647})).await.is(201);
+    assert_eq!(last["run"]["workflowVersion"], 2_147_483_647);
+}
+
+#[tokio::test]
+async fn a_payload_that_nobody_could_read_is_refused_where_it_enters() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("flow", 1)]).await;
+    let half = r#"{"order": 7, "note": "\ud83d"}"#;
+    let key = [("x-api-key", server.key())];
+    for input in [half, "1e400"] {
+        let body = format!(r#"{{"input": {input}}}"#);
+        let answer = server.ask(Method::POST, "/v1/workflows/flow/runs", &key, &body).await;
+        answer.refuses(400, "VALIDATION_ERROR");
+    }
+    let run = start(&server, "flow", &Value::Null).await;
+    let turn = worker.turn().await;
+    worker.send(&turn, &[json!({"kind": "wait", "step": "paid", "match": {"order": 7}})]).await;
+    let signal = format!("{run}/signals/paid");
+    server.ask(Method::POST, &signal, &key, half).await.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(server.post(&signal, &json!({"order": 7})).await.is(200), json!({"outcome": "accepted"}));
 }
