@@ -166,9 +166,9 @@ impl Library {
         let retention_days = match active {
             Some(active) if active.style == CODE => active.retention_days,
             None if may_be_code => {
-                check_name(name)?;
                 let served = Served { name: name.to_owned(), version: version.unwrap_or(1), retention_days: None };
-                self.register(workspace, &[served]).await?;
+                // The name is taken; which version is the newest is for workers to say.
+                self.register_as(workspace, &[served], "").await?;
                 RETENTION_DAYS
             }
             Some(_) | None => return Err(missing),
@@ -178,8 +178,12 @@ impl Library {
 
     /// Saves the versions of code workflows that a worker serves.
     pub(crate) async fn register(&self, workspace: WorkspaceId, workflows: &[Served]) -> Result<(), Error> {
+        self.register_as(workspace, workflows, &digest(&Payload::from(json!({})))).await
+    }
+
+    /// Saves versions of code workflows; without a digest they are only named.
+    async fn register_as(&self, workspace: WorkspaceId, workflows: &[Served], digest: &str) -> Result<(), Error> {
         let definition = Payload::from(json!({}));
-        let digest = digest(&definition);
         let now = self.world.clock.now();
         let mut rows = Vec::with_capacity(workflows.len());
         for served in workflows {
@@ -192,7 +196,7 @@ impl Library {
                 name: served.name.clone(),
                 style: CODE.to_owned(),
                 definition: definition.clone(),
-                digest: digest.clone(),
+                digest: digest.to_owned(),
                 retention_days: served.retention_days.unwrap_or(RETENTION_DAYS),
                 created_at: now,
             };

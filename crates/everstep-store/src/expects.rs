@@ -83,13 +83,14 @@ impl Expects {
 /// What is known of a version that is to be registered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Known {
-    /// The newest version of the workflow, and its style; 0 while there is none.
+    /// The newest version of the workflow that was brought; 0 while there is none.
     pub(crate) newest: u32,
+    /// The style of the workflow.
     pub(crate) style: Option<String>,
-    /// 0 while none is.
-    pub(crate) active: u32,
     /// Of this very version, if it is there.
     pub(crate) retention_days: Option<u32>,
+    /// Whether this very version was brought, and not only named.
+    pub(crate) is_brought: bool,
     /// The newest version that was deleted; 0 if none was.
     pub(crate) deleted: u32,
 }
@@ -102,8 +103,15 @@ impl Known {
 
     /// Whether all is as it would be after the version was registered.
     pub(crate) fn is_as_registered(&self, workflow: &NewWorkflow) -> bool {
-        self.other_style(&workflow.style).is_none()
-            && self.retention_days == Some(workflow.retention_days)
-            && self.active == self.newest
+        let is_there = match workflow.is_only_named() {
+            true => self.retention_days.is_some(),
+            false => self.is_brought && self.retention_days == Some(workflow.retention_days),
+        };
+        is_there && self.other_style(&workflow.style).is_none()
+    }
+
+    /// Whether new runs take the version once it is registered: it is brought for the first time, and the newest.
+    pub(crate) fn is_activated(&self, workflow: &NewWorkflow, version: u32) -> bool {
+        !workflow.is_only_named() && !self.is_brought && version > self.newest
     }
 }

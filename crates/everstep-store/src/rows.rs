@@ -103,10 +103,17 @@ pub struct NewWorkflow {
     pub style: String,
     /// The normalised definition.
     pub definition: Payload,
-    /// SHA-256 of the definition, hexadecimal.
+    /// SHA-256 of the definition, hexadecimal. Empty for a version of code that was named and never brought.
     pub digest: String,
     pub retention_days: u32,
     pub created_at: Timestamp,
+}
+
+impl NewWorkflow {
+    /// Whether somebody asks for the version who does not have it.
+    pub(crate) fn is_only_named(&self) -> bool {
+        self.digest.is_empty()
+    }
 }
 
 /// A workflow as lists show it.

@@ -104,10 +104,11 @@ pub trait Store: Send + Sync {
     /// A workflow that is written as code has versions of no other style.
     async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put>;
 
-    /// Saves versions under numbers of their own, which whoever wrote them has chosen, and makes the newest version
-    /// of each workflow the active one. Each is answered in its place.
+    /// Saves versions under numbers of their own, which whoever wrote them has chosen. Each is answered in its place.
     ///
+    /// * A version becomes the active one when it is brought for the first time, if it is the newest that was brought.
     /// * A version that is there stays as it is, but for its retention: the last word counts.
+    /// * A version without a digest is only named: it is there, and nothing else changes, until somebody brings it.
     /// * A workflow of that name and another style stays as it is, and the others are registered all the same.
     /// * A workflow that was deleted is new, also under numbers that it had; unless runs refer to versions
     ///   of another style that have these numbers.

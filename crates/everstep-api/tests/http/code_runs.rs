@@ -14,9 +14,10 @@ async fn a_name_that_nobody_knows_starts_a_run_of_code() {
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let shown = server.get(&run).await.is(200);
     assert_eq!(shown["waitingFor"], "waits for a worker that serves onboard-user version 2: none is connected");
-    // Without a version: the newest that is known, else the first.
+    // Without a version: the newest that a worker has brought, else the first, whatever was asked for before.
     let newest = server.post("/v1/workflows/onboard-user/runs", &Value::Null).await.is(201);
-    assert_eq!(newest["run"]["workflowVersion"], 2, "{newest}");
+    assert_eq!(newest["run"]["workflowVersion"], 1, "{newest}");
+    server.put("/v1/workflows/onboard-user", &chain(&[])).await.refuses(409, "WORKFLOW_STYLE_CONFLICT");
     let first = server.post("/v1/workflows/another/runs", &Value::Null).await.is(201);
     assert_eq!(first["run"]["workflowVersion"], 1, "{first}");
     server.post("/v1/workflow-runs", &json!({"definitionId": "missing"})).await.refuses(404, "NOT_FOUND");
@@ -26,7 +27,7 @@ async fn a_name_that_nobody_knows_starts_a_run_of_code() {
         problem.refuses(400, "VALIDATION_ERROR");
     }
     // Once somebody serves it, it goes on.
-    let mut worker = Worker::open(&server, &[("onboard-user", 2)]).await;
+    let mut worker = Worker::open(&server, &[("onboard-user", 1), ("onboard-user", 2)]).await;
     let served = server.post("/v1/workflows/onboard-user/runs", &json!({"version": 2})).await.is(201);
     assert_eq!(served["warning"], Value::Null);
     let mut turns = Vec::new();
@@ -156,6 +157,26 @@ async fn a_workflow_of_code_has_no_definition() {
     server.post(&format!("{run}/cancel"), &Value::Null).await.is(200);
     server.wait_for(&run, "cancelled").await;
     server.delete("/v1/workflows/flow").await.is(204);
+}
+
+#[tokio::test]
+async fn the_version_that_starts_take_is_chosen_by_workers_and_operators() {
+    let server = Server::start().await;
+    let version = async || {
+        let started = server.post("/v1/workflows/flow/runs", &Value::Null).await.is(201);
+        started["run"]["workflowVersion"].clone()
+    };
+    // Somebody asks for a version before its workers are there, or by mistake.
+    server.post("/v1/workflows/flow/runs", &json!({"version": 7})).await.is(201);
+    Worker::open(&server, &[("flow", 1)]).await;
+    assert_eq!(version().await, 1);
+    Worker::open(&server, &[("flow", 3)]).await;
+    assert_eq!(version().await, 3);
+    server.post("/v1/workflows/flow/activate", &json!({"version": 1})).await.is(200);
+    Worker::open(&server, &[("flow", 3)]).await;
+    assert_eq!(version().await, 1);
+    Worker::open(&server, &[("flow", 7)]).await;
+    assert_eq!(version().await, 7);
 }
 
 #[tokio::test]

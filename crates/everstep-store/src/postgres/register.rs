@@ -84,6 +84,7 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
     if known.is_as_registered(workflow) {
         return Ok(Registered::Registered);
     }
+    let activate = known.is_activated(workflow, *version);
     let version = arrays::small(*version)?;
     let deleted = arrays::small(known.deleted)?;
     if version <= deleted
@@ -103,7 +104,7 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
                 "digest": workflow.digest,
                 "retention_days": i64::from(workflow.retention_days),
                 "created_at": workflow.created_at.micros(),
-                "newest": version.max(arrays::small(known.newest)?),
+                "activate": activate,
             },
         )
         .await?;
@@ -135,12 +136,12 @@ async fn free_number(
 
 /// In the order of `register_workflows/1_known.sql`.
 fn known(row: &Row) -> Result<Known> {
-    let is_there = rows::get::<Option<i64>>(row, 3)?.is_some();
+    let is_there = rows::get::<Option<i64>>(row, 2)?.is_some();
     Ok(Known {
         newest: rows::number(row, 0)?,
         style: rows::get(row, 1)?,
-        active: rows::number(row, 2)?,
-        retention_days: is_there.then(|| rows::days(row, 3)).transpose()?,
+        retention_days: is_there.then(|| rows::days(row, 2)).transpose()?,
+        is_brought: rows::get(row, 3)?,
         deleted: rows::number(row, 4)?,
     })
 }

@@ -122,11 +122,11 @@ mod tests {
             (query!("activate_workflow"), "sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version=?)"),
             (
                 query!("register_workflows/1_known"),
-                "newest USING INDEX sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version=?)",
+                "this USING INDEX sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version=?)",
             ),
             (
                 query!("register_workflows/1_known"),
-                "workflows USING COVERING INDEX sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version>?)",
+                "workflows USING INDEX sqlite_autoindex_workflows_1 (workspace=? AND name=? AND version>?)",
             ),
             (query!("register_workflows/3_in_use"), "runs_listed_by_workflow (workspace=? AND workflow=?)"),
             (query!("register_workflows/3_in_use"), "runs_of_tests (workspace=? AND workflow=? AND version=?)"),

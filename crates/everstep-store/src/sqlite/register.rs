@@ -48,11 +48,10 @@ fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<Reg
         ":retention_days": workflow.retention_days,
         ":created_at": workflow.created_at.micros(),
     })?;
-    tx.prepare_cached(query!("put_workflow/3_activate"))?.execute(named_params! {
-        ":workspace": workspace,
-        ":name": workflow.name,
-        ":version": version.max(known.newest),
-    })?;
+    if known.is_activated(workflow, version) {
+        tx.prepare_cached(query!("put_workflow/3_activate"))?
+            .execute(named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version })?;
+    }
     Ok(Registered::Registered)
 }
 
@@ -85,8 +84,8 @@ fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
     Ok(Known {
         newest: row.get(0)?,
         style: row.get(1)?,
-        active: row.get(2)?,
-        retention_days: row.get(3)?,
+        retention_days: row.get(2)?,
+        is_brought: row.get(3)?,
         deleted: row.get(4)?,
     })
 }

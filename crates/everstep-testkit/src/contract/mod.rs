@@ -204,6 +204,8 @@ macro_rules! contract_tests {
             registrations {
                 a_version_is_registered_under_its_own_number,
                 the_newest_registered_version_is_the_active_one,
+                a_chosen_version_stays_active_until_a_newer_one_comes,
+                a_version_that_was_only_named_is_not_active_until_it_is_brought,
                 the_last_word_on_a_version_s_retention_counts,
                 many_versions_are_registered_in_one_call,
                 code_has_versions_of_no_other_style,

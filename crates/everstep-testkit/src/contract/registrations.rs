@@ -55,10 +55,48 @@ pub async fn the_newest_registered_version_is_the_active_one(store: Arc<dyn Stor
         assert_eq!(active(&*store, "orders").await, Some(newest));
     }
     assert_eq!(versions(&*store, "orders").await, [7, 3, 2, 1]);
-    // Also after somebody chose an older one.
-    assert!(store.activate_workflow(HERE, "orders", 2).await.unwrap());
-    register(&*store, "orders", 3).await;
+}
+
+pub async fn a_chosen_version_stays_active_until_a_newer_one_comes(store: Arc<dyn Store>) {
+    for version in [1, 3] {
+        register(&*store, "orders", version).await;
+    }
+    assert!(store.activate_workflow(HERE, "orders", 1).await.unwrap());
+    // Those that were there come back, with another retention too; and one comes that is older than the newest.
+    let longer = NewWorkflow { retention_days: 90, ..code("orders") };
+    for (workflow, version) in [(code("orders"), 1), (code("orders"), 3), (longer, 3), (code("orders"), 2)] {
+        store.register_workflows(vec![(workflow, version)]).await.unwrap();
+        assert_eq!(active(&*store, "orders").await, Some(1), "{version}");
+    }
+    register(&*store, "orders", 4).await;
+    assert_eq!(active(&*store, "orders").await, Some(4));
+}
+
+pub async fn a_version_that_was_only_named_is_not_active_until_it_is_brought(store: Arc<dyn Store>) {
+    let name = async |version| {
+        let named = NewWorkflow { digest: String::new(), retention_days: 30, ..code("orders") };
+        assert_eq!(store.register_workflows(vec![(named, version)]).await.unwrap(), [Registered::Registered]);
+    };
+    name(7).await;
+    assert_eq!((active(&*store, "orders").await, versions(&*store, "orders").await), (None, vec![7]));
+    // The name is taken.
+    is_refused(&store.put_workflow(workflow("orders", "one"), true).await);
+    register(&*store, "orders", 1).await;
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    name(9).await;
+    name(7).await;
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    // Whoever brings it first makes it the newest, and has the last word on it.
+    register(&*store, "orders", 7).await;
     assert_eq!(active(&*store, "orders").await, Some(7));
+    name(7).await;
+    let row = store.workflow(HERE, "orders", Some(7)).await.unwrap().unwrap();
+    assert_eq!((row.retention_days, row.digest), (7, code("orders").digest));
+    assert!(store.activate_workflow(HERE, "orders", 1).await.unwrap());
+    register(&*store, "orders", 7).await;
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    register(&*store, "orders", 8).await;
+    assert_eq!((active(&*store, "orders").await, versions(&*store, "orders").await), (Some(8), vec![9, 8, 7, 1]));
 }
 
 pub async fn the_last_word_on_a_version_s_retention_counts(store: Arc<dyn Store>) {

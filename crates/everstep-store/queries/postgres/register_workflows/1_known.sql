@@ -1,28 +1,25 @@
 -- What is known of versions that are to be registered, each in its place: the newest version of the workflow that
--- was not deleted, with its style; the active version; how long runs of this very version are kept, if it is there
--- and was not deleted; and the newest version that was deleted.
--- Served by the primary keys of workflows (workspace, name, version), workflow_heads and deleted_workflows.
+-- somebody has brought, the style of its newest version, how long runs of this very version are kept and whether it
+-- was brought, if it is there, and the newest version that was deleted. Deleted versions are not there.
+-- Served by the primary keys of workflows (workspace, name, version) and deleted_workflows.
 select
-    coalesce(newest.version, 0),
+    coalesce(brought.version, 0),
     newest.style,
-    coalesce(workflow_heads.version, 0),
-    workflows.retention_days,
+    this.retention_days,
+    coalesce(this.digest <> '', false),
     coalesce(deleted_workflows.version, 0)
 from unnest(:workspaces::uuid[], :names::text[], :versions::integer[]) with ordinality
     as wanted (workspace, name, version, place)
 left join deleted_workflows
     on deleted_workflows.workspace = wanted.workspace
     and deleted_workflows.name = wanted.name
-left join workflow_heads
-    on workflow_heads.workspace = wanted.workspace
-    and workflow_heads.name = wanted.name
-left join workflows
-    on workflows.workspace = wanted.workspace
-    and workflows.name = wanted.name
-    and workflows.version = wanted.version
-    and workflows.version > coalesce(deleted_workflows.version, 0)
+left join workflows as this
+    on this.workspace = wanted.workspace
+    and this.name = wanted.name
+    and this.version = wanted.version
+    and this.version > coalesce(deleted_workflows.version, 0)
 left join lateral (
-    select version, style
+    select style
     from workflows
     where workspace = wanted.workspace
         and name = wanted.name
@@ -30,4 +27,14 @@ left join lateral (
     order by version desc
     limit 1
 ) as newest on true
+left join lateral (
+    select version
+    from workflows
+    where workspace = wanted.workspace
+        and name = wanted.name
+        and version > coalesce(deleted_workflows.version, 0)
+        and digest <> ''
+    order by version desc
+    limit 1
+) as brought on true
 order by wanted.place

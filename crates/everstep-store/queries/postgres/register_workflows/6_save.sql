@@ -1,16 +1,17 @@
--- Saves a version under its own number, or changes for how long its runs are kept, and makes :newest the active one
--- unless a later one is.
+-- Saves a version under its own number, or changes for how long its runs are kept, and makes it the active one when
+-- :activate, unless a later one is. One that was only named is brought with its digest.
 -- Served by the primary keys of workflows (workspace, name, version) and workflow_heads (workspace, name).
 with
 saved as (
     insert into workflows (workspace, name, version, style, definition, digest, retention_days, created_at)
     values (:workspace, :name, :version, :style, :definition, :digest, :retention_days, :created_at)
     on conflict (workspace, name, version) do update
-    set retention_days = excluded.retention_days
-    where workflows.retention_days <> excluded.retention_days
+    set retention_days = excluded.retention_days,
+        digest = case workflows.digest when '' then excluded.digest else workflows.digest end
 )
 insert into workflow_heads (workspace, name, version)
-values (:workspace, :name, :newest)
+select :workspace, :name, :version
+where :activate
 on conflict (workspace, name) do update
 set version = excluded.version
 where workflow_heads.version < excluded.version

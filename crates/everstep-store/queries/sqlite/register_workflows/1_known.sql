@@ -1,27 +1,32 @@
--- What is known of a version that is to be registered: the newest version of the workflow that was not deleted,
--- with its style; the active version; how long runs of this very version are kept, if it is there and was
--- not deleted; and the newest version that was deleted.
--- Served by the primary keys of workflows (workspace, name, version), workflow_heads and deleted_workflows.
+-- What is known of a version that is to be registered: the newest version of the workflow that somebody has brought,
+-- the style of its newest version, how long runs of this very version are kept and whether it was brought, if it is
+-- there, and the newest version that was deleted. Deleted versions are not there.
+-- Served by the primary keys of workflows (workspace, name, version) and deleted_workflows.
 select
-    coalesce(newest.version, 0),
-    newest.style,
     coalesce(
         (
             select version
-            from workflow_heads
+            from workflows
             where workspace = :workspace
                 and name = :name
+                and version > deleted.version
+                and digest <> ''
+            order by version desc
+            limit 1
         ),
         0
     ),
     (
-        select retention_days
+        select style
         from workflows
         where workspace = :workspace
             and name = :name
-            and version = :version
             and version > deleted.version
+        order by version desc
+        limit 1
     ),
+    this.retention_days,
+    coalesce(this.digest <> '', 0),
     deleted.version
 from (
     select coalesce(max(version), 0) as version
@@ -29,15 +34,8 @@ from (
     where workspace = :workspace
         and name = :name
 ) as deleted
-left join workflows as newest
-    on newest.workspace = :workspace
-    and newest.name = :name
-    and newest.version = (
-        select version
-        from workflows
-        where workspace = :workspace
-            and name = :name
-            and version > deleted.version
-        order by version desc
-        limit 1
-    )
+left join workflows as this
+    on this.workspace = :workspace
+    and this.name = :name
+    and this.version = :version
+    and this.version > deleted.version
