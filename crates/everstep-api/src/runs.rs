@@ -167,14 +167,13 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
     let workflow = served.engine.library().of_run(&loaded.run).await;
     // What a later build has written is shown as that build has summed it up.
     let state = workflow.ok().and_then(|workflow| fold(&loaded, &workflow).map(|state| (workflow, state)));
-    let (run, workspace) = (Run::of(loaded.run), row.workspace);
     Ok(match state {
         Some((workflow, state)) => {
             let look = Look::of(&state);
-            let for_worker = for_worker(served, workspace, &workflow, &look, Where::Anywhere).await;
-            run.seen(look, for_worker)
+            let for_worker = for_worker(served, &loaded.run, &workflow, &look, Where::Anywhere).await;
+            Run::of(loaded.run).seen(look, for_worker)
         }
-        None => run,
+        None => Run::of(loaded.run),
     })
 }
 
@@ -189,9 +188,9 @@ pub(crate) async fn show_begun(served: &Served, beginning: Beginning) -> Run {
 }
 
 async fn show_seen(served: &Served, row: RunRow, look: Look, place: Where) -> Run {
-    let for_worker = match may_want_worker(&look) {
+    let for_worker = match may_want_worker(served, &row, &look) {
         true => match served.engine.library().of_run(&row).await {
-            Ok(workflow) => for_worker(served, row.workspace, &workflow, &look, place).await,
+            Ok(workflow) => for_worker(served, &row, &workflow, &look, place).await,
             Err(_) => None,
         },
         false => None,
@@ -208,24 +207,31 @@ pub(crate) enum Where {
     Anywhere,
 }
 
-/// Whether a run could go on if a worker had it, provided that it is one of code.
-fn may_want_worker(look: &Look) -> bool {
-    matches!(look.status, Status::Pending | Status::Running) && look.open.is_empty() && look.worker.is_none()
+/// Whether a run could go on if a worker had it, provided that it is one of code: nothing of it is open, or it is due
+/// and nobody has taken it.
+fn may_want_worker(served: &Served, row: &RunRow, look: &Look) -> bool {
+    let is_left = row.owner.is_none() && row.wake_at <= served.engine.world().clock.now();
+    let could_go_on = match look.status {
+        Status::Pending | Status::Running => look.open.is_empty() || is_left,
+        Status::Waiting => is_left,
+        Status::Paused | Status::Completed | Status::Failed | Status::Cancelled => false,
+    };
+    could_go_on && look.worker.is_none()
 }
 
 /// Whether a run of code could go on if a worker had it, and what it waits for then.
 pub(crate) async fn for_worker(
     served: &Served,
-    workspace: WorkspaceId,
+    row: &RunRow,
     workflow: &workflow::Workflow,
     look: &Look,
     place: Where,
 ) -> Option<ForWorker> {
-    if !workflow.is_code() || !may_want_worker(look) {
+    if !workflow.is_code() || !may_want_worker(served, row, look) {
         return None;
     }
     let (name, version) = (&*workflow.name, workflow.version);
-    let is_served = served.live.elsewhere.is_served(&served.engine, workspace, name, version).await.ok()?;
+    let is_served = served.live.elsewhere.is_served(&served.engine, row.workspace, name, version).await.ok()?;
     match (is_served, place) {
         (false, _) => Some(ForWorker::Unserved),
         (true, Where::Here) => Some(ForWorker::Served),

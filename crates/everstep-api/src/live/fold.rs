@@ -39,14 +39,13 @@ impl Snapshot {
         let state = |workflow: Arc<Workflow>| runs::fold(&loaded, &workflow).map(|state| (workflow, state));
         let fold = Fold { status: loaded.run.status, folded: workflow.ok().and_then(state) };
         let (seq, has_ended) = (loaded.run.seq, loaded.run.ended_at.is_some());
-        let run = Run::of(loaded.run);
         let run = match &fold.folded {
             Some((workflow, state)) if !has_ended => {
                 let look = Look::of(state);
-                let for_worker = runs::for_worker(served, workspace, workflow, &look, Where::Anywhere).await;
-                run.seen(look, for_worker)
+                let for_worker = runs::for_worker(served, &loaded.run, workflow, &look, Where::Anywhere).await;
+                Run::of(loaded.run).seen(look, for_worker)
             }
-            _ => run,
+            _ => Run::of(loaded.run),
         };
         Ok(Self { run, seq, fold })
     }

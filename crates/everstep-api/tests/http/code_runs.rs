@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Server, chain};
+use crate::support::{Server, chain, until};
 use crate::workers::{Worker, completed, start};
 
 #[tokio::test]
@@ -284,4 +284,28 @@ async fn a_payload_that_nobody_could_read_is_refused_where_it_enters() {
     let signal = format!("{run}/signals/paid");
     server.ask(Method::POST, &signal, &key, half).await.refuses(422, "VALIDATION_ERROR");
     assert_eq!(server.post(&signal, &json!({"order": 7})).await.is(200), json!({"outcome": "accepted"}));
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_serves_says_so_whatever_is_open() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("flow", 1)]).await;
+    let unserved = "waits for a worker that serves flow version 1: none is connected";
+    let (naps, waits) = (start(&server, "flow", &Value::Null).await, start(&server, "flow", &Value::Null).await);
+    for _ in 0..2 {
+        let turn = worker.turn().await;
+        let is_nap = naps.ends_with(turn["run"].as_str().unwrap());
+        let nap = json!({"kind": "sleep", "step": "nap", "forMs": 200});
+        let wait = json!({"kind": "wait", "step": "paid"});
+        worker.send(&turn, &[if is_nap { nap } else { wait }]).await;
+    }
+    // One sleeps, and is due after its worker has gone; the other has a step under way beside its wait.
+    worker.close().await;
+    let says = async |run: &str| server.get(run).await.is(200)["waitingFor"].clone();
+    for run in [&naps, &waits] {
+        until(unserved, async || (says(run).await == unserved).then_some(())).await;
+    }
+    // One that is not due waits for what is open, whoever is there; a paused one is paused.
+    server.post(&format!("{waits}/pause"), &Value::Null).await.is(200);
+    assert!(says(&waits).await.as_str().unwrap().starts_with("is paused"));
 }

@@ -59,6 +59,12 @@ impl<'a> Worker<'a> {
         self.take(&answer)
     }
 
+    /// Leaves in order.
+    pub(crate) async fn close(self) {
+        let place = format!("/v1/worker/sessions/{}", self.session);
+        self.server.ask_as(&self.key, Method::DELETE, &place, &Value::Null).await.is(204);
+    }
+
     /// The next turn that it is given.
     pub(crate) async fn turn(&mut self) -> Value {
         for _ in 0..5 {
