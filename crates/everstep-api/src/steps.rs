@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::{Path, State};
 use everstep_core::codec;
-use everstep_core::event::{Dispatch, Event};
+use everstep_core::event::{Dispatch, Entry, Event};
 use everstep_core::graph::{Graph, Place};
 use everstep_core::ids::StepKey;
+use everstep_core::state;
 use everstep_core::status::StepStatus;
 use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
 use everstep_store::RunRow;
 
 use crate::auth::Caller;
@@ -60,8 +62,9 @@ async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>
     let workflow = served.engine.library().of_run(&row).await.ok();
     let mut page = Page::new(usize::try_from(limit).expect("a page is small"));
     // The first entry of a step of code does not say that it is the first.
-    let is_code = workflow.as_ref().is_some_and(|workflow| workflow.is_code());
-    let mut last = if is_code { 0 } else { after };
+    let code = workflow.as_ref().filter(|workflow| workflow.is_code());
+    let mut state = code.map(|_| state::State::new(row.id));
+    let mut last = if code.is_some() { 0 } else { after };
     loop {
         let part = served.engine.world().store.journal(row.id, last, PART).await?;
         let is_last = part.len() < PART;
@@ -70,18 +73,25 @@ async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>
             page.bytes += if page.is_full() || last <= after { 0 } else { stored.row.payload.len() };
             // What a later build has written is left out here; the journal shows that it is there.
             let Ok(entry) = codec::decode(stored.seq, stored.at, stored.row) else { continue };
-            if is_code {
-                page.take_code(after, entry.seq, entry.at, entry.event);
-            } else {
-                page.take(entry.seq, entry.at, entry.event);
+            match code {
+                Some(workflow) => {
+                    state = state.and_then(|state| go_on(state, workflow, &entry));
+                    page.take_code(after, entry, state.as_ref());
+                }
+                None => page.take(entry.seq, entry.at, entry.event),
             }
         }
         if is_last || page.is_settled() {
             break;
         }
     }
-    let graph = workflow.as_ref().filter(|_| !is_code).map(|workflow| workflow.graph());
+    let graph = workflow.as_ref().filter(|workflow| !workflow.is_code()).map(|workflow| workflow.graph());
     Ok(Json(page.finish(row.ended_at.is_some(), graph)))
+}
+
+/// The state after an entry, as long as all of them can be read.
+fn go_on(mut state: state::State, workflow: &Workflow, entry: &Entry) -> Option<state::State> {
+    state.apply(workflow, entry).is_ok().then_some(state)
 }
 
 /// The steps that began after a cursor, so many at most.
@@ -101,6 +111,8 @@ struct Folded {
     is_body: bool,
     ended_at: Option<Timestamp>,
     started_at: Option<Timestamp>,
+    /// Until when a step of code sleeps.
+    due: Option<Timestamp>,
     step: Step,
 }
 
@@ -230,7 +242,7 @@ impl Folded {
             error: None,
             handle: None,
         };
-        Self { seq, is_body: false, started_at: None, ended_at: None, step }
+        Self { seq, is_body: false, started_at: None, ended_at: None, due: None, step }
     }
 
     fn is_open(&self) -> bool {

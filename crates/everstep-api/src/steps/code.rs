@@ -1,8 +1,9 @@
 //! The steps of a run of code. A step is one entry, or the few that say that it was tried again, slept, waited or called.
 
-use everstep_core::event::{Dispatch, Event, Resolution};
+use everstep_core::event::{Dispatch, Entry, Event, Resolution};
 use everstep_core::ids::StepKey;
 use everstep_core::payload::Payload;
+use everstep_core::state::State;
 use everstep_core::status::StepStatus;
 use everstep_core::time::Timestamp;
 use serde_json::json;
@@ -12,8 +13,10 @@ use crate::wire::{Attempt, Error, Time};
 
 impl Page {
     /// Takes an entry of a journal that is read from its beginning; the page has the steps that began after `after`.
-    pub(super) fn take_code(&mut self, after: u64, seq: u64, at: Timestamp, event: Event) {
-        match event {
+    /// `state` is what the run was after the entry, as far as that is known.
+    pub(super) fn take_code(&mut self, after: u64, entry: Entry, state: Option<&State>) {
+        let (seq, at) = (entry.seq, entry.at);
+        match entry.event {
             Event::StepCompleted { step, attempt, outcome } => {
                 if let Some(folded) = self.code_step(after, seq, &step) {
                     folded.begin_code("run", attempt, outcome.started_at.unwrap_or(at));
@@ -27,11 +30,12 @@ impl Page {
                     folded.settle(at, attempt, StepStatus::Failed, Some(Error::of(failure)), logs);
                 }
             }
-            Event::TimerSet { step, attempt, .. } => {
+            Event::TimerSet { step, attempt, due } => {
                 if let Some(folded) = self.code_step(after, seq, &step) {
                     // One that failed before waits for its next attempt.
                     if folded.step.kind.is_none() {
                         folded.begin_code("sleep", attempt, at);
+                        folded.due = Some(due);
                     }
                     folded.step.status = StepStatus::Waiting;
                 }
@@ -40,6 +44,7 @@ impl Page {
                 if let Some(folded) = self.code_step(after, seq, &step) {
                     if folded.step.kind.as_deref() == Some("sleep") {
                         folded.settle(at, attempt, StepStatus::Completed, None, Vec::new());
+                        folded.step.output = folded.due.map(|due| Payload::from(json!({"slept_until": Time::of(due)})));
                     } else {
                         folded.step.status = StepStatus::Running;
                     }
@@ -68,9 +73,17 @@ impl Page {
                     folded.step.status = StepStatus::Waiting;
                 }
             }
+            // A call that is refused.
+            Event::StepDispatched { step, attempt, dispatch: Dispatch::Instant } => {
+                if let Some(folded) = self.code_step(after, seq, &step) {
+                    folded.begin_code("call", attempt, at);
+                }
+            }
+            // A failure that the function has handled stays one.
             Event::RunRetried => {
+                let is_over = |key: &StepKey| state?.code.step(key)?.end.as_ref();
                 let failed = self.steps.iter_mut().filter(|folded| folded.step.status == StepStatus::Failed);
-                for folded in failed {
+                for folded in failed.filter(|folded| is_over(&folded.step.key).is_none()) {
                     (folded.step.status, folded.ended_at) = (StepStatus::Running, None);
                 }
             }
@@ -119,6 +132,10 @@ impl Folded {
         self.step.status = StepStatus::Running;
         self.ended_at = None;
         if self.step.attempts.last().is_none_or(|last| last.attempt != attempt) {
+            // A call that is made again: what it called before was cancelled with the run, or is its original's.
+            if let Some(left) = self.step.attempts.last_mut().filter(|last| last.ended_at.is_none()) {
+                (left.status, left.ended_at) = (StepStatus::Cancelled, Some(Time::of(began)));
+            }
             let dispatched_at = Some(Time::of(began));
             let status = StepStatus::Running;
             self.step.attempts.push(Attempt {
@@ -135,8 +152,11 @@ impl Folded {
 
 #[cfg(test)]
 mod tests {
+    use everstep_core::child::Child;
     use everstep_core::event::Outcome;
     use everstep_core::failure::Failure;
+    use everstep_core::ids::RunId;
+    use everstep_core::workflow::{Style, Workflow};
 
     use super::*;
     use crate::wire::Steps;
@@ -180,11 +200,19 @@ mod tests {
     }
 
     fn page(after: u64, limit: usize) -> Steps {
+        fold(journal(), after, limit)
+    }
+
+    fn fold(journal: Vec<Event>, after: u64, limit: usize) -> Steps {
+        let workflow = Workflow { name: "w".to_owned(), version: 1, style: Style::Code, is_unpublished: false };
+        let mut state = State::new(RunId::new(Timestamp::EPOCH, 1));
         let mut page = Page::new(limit);
-        for (seq, event) in (1..).zip(journal()) {
-            page.take_code(after, seq, at(seq as i64), event);
+        for (seq, event) in (1..).zip(journal) {
+            let entry = Entry { seq, at: at(seq as i64), event, key: None };
+            state.apply(&workflow, &entry).unwrap();
+            page.take_code(after, entry, Some(&state));
         }
-        page.finish(false, None)
+        page.finish(state.has_ended(), None)
     }
 
     #[test]
@@ -206,9 +234,57 @@ mod tests {
         assert_eq!((steps[1].node.as_str(), steps[1].attempts.len(), steps[1].error.is_some()), ("pay.now", 2, true));
         let began: Vec<_> = steps[1].attempts.iter().map(|attempt| json!(attempt.dispatched_at)).collect();
         assert_eq!(began, [json!(Time::of(at(3))), json!(Time::of(at(5)))]);
+        assert_eq!(steps[2].output, Some(Payload::from(json!({"slept_until": Time::of(at(8))}))));
         assert_eq!(steps[3].output.as_ref().map(Payload::json), Some("\"yes\""));
         assert_eq!(steps[4].output.as_ref().map(Payload::json), Some(r#"{"timeout":true}"#));
         assert_eq!(steps[4].handle.as_deref(), Some("timeout"));
+    }
+
+    #[test]
+    fn a_retry_tries_again_what_failed_the_run_and_nothing_else() {
+        let run = RunId::new(Timestamp::EPOCH, 1);
+        let failed = |step: &str| Event::failed(step.into(), 1, Failure::fatal("X", "no"));
+        let called = |attempt| {
+            let step = StepKey::from("call");
+            let child = Child {
+                run: Child::id(run, &step, attempt, at(0)),
+                workflow: "other".to_owned(),
+                version: None,
+                input: Payload::null(),
+                waits: true,
+                due: None,
+            };
+            Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child.into()) }
+        };
+        let refused = Event::StepDispatched { step: "refused".into(), attempt: 1, dispatch: Dispatch::Instant };
+        let begun = vec![
+            Event::RunStarted { input: Payload::null(), parent: None, definition: None },
+            Event::TurnStarted { turn: 1, worker: "w".to_owned() },
+            failed("handled"),
+            refused,
+            failed("refused"),
+            called(1),
+            failed("last"),
+            Event::RunFailed { failure: Failure::fatal("X", "no"), step: Some("last".into()) },
+        ];
+        let rows = |journal: Vec<Event>| -> Vec<_> {
+            let steps = fold(journal, 0, 10).steps;
+            steps.into_iter().map(|step| (step.key.to_string(), step.kind.unwrap_or_default(), step.status)).collect()
+        };
+        let row = |key: &str, kind: &str, status| (key.to_owned(), kind.to_owned(), status);
+        let handled = || vec![row("handled", "run", StepStatus::Failed), row("refused", "call", StepStatus::Failed)];
+        let ended = rows(begun.clone());
+        let left = [row("call", "call", StepStatus::Cancelled), row("last", "run", StepStatus::Failed)];
+        assert_eq!(ended, [&handled()[..], &left].concat());
+
+        let retried =
+            [begun, vec![Event::RunRetried, Event::TurnStarted { turn: 2, worker: "w".to_owned() }, called(2)]];
+        let retried = retried.concat();
+        let again = [row("call", "call", StepStatus::Waiting), row("last", "run", StepStatus::Running)];
+        assert_eq!(rows(retried.clone()), [&handled()[..], &again].concat());
+        let attempts: Vec<_> =
+            fold(retried, 0, 10).steps[2].attempts.iter().map(|attempt| (attempt.attempt, attempt.status)).collect();
+        assert_eq!(attempts, [(1, StepStatus::Cancelled), (2, StepStatus::Running)]);
     }
 
     #[test]
