@@ -158,9 +158,12 @@ struct Past {
     /// The seqs at which items begin, and what their proposals are called.
     heads: Vec<(u64, CommitId)>,
     children: Vec<(StepKey, RunId)>,
-    /// What handlers were given, with the seq of the dispatch and that of its end.
+    /// What handlers and workers were given, with the seq of the dispatch and that of its end. A worker tells of both
+    /// at once.
     tasks: Vec<(StepKey, u64, u64)>,
     open: std::collections::BTreeMap<StepKey, usize>,
+    /// Steps that were ever dispatched. Those of a worker never are.
+    dispatched: BTreeSet<StepKey>,
 }
 
 impl Past {
@@ -174,19 +177,23 @@ impl Past {
             Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. } => self.has_ended = true,
             Event::RunRetried => self.has_ended = false,
             Event::StepDispatched { step, dispatch: Dispatch::Child(child), .. } => {
+                self.dispatched.insert(step.clone());
                 self.children.push((step.clone(), child.run));
             }
             Event::StepDispatched { step, dispatch: Dispatch::Task, .. } => {
+                self.dispatched.insert(step.clone());
                 self.open.insert(step.clone(), self.tasks.len());
                 self.tasks.push((step.clone(), seq, u64::MAX));
             }
-            Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
-                if let Some(task) = self.open.remove(step) {
-                    self.tasks[task].2 = seq;
-                }
+            Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => match self.open.remove(step) {
+                Some(task) => self.tasks[task].2 = seq,
+                None if self.dispatched.contains(step) => {}
+                None => self.tasks.push((step.clone(), seq, seq)),
+            },
+            Event::StepDispatched { step, .. } => {
+                self.dispatched.insert(step.clone());
             }
-            Event::StepDispatched { .. }
-            | Event::RunStarted { .. }
+            Event::RunStarted { .. }
             | Event::StepSkipped { .. }
             | Event::TimerSet { .. }
             | Event::TimerFired { .. }
@@ -237,6 +244,7 @@ impl Past {
 
 #[cfg(test)]
 mod tests {
+    use everstep_core::failure::Failure;
     use everstep_core::payload::Payload;
 
     use super::*;
@@ -266,6 +274,29 @@ mod tests {
         assert_eq!(past().find(Some(0)), Err(Unforkable::NoEntry { last: 4 }));
         assert_eq!(past().repeated(2), ["a".into()]);
         assert!(past().repeated(4).is_empty());
+    }
+
+    #[test]
+    fn a_fork_performs_again_what_workers_did_after_it() {
+        let mut past = Past::default();
+        let completed =
+            |step: &str| Event::StepCompleted { step: step.into(), attempt: 1, outcome: Default::default() };
+        let failed = |step: &str| Event::failed(step.into(), 1, Failure::fatal("X", "no"));
+        past.take(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), parent: None, definition: None });
+        past.take(2, Some(named(2)), &completed("reserve"));
+        past.take(3, Some(named(3)), &completed("charge"));
+        past.take(4, Some(named(4)), &failed("ship"));
+        // What a call gives, or is refused, no worker has performed.
+        past.take(
+            5,
+            Some(named(5)),
+            &Event::StepDispatched { step: "call".into(), attempt: 1, dispatch: Dispatch::Instant },
+        );
+        past.take(6, None, &failed("call"));
+        past.close();
+        assert_eq!(past.repeated(2), ["charge".into(), "ship".into()]);
+        assert_eq!(past.repeated(3), ["ship".into()]);
+        assert!(past.repeated(6).is_empty());
     }
 
     #[test]
