@@ -30,3 +30,4 @@ mod workspaces;
 
 pub use database::Database;
 pub use store::{Options, SqliteStore};
+pub use sweep::Swept;

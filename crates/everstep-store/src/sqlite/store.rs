@@ -201,7 +201,15 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
-        self.write(move |database| database.sweep(now, limit)).await
+        let mut runs = 0;
+        loop {
+            let left = limit - runs;
+            let swept = self.write(move |database| database.sweep(now, left)).await?;
+            runs += swept.runs;
+            if !swept.is_cut {
+                return Ok(runs);
+            }
+        }
     }
 
     async fn maintain(&self, _now: Timestamp) -> Result<()> {

@@ -13,13 +13,20 @@ use crate::{access, numbers};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
-/// How many entries one sweep deletes, so that commits do not wait for it.
+/// How many entries one transaction deletes, so that commits do not wait for it.
 const MOST_ENTRIES: usize = 20_000;
 /// How many pages of the file are given back at once: 8 MiB.
 const VACUUM: &str = "pragma incremental_vacuum(1024)";
 
+/// What one transaction has swept.
+pub struct Swept {
+    pub runs: usize,
+    /// Whether it stopped within a journal, of which the rest is to be deleted before its run is.
+    pub is_cut: bool,
+}
+
 impl Database {
-    pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
+    pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<Swept> {
         let most_audit = numbers::limit(limit.saturating_mul(AUDIT_PER_RUN));
         let limit = numbers::limit(limit);
         let tx = self.begin()?;
@@ -35,7 +42,7 @@ impl Database {
                 .prepare_cached(query!("sweep/2_journal"))?
                 .execute(named_params! { ":run": run, ":limit": numbers::limit(room) })?;
             room -= deleted;
-            // The rest of a long journal goes with later sweeps, and its run after it.
+            // The rest of a long journal goes with later transactions, and its run after it.
             if room == 0 {
                 break;
             }
@@ -56,7 +63,7 @@ impl Database {
             .execute(named_params! { ":before": oldest.into_bytes(), ":limit": most_audit })?;
         sweep_versions(&tx, now)?;
         tx.commit()?;
-        Ok(swept)
+        Ok(Swept { runs: swept, is_cut: room == 0 })
     }
 
     /// Gives free pages back. Each step of the statement frees one.

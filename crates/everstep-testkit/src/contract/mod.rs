@@ -264,6 +264,7 @@ macro_rules! contract_tests {
                 test_runs_go_an_hour_after_their_end,
                 runs_that_have_not_ended_are_never_swept,
                 a_swept_run_leaves_nothing_behind,
+                a_long_journal_does_not_stop_a_sweep,
                 a_sweep_takes_the_oldest_in_batches,
                 retried_runs_are_not_swept,
                 old_messages_of_ended_or_missing_runs_are_swept,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use everstep_core::event::Kind;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::status::Status;
-use everstep_store::{Change, Counts, Item, NewRun, Outcome, Snapshot, Store};
+use everstep_store::{Change, Counts, Gate, Item, NewRun, Outcome, Snapshot, Store};
 
 use super::fixtures::*;
 
@@ -73,6 +74,24 @@ pub async fn a_swept_run_leaves_nothing_behind(store: Arc<dyn Store>) {
     assert_eq!(store.arrivals(run).await.unwrap(), []);
     // Its key is free again.
     assert_eq!(commit(&*store, node, &start_with(new_run(), Some(node), NewRun { key, ..new() })).await, applied());
+}
+
+pub async fn a_long_journal_does_not_stop_a_sweep(store: Arc<dyn Store>) {
+    const LAST: u64 = 45_000;
+    let node = member(&*store).await;
+    let run = new_run();
+    apply(&*store, node, &start(run, Some(node))).await;
+    for first in (2..LAST).step_by(5_000) {
+        let seqs = first..LAST.min(first + 5_000);
+        let entries = seqs.map(|seq| entry(seq, Kind::StepCompleted, Some(&format!("s{seq}")))).collect();
+        apply(&*store, node, &Item { entries, ..item(run, Gate::Owned) }).await;
+    }
+    apply(&*store, node, &end(run, LAST, at(0))).await;
+    let other = new_run();
+    apply(&*store, node, &start(other, Some(node))).await;
+    apply(&*store, node, &end(other, 2, at(1))).await;
+    assert_eq!(store.sweep(at(8 * DAY), 10).await.unwrap(), 2);
+    assert!(!exists(&*store, run).await && !exists(&*store, other).await);
 }
 
 pub async fn a_sweep_takes_the_oldest_in_batches(store: Arc<dyn Store>) {

@@ -246,7 +246,7 @@ impl Store for SimStore {
     }
 
     async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
-        self.call("sweep", move |db| db.sweep(now, limit)).await
+        self.call("sweep", move |db| db.sweep(now, limit).map(|swept| swept.runs)).await
     }
 
     async fn maintain(&self, _now: Timestamp) -> Result<()> {
