@@ -11,7 +11,7 @@ const MARK: char = '\u{fffd}';
 
 /// Words for people. Half of a surrogate pair, which a cut leaves in many languages, is replaced.
 #[derive(Debug, JsonSchema)]
-#[schemars(transparent)]
+#[schemars(inline, transparent)]
 pub(super) struct Words(String);
 
 impl Words {
