@@ -309,3 +309,17 @@ async fn a_run_that_nobody_serves_says_so_whatever_is_open() {
     server.post(&format!("{waits}/pause"), &Value::Null).await.is(200);
     assert!(says(&waits).await.as_str().unwrap().starts_with("is paused"));
 }
+
+#[tokio::test]
+async fn a_fork_tells_which_steps_workers_perform_again() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("flow", 1)]).await;
+    let run = start(&server, "flow", &Value::Null).await;
+    let turn = worker.turn().await;
+    for step in ["reserve", "charge"] {
+        worker.send(&turn, &[completed(step, &Value::Null)]).await;
+    }
+    // Entries 1 to 3: the run and its turn began, and something was reserved.
+    let forked = server.post(&format!("{run}/fork"), &json!({"at": 3})).await.is(201);
+    assert_eq!(forked["notUndone"]["steps"], json!(["charge"]), "{forked}");
+}

@@ -157,6 +157,22 @@ async fn what_is_wrong_with_one_result_is_told_of_it_alone() {
 }
 
 #[tokio::test]
+async fn a_function_that_throws_half_an_emoji_fails_its_run() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("greet", 1)]).await;
+    let run = start(&server, "greet", &Value::Null).await;
+    let turn = worker.turn().await;
+    let threw = json!({"n": 1, "run": turn["run"], "turn": 1, "kind": "threw", "error": {"message": "HALF"}});
+    let body = json!({"session": worker.session, "seen": worker.seen, "results": [threw]});
+    // As many languages write a text that was cut within a pair.
+    let body = body.to_string().replace("HALF", r"no \ud83d");
+    let headers = [("x-api-key", &*worker.key)];
+    server.ask(Method::POST, "/v1/worker/results", &headers, &body).await.is(200);
+    let failed = server.wait_for(&run, "failed").await;
+    assert_eq!(failed["error"]["message"], "no \u{fffd}", "{failed}");
+}
+
+#[tokio::test]
 async fn messages_that_cannot_be_used_are_refused_whole() {
     let server = Server::start().await;
     let worker = Worker::open(&server, &[("greet", 1)]).await;
