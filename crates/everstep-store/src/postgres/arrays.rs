@@ -1,4 +1,4 @@
-//! The arrays of `commit.sql`: a group of columns for each kind of row that an item may write.
+//! The arrays of `commit/all.sql`: a group of columns for each kind of row that an item may write.
 
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::status::Status;

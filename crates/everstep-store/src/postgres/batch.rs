@@ -7,12 +7,12 @@ use everstep_core::ids::{NodeId, StepKey};
 use uuid::Uuid;
 
 use super::arrays::{self, Bare, Closed, Entries, Heads, Letters, Projections, Starts, Taken, Waits};
-use super::queries::{Param, param};
+use super::queries::{Param, Query, param, query};
 use crate::error::Result;
 use crate::item::{Change, Gate, Item, Wait};
 use crate::pack::Packed;
 
-/// The arrays of `commit.sql`.
+/// The arrays of `commit/all.sql` and `commit/steps.sql`.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
     node: Uuid,
@@ -30,6 +30,8 @@ pub(super) struct Batch<'a> {
     letters: Letters<'a>,
     /// Where the messages of an item begin, by the item's place.
     letter_places: Vec<(usize, usize)>,
+    /// Whether there is more than entries of runs that the node owns.
+    has_more: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -47,6 +49,7 @@ impl<'a> Batch<'a> {
 
     fn push(&mut self, place: usize, packed: &'a Packed<'_>) -> Result<()> {
         let item = &*packed.item;
+        self.has_more |= !is_plain(item);
         match &item.gate {
             Gate::Start(run) => {
                 self.starts.push(item, run)?;
@@ -125,9 +128,14 @@ impl<'a> Batch<'a> {
         self.letters.len()
     }
 
-    /// In the order of `commit.sql`.
-    pub(super) fn params(&self) -> Vec<Param<'_>> {
+    /// The statement that writes it, and its parameters in their order there.
+    pub(super) fn statement(&self) -> (&'static Query, Vec<Param<'_>>) {
         let mut params = vec![param("node", &self.node)];
+        if !self.has_more {
+            params.extend(self.heads.params());
+            params.extend(self.entries.params());
+            return (query!("commit/steps"), params);
+        }
         params.extend(self.taken.params());
         params.push(param("format", &self.format));
         params.extend(self.starts.params());
@@ -139,8 +147,14 @@ impl<'a> Batch<'a> {
         params.extend(self.closed.params());
         params.extend(self.waits.params());
         params.extend(self.letters.params());
-        params
+        (query!("commit/all"), params)
     }
+}
+
+/// Whether an item is nothing but entries of a run that the node owns.
+fn is_plain(item: &Item) -> bool {
+    let is_owned = matches!(item.gate, Gate::Owned) && !item.entries.is_empty();
+    is_owned && item.projection.is_none() && item.waits.is_empty() && item.taken.is_empty() && item.messages.is_empty()
 }
 
 /// The place of an item among its batch's locks. Starts with one key keep their order: the first wins.

@@ -47,7 +47,8 @@ impl PostgresStore {
     }
 
     async fn send(&self, batch: &Batch<'_>) -> Result<Row, Failure> {
-        let rows = self.connections.get().await?.query(query!("commit"), &batch.params()).await?;
+        let (statement, params) = batch.statement();
+        let rows = self.connections.get().await?.query(statement, &params).await?;
         Ok(rows.into_iter().next().expect("the statement always returns a row"))
     }
 
