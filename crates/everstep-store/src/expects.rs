@@ -110,8 +110,10 @@ impl Known {
         is_there && self.other_style(&workflow.style).is_none()
     }
 
-    /// Whether new runs take the version once it is registered: it is brought for the first time, and the newest.
+    /// Whether new runs take the version once it is registered: it is brought for the first time, and the newest; or
+    /// it is the first, and nobody has brought any.
     pub(crate) fn is_activated(&self, workflow: &NewWorkflow, version: u32) -> bool {
-        !workflow.is_only_named() && !self.is_brought && version > self.newest
+        let is_first = workflow.is_only_named() && version == 1;
+        (is_first || !workflow.is_only_named() && !self.is_brought) && version > self.newest
     }
 }

@@ -79,8 +79,10 @@ pub async fn a_version_that_was_only_named_is_not_active_until_it_is_brought(sto
     };
     name(7).await;
     assert_eq!((active(&*store, "orders").await, versions(&*store, "orders").await), (None, vec![7]));
-    // The name is taken.
+    // The name is taken. Where no version is named it is the first, which is found like any other from then on.
     is_refused(&store.put_workflow(workflow("orders", "one"), true).await);
+    name(1).await;
+    assert_eq!(active(&*store, "orders").await, Some(1));
     register(&*store, "orders", 1).await;
     assert_eq!(active(&*store, "orders").await, Some(1));
     name(9).await;
