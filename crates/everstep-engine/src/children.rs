@@ -123,7 +123,7 @@ impl Call {
         let Child { workflow, version, .. } = &self.child;
         let version = match self.library.find_named(self.workspace, workflow, *version, self.may_be_code).await {
             Ok(version) => version,
-            Err(error @ Error::WorkflowNotFound { .. }) => {
+            Err(error @ (Error::WorkflowNotFound { .. } | Error::StyleConflict { .. })) => {
                 return Ok(self.ended(Err(Failure::fatal(code::WORKFLOW_NOT_FOUND, error.to_string()))));
             }
             Err(Error::Invalid(message)) => return Ok(self.ended(Err(Failure::fatal(code::INVALID_CONFIG, message)))),

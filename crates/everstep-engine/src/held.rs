@@ -188,8 +188,10 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    fn has_refused(&self) -> bool {
-        self.answered.iter().any(|(_, reply)| matches!(reply, Reply::Refused { .. }))
+    /// Whether a report of a turn was refused.
+    fn has_refused(&self, turn: u32) -> bool {
+        let is_of_turn = |mail: &Mail| matches!(&mail.input, Input::Report { turn: of, .. } if *of == turn);
+        self.answered.iter().any(|(mail, reply)| matches!(reply, Reply::Refused { .. }) && is_of_turn(mail))
     }
 }
 
@@ -273,7 +275,7 @@ impl Held {
                 Input::Result { step, attempt, .. } => self.performing.finish(step, *attempt),
                 Input::ChildStarted { child, .. } => _ = self.born.insert(*child),
                 Input::Report { turn, report } => {
-                    let has_refused = matches!(**report, Report::Blocked { .. }) && decided.has_refused();
+                    let has_refused = matches!(**report, Report::Blocked { .. }) && decided.has_refused(*turn);
                     self.hear(*turn, report, &mail.respond, has_refused);
                 }
                 // A function that only waited can be run anew when there is something for it.

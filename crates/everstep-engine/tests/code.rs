@@ -16,7 +16,8 @@ use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::status::Status;
 use everstep_core::turn::{Moment, Report};
-use everstep_engine::{Engine, Hello, Letter, NewStart, Reported, Served, Turn, What};
+use everstep_engine::{Engine, Hello, Letter, NewStart, Reported, Saving, Served, Turn, What};
+use everstep_store::Expects;
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine_with, finish, open, options, publish};
 use worker::{Worker, completed, hasty, journal, place, returned, start};
@@ -352,9 +353,14 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
     other.done(&child, returned(json!("at last"))).await;
     let wake = worker.next().await;
     assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Completed { .. })), "{wake:?}");
-    worker.done(&turn, called("wrong", "No Name")).await;
-    let wake = worker.next().await;
-    assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Failed { .. })), "{wake:?}");
+    // What cannot become somebody's fails.
+    let saving = Saving { activate: false, expects: Expects::Anything };
+    engine.library().save(WORKSPACE, "draft", &chain(&[]), saving).await.unwrap();
+    for (step, workflow) in [("wrong", "No Name"), ("draft", "draft")] {
+        worker.done(&turn, called(step, workflow)).await;
+        let wake = worker.next().await;
+        assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Failed { .. })), "{wake:?}");
+    }
     worker.done(&turn, returned(json!("from code"))).await;
     let row = finish(&engine, parent).await;
     assert_eq!(row.status, Status::Completed, "{:?}", row.error);

@@ -11,7 +11,7 @@ use everstep_core::input::Input;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::turn::Report;
-use everstep_engine::{Letter, Reported, What};
+use everstep_engine::{Letter, Reported, Turn, What};
 use serde_json::{Value, json};
 use support::{engine_with, finish, open};
 use worker::{Worker, completed, hasty, journal, place, returned, start};
@@ -50,6 +50,29 @@ async fn a_worker_that_is_refused_something_is_not_blocked() {
         next.done(&again, returned(json!(1))).await;
         assert_eq!(finish(&engine, run).await.status, Status::Completed);
         engine.close_session(&next.session);
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_refused_something_of_one_run_is_blocked_in_others() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    start(&engine).await;
+    start(&engine).await;
+    let (one, other) = (worker.turn().await, worker.turn().await);
+    let reports = [
+        (&one, waited("deep", nested(200))),
+        (&other, waited("go", json!({}))),
+        (&one, Report::Blocked { seq: one.seq }),
+        (&other, Report::Blocked { seq: other.seq }),
+    ];
+    let reported = |(n, (turn, report)): (u64, (&Turn, Report))| Reported { n, run: turn.run, turn: turn.turn, report };
+    engine.report(&worker.session, (1..).zip(reports).map(reported).collect());
+    loop {
+        match worker.next().await {
+            Letter::Revoked { run, .. } => break assert_eq!(run, other.run),
+            letter => assert!(matches!(letter, Letter::Ack { .. } | Letter::Refused { .. }), "{letter:?}"),
+        }
     }
 }
 
@@ -103,6 +126,7 @@ async fn a_worker_that_comes_back_hears_that_its_run_has_ended() {
             letter => panic!("expected a cancel, not {letter:?}"),
         }
     }
-    assert_eq!(told, [after, before]);
+    told.sort();
+    assert_eq!(told, [before, after]);
     assert_eq!(journal(&engine, after).await, ["RunStarted", "TurnStarted", "TurnLost", "RunPaused", "RunCancelled"]);
 }

@@ -270,7 +270,7 @@ async function request<T>(http: Http, method: string, path: string, asking: Aski
       error = caught;
     }
     const left = asking.until === undefined ? TRIES - tries : asking.until - Date.now();
-    if (left <= 0 || !mayHelp(error, isRepeatable)) throw error;
+    if (left <= 0 || http.isClosed || !mayHelp(error, isRepeatable)) throw error;
     const pause = Math.min(2_000, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
     await new Promise((resolve) => setTimeout(resolve, asking.until === undefined ? pause : Math.min(pause, left)));
   }

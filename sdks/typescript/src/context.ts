@@ -3,7 +3,7 @@
 import { milliseconds, moment } from "./duration.js";
 import type { Level } from "./log.js";
 import { checkOptions } from "./options.js";
-import { checkName, messageOf, RETRY, retryOf } from "./policy.js";
+import { checkName, jsonOf, messageOf, RETRY, retryOf } from "./policy.js";
 import type { Replay } from "./replay.js";
 import { Step } from "./step.js";
 import type { CallOptions, Context, Log, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
@@ -124,7 +124,7 @@ function logging(replay: Replay, step: Step | undefined): Log {
 /** JSON text; null for undefined. */
 function json(value: unknown, what: string, replacer?: (key: string, value: unknown) => unknown): string {
   try {
-    return JSON.stringify(value, replacer) ?? "null";
+    return jsonOf(value, replacer) ?? "null";
   } catch (error) {
     throw new TypeError(`${what} cannot be written as JSON: ${messageOf(error)}`);
   }

@@ -61,6 +61,7 @@ export class Address {
 }
 
 export class Http {
+  isClosed = false;
   private readonly agent: http.Agent;
 
   constructor(
@@ -107,6 +108,7 @@ export class Http {
   }
 
   close(): void {
+    this.isClosed = true;
     this.agent.destroy();
   }
 }

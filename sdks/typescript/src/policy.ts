@@ -14,6 +14,13 @@ export function checkName(name: string): void {
   }
 }
 
+/** JSON text as the journal takes it; undefined for what has none. Half of a surrogate pair, as of a text that was cut, is replaced. */
+export function jsonOf(value: unknown, replacer?: (key: string, value: unknown) => unknown): string | undefined {
+  const text = JSON.stringify(value, replacer);
+  // Whole pairs are not escaped.
+  return text?.includes("\\ud") ? text.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, "$1\ufffd") : text;
+}
+
 export const RETRY: Retry = { attempts: 3, backoff: { kind: "exp", baseMs: 1_000, maxMs: 60_000, jitter: 0.2 } };
 
 const OPTIONS = { attempts: true, backoff: true } as const;

@@ -15,7 +15,7 @@ import { Ctx, StepCtx } from "./context.js";
 import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js";
 import { Journal, type Result } from "./journal.js";
 import { describe, type Level, Lines } from "./log.js";
-import { fault, messageOf } from "./policy.js";
+import { fault, jsonOf, messageOf } from "./policy.js";
 import { SPENT, type Step } from "./step.js";
 import type { Context, StepContext } from "./types.js";
 import type { Known, Report, Turn } from "./wire.js";
@@ -281,7 +281,7 @@ export class Replay {
   private completed(step: Step, value: unknown): void {
     let json: string | undefined;
     try {
-      json = JSON.stringify(value);
+      json = jsonOf(value);
     } catch (error) {
       return this.failed(step, new NonRetriableError(`what step "${step.name}" returned cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
     }
@@ -328,7 +328,7 @@ export class Replay {
     if (this.isOver) return;
     let json: string | undefined;
     try {
-      json = JSON.stringify(value);
+      json = jsonOf(value);
     } catch (error) {
       return this.threw(new NonRetriableError(`what the workflow returned cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
     }

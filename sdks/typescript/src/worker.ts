@@ -374,8 +374,8 @@ class Serving implements Worker, Host, Sink {
     const { replay, report, run, turn } = pending;
     const isLost = code === "FENCED" || code === "RUN_ENDED";
     if (!isLost) this.say("error", `run ${run}: ${code}: ${detail}`);
-    // The run has left: nothing waits for what its step gave.
-    if (!isLost && replay?.isRevoked && "attempt" in report) return;
+    // The run has left: nothing waits for what it has said.
+    if (!isLost && replay?.isRevoked && report.kind !== "diverged") return;
     if (isLost || replay === undefined || (replay.isOver && report.kind !== "returned")) return this.forget(run, turn, detail);
     // Nobody will ever take it, and the function waits for it: the run cannot go on.
     if (code === "NONDETERMINISTIC") {

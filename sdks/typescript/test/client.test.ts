@@ -137,6 +137,17 @@ test("waiting goes on while the server is away, and ends when the time is over o
     },
   ));
 
+test("a client that is closed waits no more", () =>
+  withServer(
+    () => unavailable,
+    async (client, asked) => {
+      const waits = client.runs.wait("w", "r");
+      while (asked.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+      client.close();
+      await assert.rejects(waits, { name: "ApiError" });
+    },
+  ));
+
 test("however many wait, other calls go on", () =>
   withServer(
     ({ url }) => (url.includes("waitSeconds") ? "wait" : [201, { run: { id: "r1" }, created: true }]),

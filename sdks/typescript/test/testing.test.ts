@@ -50,6 +50,18 @@ describe("a workflow in a test", () => {
     assert.deepEqual(sent.splice(0), ["welcome 42", "nudge 42"]);
   });
 
+  it("keeps texts that were cut in the middle of a character as the server would", async () => {
+    const cuts = workflow({
+      name: "cuts",
+      run: async (ctx, input: string) => {
+        const cut = await ctx.step.run("cut", () => ({ a: input.slice(0, 2), b: "\\ud83d", c: "\ud83d\ud83d!" }));
+        return [cut, `${input.slice(1)}${input.slice(0, 2)}`];
+      },
+    });
+    const { output } = await test(cuts, { input: "a\u{1f600}" });
+    assert.deepEqual(output, [{ a: "a\ufffd", b: "\\ud83d", c: "\ufffd\ufffd!" }, "\u{1f600}a\ufffd"]);
+  });
+
   it("takes a signal as soon as it is waited for, if it matches", async () => {
     const result = await test(onboardUser, { input: { email: "a@b.c" }, signals: [{ event: "verify", payload: { userId: 42, by: "link" } }] });
     assert.equal(result.slept, 5 * 60_000);

@@ -6,6 +6,7 @@
 //!    refused.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
@@ -150,13 +151,15 @@ impl JsonSchema for AnyItem {
 pub(super) struct Reports {
     pub(super) taken: Vec<Reported>,
     pub(super) refused: Vec<(u64, String)>,
+    /// The runs that these are about.
+    at_odds: BTreeSet<RunId>,
 }
 
 impl Reports {
     /// Checks reports that could all be read.
     pub(super) fn of(items: Vec<Item<'_>>) -> Result<Self, Problem> {
         check_count(items.len())?;
-        let mut reports = Self { taken: Vec::with_capacity(items.len()), refused: Vec::new() };
+        let mut reports = Self { taken: Vec::with_capacity(items.len()), ..Self::default() };
         for item in items {
             check_number("n", item.n)?;
             reports.add(item);
@@ -181,16 +184,17 @@ impl Reports {
                     })?;
                     check_number("n", n)?;
                     reports.refused.push((n, why));
+                    reports.at_odds.extend(read_object::<About>(raw).map(|about| about.run));
                 }
             }
         }
         Ok(reports.sure())
     }
 
-    /// Whoever is refused something goes on with that: it is not blocked, although it thought so.
+    /// A function that is refused something goes on with that: it is not blocked, although it thought so.
     fn sure(mut self) -> Self {
-        if !self.refused.is_empty() {
-            for reported in &mut self.taken {
+        if !self.at_odds.is_empty() {
+            for reported in self.taken.iter_mut().filter(|reported| self.at_odds.contains(&reported.run)) {
                 if let Report::Blocked { seq } = &mut reported.report {
                     *seq = 0;
                 }
@@ -203,7 +207,10 @@ impl Reports {
         let (n, run, turn) = (item.n, item.run, item.turn);
         match item.check() {
             Ok(report) => self.taken.push(Reported { n, run, turn, report }),
-            Err(why) => self.refused.push((n, why)),
+            Err(why) => {
+                self.refused.push((n, why));
+                self.at_odds.insert(run);
+            }
         }
     }
 }
@@ -214,6 +221,12 @@ impl Reports {
 struct Numbered {
     /// A number that the answer names.
     n: u64,
+}
+
+/// The run of a report that cannot be read.
+#[derive(Deserialize)]
+struct About {
+    run: RunId,
 }
 
 /// Numbers are those that every language has.

@@ -119,3 +119,24 @@ fn a_report_that_cannot_be_answered_spoils_its_message() {
     assert_eq!(Reports::pick(vec![&raw; REPORTS]).unwrap().refused.len(), REPORTS);
     assert!(Reports::pick(vec![&raw; REPORTS + 1]).is_err());
 }
+
+#[test]
+fn a_run_that_is_refused_something_is_not_blocked_and_others_are() {
+    let other = RUN.replace("0001", "0002");
+    let text = format!(
+        r#"[{{"n":1,"run":"{RUN}","turn":1,"kind":"wait","step":""}},
+            {{"n":2,"run":"{other}","turn":1,"kind":"wait","step":"go"}},
+            {{"n":3,"run":"{RUN}","turn":1,"kind":"blocked","seq":5}},
+            {{"n":4,"run":"{other}","turn":1,"kind":"blocked","seq":5}}]"#
+    );
+    let unreadable = text.replace(r#""kind":"wait","step":"""#, r#""kind":"weight""#);
+    for text in [text, unreadable] {
+        let reports = Reports::pick(serde_json::from_str(&text).unwrap()).unwrap();
+        let blocked = |reported: &Reported| match reported.report {
+            Report::Blocked { seq } => Some((reported.n, seq)),
+            _ => None,
+        };
+        assert_eq!(reports.taken.iter().filter_map(blocked).collect::<Vec<_>>(), [(3, 0), (4, 5)]);
+        assert_eq!(reports.refused.len(), 1);
+    }
+}
