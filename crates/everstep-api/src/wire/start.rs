@@ -16,11 +16,9 @@ pub(crate) struct OfWorkflow {
     #[serde(default = "nothing")]
     #[schemars(with = "Json")]
     pub(crate) input: Payload,
-    /// The active one when none is named.
-    #[schemars(range(min = 1, max = 2_147_483_647))]
+    /// From 1 to 2,147,483,647; the active one when none is named.
     pub(crate) version: Option<u32>,
-    /// There is one run per key, whatever is started again.
-    #[schemars(length(min = 1, max = 255))]
+    /// There is one run per key, whatever is started again. It has 1 to 255 characters.
     pub(crate) idempotency_key: Option<String>,
     /// How many days the run is kept after its end: at least 1, and no more than the server allows.
     pub(crate) retention_days: Option<u32>,
