@@ -1,0 +1,239 @@
+// Runs that leave their worker while steps of them run: cancelled, paused, ended, begun anew, or with the worker itself.
+
+import assert from "node:assert/strict";
+import { workflow } from "../src/runtime.js";
+import { withWorker } from "./stage.js";
+
+withWorker(
+  "a cancelled run aborts the signal of its step and says nothing more",
+  () => [
+    workflow({
+      name: "long",
+      run: async (ctx) => {
+        await ctx.step.run("wait", (step) => new Promise((_, reject) => step.signal.addEventListener("abort", () => reject(step.signal.reason))));
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    const run = peer.start("long");
+    await peer.until(() => worker.running === 1, "it runs");
+    peer.tell({ cancels: [{ run: run.id, turn: run.turn }] });
+    await peer.until(() => worker.running === 0, "it is forgotten");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual(peer.results, []);
+  },
+);
+
+withWorker(
+  "a revoked run starts nothing more, and its running step is still reported",
+  () => [
+    workflow({
+      name: "long",
+      run: async (ctx) => {
+        await ctx.step.run("a", () => new Promise((resolve) => setTimeout(resolve, 30)));
+        await ctx.step.run("b", () => 1);
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    const run = peer.start("long");
+    await peer.until(() => worker.running === 1, "it runs");
+    peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+    await peer.until(() => peer.results.length === 1, "the step is reported");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual(peer.results.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
+    assert.equal(worker.running, 0);
+  },
+);
+
+let isRefused = false;
+const calls: string[] = [];
+/** A step that stands at a gate; what becomes of it is noted in `calls`. */
+const gates: ((value: string) => void)[] = [];
+const gated = (name: string) => (step: { signal: AbortSignal }) => {
+  calls.push(`begin ${name}`);
+  step.signal.addEventListener("abort", () => calls.push(`abort ${name}: ${step.signal.reason.message}`));
+  return new Promise<string>((resolve) => gates.push(resolve));
+};
+const charging = workflow({
+  name: "charging",
+  run: async (ctx) => {
+    const charged = await ctx.step.run("charge", gated(`charge ${ctx.attempt}`));
+    await ctx.step.run("ship", () => calls.push("ship"));
+    return charged;
+  },
+});
+const reset = () => {
+  calls.length = 0;
+  gates.length = 0;
+};
+
+withWorker(
+  "what a running step gives is kept when the function diverges meanwhile",
+  () => [
+    workflow({
+      name: "twice",
+      run: async (ctx) => {
+        const charge = ctx.step.run("charge", gated("charge"));
+        // The server may say so too, of what is sent to it.
+        await ctx.step.sleep(isRefused ? "nap" : "charge", 1);
+        await charge;
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    for (const refusing of [false, true]) {
+      reset();
+      isRefused = refusing;
+      peer.onResult = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
+      const run = peer.start("twice");
+      await peer.until(() => run.status === "diverged", "it diverges");
+      await peer.until(() => worker.running === 0, "the run has left");
+      gates[0]?.("charged");
+      await peer.until(() => run.known.get("charge")?.output === "charged", "the step is in the journal");
+      await peer.until(() => calls.length === 2, "the signal is aborted when nothing runs any more");
+      assert.deepEqual(calls, ["begin charge", "abort charge: the run is not here any more"]);
+    }
+  },
+);
+
+withWorker(
+  "a run that begins anew aborts the steps that it has left here",
+  () => [charging],
+  async (peer, worker) => {
+    reset();
+    const run = peer.start("charging");
+    await peer.until(() => calls.length === 1, "the step runs");
+    peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+    await peer.until(() => worker.running === 0, "the run has left");
+    assert.deepEqual(calls, ["begin charge 1"], "what runs may finish");
+    peer.giveAll();
+    await peer.until(() => calls.length === 3, "the step runs again");
+    assert.deepEqual(calls, ["begin charge 1", "abort charge 1: the run has begun anew", "begin charge 2"]);
+    gates[0]?.("late");
+    gates[1]?.("charged");
+    await peer.ended(run);
+    assert.equal(run.output, "charged");
+    assert.deepEqual(peer.results.filter((sent) => sent.step === "charge").map((sent) => sent.turn), [2]);
+  },
+);
+
+withWorker(
+  "a cancel reaches a step of a run that was paused, and so does a refusal",
+  () => [
+    workflow({
+      name: "two",
+      run: (ctx) => Promise.all([ctx.step.run("a", gated("a")), ctx.step.run("b", gated("b"))]),
+    }),
+  ],
+  async (peer, worker) => {
+    for (const isCancelled of [true, false]) {
+      reset();
+      const run = peer.start("two");
+      await peer.until(() => calls.length === 2, "the steps run");
+      peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+      await peer.until(() => worker.running === 0, "the run has left");
+      if (isCancelled) peer.tell({ cancels: [{ run: run.id, turn: run.turn }] });
+      else run.turn += 1;
+      if (!isCancelled) gates[0]?.("late");
+      await peer.until(() => calls.length === 4, "the steps are aborted");
+      const reason = isCancelled ? "the run has ended" : "an older turn";
+      assert.deepEqual(calls.slice(2), [`abort a: ${reason}`, `abort b: ${reason}`]);
+      for (const gate of gates) gate("late");
+    }
+  },
+);
+
+withWorker(
+  "a function that ends aborts the steps that still run, and a stop waits for them",
+  () => [
+    workflow({
+      name: "early",
+      run: async (ctx) => {
+        void ctx.step.run("slow", async (step) => {
+          await gated("slow")(step);
+          calls.push("end slow");
+        });
+        return "done";
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    reset();
+    const run = peer.start("early");
+    await peer.ended(run);
+    await peer.until(() => calls.length === 2, "the step is aborted");
+    assert.deepEqual(calls, ["begin slow", "abort slow: the run has ended"]);
+    const stopped = worker.stop();
+    setTimeout(() => gates[0]?.(""), 50);
+    await stopped;
+    assert.equal(calls.at(-1), "end slow");
+    assert.deepEqual(peer.results.map((sent) => sent.kind), ["returned"]);
+  },
+);
+
+withWorker(
+  "the signal of a run that is parked is aborted, that of one that completes is not",
+  () => [
+    workflow({
+      name: "watched",
+      run: async (ctx, input: string) => {
+        ctx.signal.addEventListener("abort", () => calls.push(`abort ${input}`));
+        await ctx.step.waitForEvent("go");
+      },
+    }),
+  ],
+  async (peer) => {
+    reset();
+    const [parked, done] = [peer.start("watched", "parked"), peer.start("watched", "done")];
+    await peer.until(() => parked.waits.has("go") && done.waits.has("go"), "they wait");
+    peer.tell({ revoked: [{ run: parked.id, turn: 1 }] });
+    peer.signal(done, "go", {});
+    await peer.ended(done);
+    await peer.until(() => calls.length > 0, "the signal is aborted");
+    assert.deepEqual(calls, ["abort parked"]);
+  },
+);
+
+withWorker(
+  "a step that outlasts the grace period is aborted before the worker leaves",
+  () => [charging, workflow({ name: "left", run: (ctx) => ctx.step.run("a", gated("left")) })],
+  async (peer, worker) => {
+    reset();
+    peer.start("charging");
+    const left = peer.start("left");
+    await peer.until(() => calls.length === 2, "the steps run");
+    peer.tell({ revoked: [{ run: left.id, turn: 1 }] });
+    await peer.until(() => worker.running === 1, "one has left");
+    const byes = peer.byes.push.bind(peer.byes);
+    peer.byes.push = (bye: string) => {
+      calls.push("bye");
+      return byes(bye);
+    };
+    await worker.stop();
+    assert.deepEqual(calls.slice(2), ["abort charge 1: the worker has stopped", "abort left: the worker has stopped", "bye"]);
+    assert.deepEqual(peer.results, []);
+  },
+  { graceMs: "50ms" },
+);
+
+withWorker(
+  "a worker that stops lets its running step finish, starts no other, and says goodbye",
+  () => [
+    workflow({
+      name: "long",
+      run: async (ctx) => {
+        await ctx.step.run("a", () => new Promise((resolve) => setTimeout(resolve, 50)));
+        await ctx.step.run("b", () => 1);
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    peer.start("long");
+    await peer.until(() => worker.running === 1, "it runs");
+    await worker.stop();
+    assert.deepEqual(peer.results.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
+    assert.equal(peer.byes.length, 1);
+    assert.ok(peer.capacities.includes(0));
+  },
+);
