@@ -165,6 +165,13 @@ impl Progress {
         Some(())
     }
 
+    /// The run is paused. A turn that is over stays so.
+    pub(crate) fn paused(&mut self) {
+        if self.standing != Standing::Over {
+            self.standing = Standing::Revoked;
+        }
+    }
+
     /// Something happened to a step: whatever was lost before is made good.
     fn went_on(&mut self) {
         self.losses = 0;

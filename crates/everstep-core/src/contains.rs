@@ -12,7 +12,11 @@ pub fn contains(value: &Value, pattern: &Value) -> bool {
         (Value::Array(value), Value::Array(pattern)) => {
             pattern.iter().all(|wanted| value.iter().any(|found| contains(found, wanted)))
         }
-        (Value::Number(value), Value::Number(pattern)) => value == pattern || value.as_f64() == pattern.as_f64(),
+        (Value::Number(value), Value::Number(pattern)) => {
+            // Whole numbers may have more digits than a fraction holds.
+            let is_fraction = value.is_f64() || pattern.is_f64();
+            value == pattern || is_fraction && value.as_f64() == pattern.as_f64()
+        }
         _ => value == pattern,
     }
 }
@@ -32,5 +36,6 @@ mod tests {
         assert!(!contains(&value, &json!({"order": {"id": 8}})));
         assert!(!contains(&value, &json!({"missing": null})));
         assert!(!contains(&json!([1]), &json!({})));
+        assert!(!contains(&json!({"id": 9_007_199_254_740_993_u64}), &json!({"id": 9_007_199_254_740_992_u64})));
     }
 }

@@ -114,6 +114,7 @@ texts! {
     a_paced_loop_over_pure_bodies_waits_between_them
     a_parallel_loop_keeps_its_results_in_item_order
     a_parallel_loop_pauses_between_starts
+    a_pause_does_not_bring_back_a_turn_that_a_retry_ended
     a_paused_function_keeps_its_results
     a_paused_loop_goes_on_where_it_was
     a_paused_run_can_be_cancelled

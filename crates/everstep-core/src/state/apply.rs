@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Doing, Misfit, Open, Phase, State};
-use crate::code::Standing;
 use crate::event::{Dispatch, Entry, Event, Outcome};
 use crate::failure::Failure;
 use crate::graph::{Kind, Pacing, Path, Place};
@@ -62,7 +61,7 @@ impl State {
                 self.paused_at = Some(entry.at);
                 self.failure.clone_from(reason);
                 if workflow.is_code() {
-                    self.code.standing = Standing::Revoked;
+                    self.code.paused();
                 }
             }
             Event::RunResumed => {
