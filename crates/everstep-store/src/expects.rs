@@ -40,6 +40,13 @@ pub enum Registered {
     OtherStyle(String),
 }
 
+impl Registered {
+    /// Whether nothing is in the way of what was to be registered together.
+    pub(crate) fn are_all(answers: &[Self]) -> bool {
+        answers.iter().all(|answer| *answer == Self::Registered)
+    }
+}
+
 /// What became of a version that new runs were to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {

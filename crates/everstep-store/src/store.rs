@@ -109,7 +109,7 @@ pub trait Store: Send + Sync {
     /// * A version becomes the active one when it is brought for the first time, if it is the newest that was brought.
     /// * A version that is there stays as it is, but for its retention: the last word counts.
     /// * A version without a digest is only named: it is there, and nothing else changes, until somebody brings it.
-    /// * A workflow of that name and another style stays as it is, and the others are registered all the same.
+    /// * A workflow of that name and another style stays as it is, and then nothing of the list is written.
     /// * A workflow that was deleted is new, also under numbers that it had; unless runs refer to versions
     ///   of another style that have these numbers.
     /// * When nothing changes, nothing is written and nobody waits.

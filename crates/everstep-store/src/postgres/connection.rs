@@ -84,6 +84,12 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
+    pub(super) async fn rollback(&self) -> Result<(), Failure> {
+        self.define("rollback").await?;
+        self.in_transaction.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Puts a statement of a pooled connection into a transaction of its own, which begins with what we set.
     /// The three are sent together and take one round trip.
     async fn alone<T>(

@@ -26,7 +26,11 @@ impl PostgresStore {
         for one in workflows {
             answers.push(register(&connection, one).await?);
         }
-        connection.commit().await?;
+        if Registered::are_all(&answers) {
+            connection.commit().await?;
+        } else {
+            connection.rollback().await?;
+        }
         Ok(answers)
     }
 

@@ -15,9 +15,11 @@ impl Database {
             texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
         }
         let tx = self.begin()?;
-        let registered =
+        let registered: Vec<_> =
             workflows.iter().map(|(workflow, version)| register(&tx, workflow, *version)).collect::<Result<_>>()?;
-        tx.commit()?;
+        if Registered::are_all(&registered) {
+            tx.commit()?;
+        }
         Ok(registered)
     }
 }
