@@ -96,7 +96,7 @@ impl Gathered {
             Ok(Reply::Accepted | Reply::Buffered) => return self.accepted += 1,
             Ok(Reply::Repeated | Reply::Ignored(_)) => return self.ignored += 1,
             Ok(Reply::Refused { code, message }) => (code.into_owned(), message),
-            Err(error) => (error.code().to_owned(), error.to_string()),
+            Err(error) => Problem::from(error).into_words(),
         };
         self.refused += 1;
         if self.errors.len() < ERRORS {

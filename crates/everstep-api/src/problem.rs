@@ -24,6 +24,11 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// Its code, and what it says.
+    pub(crate) fn into_words(self) -> (String, String) {
+        (self.code.into_owned(), self.detail)
+    }
+
     pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
         Self { status, code: code.into(), detail: detail.into(), more: Vec::new(), retry_after: None }
     }
@@ -116,7 +121,9 @@ impl From<Error> for Problem {
             Error::Invalid(message) => Self::invalid(message),
             Error::StyleConflict { .. } => Self::new(StatusCode::CONFLICT, code, error.to_string())
                 .hint("a name belongs to one style; choose another, or delete that workflow first"),
-            Error::Elsewhere(_) | Error::Unreachable(_) | Error::Stopping => Self::unavailable(error.to_string()),
+            Error::Elsewhere(_) | Error::Unreachable(_) | Error::Busy(_) | Error::Stopping => {
+                Self::unavailable(error.to_string())
+            }
             Error::OutcomeUnknown(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, code, error.to_string()),
             Error::Full(message) => {
                 tracing::warn!(%message, "a request found no room");

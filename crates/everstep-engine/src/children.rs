@@ -161,7 +161,7 @@ impl Call {
         };
         let shard = &self.shards[shard_of(child, self.shards.len())];
         shard.send(ToShard::Start(Box::new(request))).map_err(|_| Error::Stopping)?;
-        match answer.await.map_err(|_| Error::Unavailable("its start was not answered".to_owned()))? {
+        match answer.await.map_err(|_| Error::Busy("its start was not answered".to_owned()))? {
             Ok(_) => Ok(self.started()),
             Err(Error::Refused(message)) => Ok(self.ended(Err(Failure::fatal(code::STORE_REFUSED, message)))),
             Err(error) => Err(error),

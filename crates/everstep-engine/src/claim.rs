@@ -123,8 +123,9 @@ impl Claimer {
             if !is_due(next, &lane) {
                 continue;
             }
-            let room = self.workers.room(&lane).min(self.room_for_code());
-            if self.room_for_code() == 0 {
+            let places = self.room_for_code();
+            let room = self.workers.room(&lane).min(places);
+            if places == 0 {
                 // Whoever makes room on the node says so; it may have freed before the flag was seen.
                 self.shared.has_backlog.store(true, Ordering::SeqCst);
                 next.asks_all |= self.room_for_code() > 0;
@@ -136,6 +137,9 @@ impl Claimer {
             let runs = self.world.store.claim_runs(self.node, &lane, now, room).await?;
             let has_more = runs.len() == room;
             self.workers.claimed(&lane, &runs, has_more);
+            if has_more {
+                self.workers.wait_in(&lane);
+            }
             self.hand_out(runs);
             // Of what did not fit nobody hears before there is room.
             let wake = if has_more { None } else { self.world.store.next_wake(&lane).await? };

@@ -388,6 +388,11 @@ impl Engine {
         Ok(member.shared.peers())
     }
 
+    /// Another node that was there at the last tick.
+    pub fn known_peer(&self, node: NodeId) -> Option<Peer> {
+        self.0.member().shared.peer(node)
+    }
+
     /// Another node, if it may be alive.
     pub async fn peer(&self, node: NodeId) -> Result<Option<Peer>, Error> {
         let member = self.0.member();

@@ -29,8 +29,12 @@ pub enum Error {
     Full(String),
     #[error("the database refused the data: {0}")]
     Refused(String),
+    /// What the database says, for operators.
     #[error("{0}")]
     Unavailable(String),
+    /// Nothing was written, for a reason that is for everybody; try again later.
+    #[error("{0}")]
+    Busy(String),
     #[error("the engine is stopping")]
     Stopping,
 }
@@ -42,7 +46,9 @@ impl Error {
             Self::RunNotFound(_) | Self::WorkflowNotFound { .. } => "NOT_FOUND",
             Self::Invalid(_) => "VALIDATION_ERROR",
             Self::StyleConflict { .. } => "WORKFLOW_STYLE_CONFLICT",
-            Self::Elsewhere(_) | Self::Unreachable(_) | Self::Unavailable(_) | Self::Stopping => "UNAVAILABLE",
+            Self::Elsewhere(_) | Self::Unreachable(_) | Self::Unavailable(_) | Self::Busy(_) | Self::Stopping => {
+                "UNAVAILABLE"
+            }
             Self::OutcomeUnknown(_) => "OUTCOME_UNKNOWN",
             Self::Full(_) => "STORE_FULL",
             Self::Refused(_) => "STORE_REFUSED",

@@ -119,21 +119,18 @@ impl Library {
 
     /// A version of a workflow; the active one when none is named. The active pointer is never cached.
     pub async fn find(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Arc<Version>, Error> {
-        if let Some(version) = version.and_then(|version| self.cached(workspace, name, version)) {
-            return Ok(version);
-        }
         let row = match version {
             Some(_) => self.world.store.workflow(workspace, name, version).await?,
             None => self.active.find(workspace, name).await?,
         };
         let row = row.ok_or_else(|| Error::WorkflowNotFound { name: name.to_owned(), version })?;
-        if let Some(version) = self.cached(workspace, name, row.version) {
-            return Ok(version);
-        }
         if row.style == CODE {
-            // Its retention is the worker's last word.
+            // Its retention is the worker's last word. A graph of that number may have been deleted.
             let workflow = Arc::new(code(name, row.version));
             return Ok(Arc::new(Version { workflow, retention_days: row.retention_days }));
+        }
+        if let Some(version) = self.cached(workspace, name, row.version) {
+            return Ok(version);
         }
         let compiled = Arc::new(self.compile(row)?);
         let key = (workspace, name.to_owned(), compiled.workflow.version);
@@ -223,7 +220,10 @@ impl Library {
         if workers::is_code(&row.lane) {
             return Ok(Arc::new(code(&row.workflow, row.version)));
         }
-        let version = self.find(row.workspace, &row.workflow, Some(row.version)).await?;
+        let version = match self.cached(row.workspace, &row.workflow, row.version) {
+            Some(version) => version,
+            None => self.find(row.workspace, &row.workflow, Some(row.version)).await?,
+        };
         Ok(Arc::clone(&version.workflow))
     }
 

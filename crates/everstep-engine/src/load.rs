@@ -42,7 +42,10 @@ impl Shard {
                 loading.place = Some(place);
             }
             // It visits here to answer an input, or is about to be parked, and was claimed meanwhile.
-            Some(Slot::Held(held)) => held.claim = Some(place),
+            Some(Slot::Held(held)) => {
+                held.claim = Some(place);
+                self.workers.came(run);
+            }
         }
     }
 
@@ -138,7 +141,7 @@ impl Shard {
         };
         if tenure == Tenure::Visiting && loaded.run.format > FORMAT {
             let newer = format!("run {run} was written by a newer release; ask a node of that release");
-            return self.give_up(run, loading, &Error::Unavailable(newer));
+            return self.give_up(run, loading, &Error::Busy(newer));
         }
         let held = match workflow.and_then(|workflow| Held::load(&loaded, &workflow, tenure)) {
             Ok(held) => held,

@@ -106,7 +106,7 @@ impl Member {
         let shard = &self.shards[shard_of(run, self.shards.len())];
         shard.send(message).map_err(|_| {
             if self.shared.is_fenced.load(Ordering::SeqCst) {
-                return Error::Unavailable("this node was fenced and joins anew; try again".to_owned());
+                return Error::Busy("this node was fenced and joins anew; try again".to_owned());
             }
             Error::Stopping
         })

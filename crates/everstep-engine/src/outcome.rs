@@ -83,7 +83,7 @@ impl Shard {
             Verdict::Full(message) => self.abandon(run, flight, &Error::Full(message)),
             Verdict::Fenced { is_unknown: true } => self.abandon(run, flight, &Error::OutcomeUnknown(self.node)),
             Verdict::Fenced { is_unknown: false } => {
-                self.abandon(run, flight, &Error::Unavailable("this node was fenced; try again".to_owned()));
+                self.abandon(run, flight, &Error::Busy("this node was fenced; try again".to_owned()));
             }
         }
     }
@@ -259,7 +259,7 @@ impl Shard {
     /// Forgets a run's state and reads it anew, keeping its inputs and its tasks.
     pub(crate) fn reload(&mut self, run: RunId, flight: Flight, conflict: Option<u64>, urgent: Option<Input>) {
         if let Some(reply) = flight.start {
-            let _ = reply.send(Err(Error::Unavailable("the run's id is taken; start it again".to_owned())));
+            let _ = reply.send(Err(Error::Busy("the run's id is taken; start it again".to_owned())));
         }
         let Some(held) = self.take_out(run) else { return };
         let mut mailbox: VecDeque<_> =

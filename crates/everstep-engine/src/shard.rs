@@ -175,7 +175,7 @@ impl Shard {
         }
         // The id of a child is known before it starts: somebody may have asked for it, or be starting it.
         if self.runs.contains_key(&run) {
-            let _ = reply.send(Err(Error::Unavailable(format!("run {run} is in use; try again"))));
+            let _ = reply.send(Err(Error::Busy(format!("run {run} is in use; try again"))));
             return;
         }
         let now = self.world.clock.now();
@@ -186,7 +186,7 @@ impl Shard {
         let most = if held.workflow.is_code() { most - most / 4 } else { most };
         let has_place = self.shared.active.load(Ordering::SeqCst) < most;
         let seat = match held.workflow.is_code() && has_place {
-            true => self.workers.seat(&held.lane, run, &held.state.code),
+            true => self.workers.seat_of_new(&held.lane, run, &held.state.code),
             false => None,
         };
         let has_room = has_place && (seat.is_some() || !held.workflow.is_code());
@@ -232,7 +232,7 @@ impl Shard {
     /// Puts an input into its run's mailbox; a run that is not in memory is loaded first.
     pub(crate) fn deliver(&mut self, run: RunId, mail: Mail) {
         if self.pausing.contains_key(&run) {
-            return mail.answer(Err(Error::Unavailable(format!("run {run} is being paused: it cannot be read"))));
+            return mail.answer(Err(Error::Busy(format!("run {run} is being paused: it cannot be read"))));
         }
         let is_shunned = mail.inbox.is_some() && self.is_shunned(run);
         match self.runs.get_mut(&run) {
@@ -291,7 +291,7 @@ impl Shard {
             // No gate was asked: only while nobody else can own the run is its state here sure to be the newest.
             let is_sure = held.tenure == Tenure::Visiting || self.shared.may_dispatch(&self.world.clock);
             for (mail, reply) in decided.answered {
-                let unsure = || Error::Unavailable("this node has lost touch with its database; try again".to_owned());
+                let unsure = || Error::Busy("this node has lost touch with its database; try again".to_owned());
                 mail.answer(if is_sure { Ok(reply) } else { Err(unsure()) });
             }
             self.tell_turn(run, Becomes::Owned, false);

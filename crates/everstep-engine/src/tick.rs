@@ -180,7 +180,11 @@ impl Ticker {
                 continue;
             }
             let runs = world.store.claim_runs(*node, &lane, world.clock.now(), room).await?;
-            workers.claimed(&lane, &runs, runs.len() == room);
+            let has_more = runs.len() == room;
+            workers.claimed(&lane, &runs, has_more);
+            if has_more {
+                workers.wait_in(&lane);
+            }
             self.claimer.hand_out(runs);
         }
         Ok(())
@@ -198,9 +202,14 @@ impl Ticker {
             }
         };
         todo.stop = received == Some(0);
+        let now = self.claimer.world.clock.now();
         for news in news {
             match news {
-                // The tick finds it in its time.
+                // The tick finds it in its time, but for what has only to wait for a worker.
+                ToClaimer::Parked(lane, time) if time <= now && self.claimer.workers.is_served(&lane) => {
+                    self.claimer.workers.starve(&lane);
+                    todo.seats = true;
+                }
                 ToClaimer::Parked(..) => {}
                 ToClaimer::Room => todo.claim = true,
                 ToClaimer::Seats => todo.seats = true,

@@ -422,10 +422,9 @@ async fn what_a_worker_holds_in_vain_keeps_nobody_out() {
     let mut worker = Worker::come(&engine, 1, vec![(gone, 3)]).await;
     let turn = worker.turn().await;
     assert_eq!(turn.run, waiting);
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(engine.world().store.calls() - calls < 50, "nothing is claimed over and over");
     // It is told that what it holds is no run.
     assert!(matches!(worker.next().await, Letter::Cancelled { run, turn: 3 } if run == gone));
+    assert!(engine.world().store.calls() - calls < 50, "nothing is claimed over and over");
     worker.done(&turn, returned(json!(1))).await;
 }
 
@@ -437,12 +436,50 @@ async fn a_name_belongs_to_one_style() {
         workspace: WORKSPACE,
         worker: "ann".into(),
         sdk: None,
-        workflows: vec![Served { name: "order".into(), version: 1, retention_days: None }],
+        workflows: ["fresh", "order"]
+            .map(|name| Served { name: name.into(), version: 1, retention_days: None })
+            .to_vec(),
         capacity: 1,
         holds: vec![],
     };
     let error = engine.open_session(hello).await.err().unwrap();
     assert_eq!(error.code(), "WORKFLOW_STYLE_CONFLICT");
+    let error = engine.library().find(WORKSPACE, "fresh", None).await.err().unwrap();
+    assert_eq!(error.code(), "NOT_FOUND", "whoever is refused has registered nothing");
+}
+
+#[tokio::test]
+async fn code_takes_the_place_of_a_graph_that_was_deleted() {
+    let (_folder, engine) = place().await;
+    publish(&engine, "order", &chain(&[])).await;
+    publish(&engine, "order", &chain(&[("a", "noop", json!({}))])).await;
+    for version in [None, Some(2)] {
+        let found = engine.library().find(WORKSPACE, "order", version).await.unwrap();
+        assert!(!found.workflow.is_code());
+    }
+    engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
+    let mut worker = Worker::named(&engine, "ann", 2, 10, vec![]).await;
+    for version in [None, Some(2)] {
+        let new = NewStart { version, ..NewStart::new("order", json!({})) };
+        let run = engine.start_run(new).await.unwrap().run;
+        let turn = worker.turn().await;
+        assert_eq!((turn.run, turn.version), (run, 2));
+        worker.done(&turn, returned(json!(1))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_has_so_many_workers_and_is_told_so() {
+    let (_folder, engine) = place().await;
+    for _ in 0..1_000 {
+        Worker::come(&engine, 1, vec![]).await;
+    }
+    let workflows = vec![Served { name: "fresh".into(), version: 1, retention_days: None }];
+    let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
+    let error = engine.open_session(hello).await.err().unwrap();
+    assert_eq!(error.code(), "UNAVAILABLE");
+    assert!(error.to_string().contains("at most 1000 workers"), "{error}");
+    assert!(engine.library().find(WORKSPACE, "fresh", None).await.is_err());
 }
 
 #[tokio::test]

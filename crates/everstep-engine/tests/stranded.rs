@@ -76,6 +76,79 @@ async fn a_worker_that_is_refused_something_of_one_run_is_blocked_in_others() {
     }
 }
 
+/// The next turn; what else the worker is told does not matter.
+async fn next_turn(worker: &mut Worker) -> Turn {
+    loop {
+        if let Letter::Turn(turn) = worker.next().await {
+            return *turn;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_paused_and_resumed_at_once_gets_another_turn() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    for _ in 0..5 {
+        let run = start(&engine).await;
+        let turn = next_turn(&mut worker).await;
+        // While this is being written the two wait, and are decided together.
+        worker.tell(&turn, completed("pay", json!(5)));
+        let (pause, resume) =
+            tokio::join!(engine.send(run, Input::Pause { reason: None }), engine.send(run, Input::Resume));
+        assert!(pause.unwrap().is_accepted() && resume.unwrap().is_accepted());
+        let again = next_turn(&mut worker).await;
+        assert_eq!((again.run, again.turn, again.steps.len()), (run, 2, 1));
+        worker.tell(&again, returned(json!(1)));
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_is_not_overtaken_by_those_that_start() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 1, vec![]).await;
+    start(&engine).await;
+    let mut turn = worker.turn().await;
+    let waiting = start(&engine).await;
+    let starts = tokio::spawn({
+        let engine = engine.clone();
+        async move {
+            loop {
+                start(&engine).await;
+            }
+        }
+    });
+    let mut before = 0;
+    while turn.run != waiting {
+        worker.tell(&turn, returned(json!(1)));
+        turn = next_turn(&mut worker).await;
+        before += 1;
+        assert!(before < 10, "others go first, again and again");
+    }
+    starts.abort();
+}
+
+#[tokio::test]
+async fn a_worker_whose_socket_has_gone_gets_no_turns() {
+    let (_folder, engine) = place().await;
+    let mut gone = Worker::named(&engine, "gone", 1, 100, vec![]).await;
+    gone.session.detach(gone.carrier, engine.world().clock.monotonic());
+    let mut here = Worker::named(&engine, "here", 1, 1, vec![]).await;
+    for _ in 0..3 {
+        let run = start(&engine).await;
+        let turn = next_turn(&mut here).await;
+        assert_eq!(turn.run, run);
+        here.tell(&turn, returned(json!(1)));
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+    }
+    engine.close_session(&here.session);
+    // It comes back, and so does what it is there for.
+    let run = start(&engine).await;
+    gone.carrier = engine.attach(&gone.session);
+    assert_eq!(gone.turn().await.run, run);
+}
+
 #[tokio::test]
 async fn a_run_that_is_due_stays_so_when_others_look_at_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_store::{AuditRow, Store};
+use metrics::Counter;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+
+use crate::metrics::Meters;
 
 /// A row is written after this long at the latest.
 const GATHERED: Duration = Duration::from_millis(200);
@@ -21,6 +24,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub struct Audit {
     store: Arc<dyn Store>,
     waiting: mpsc::Sender<Message>,
+    /// Counts rows that will never be written.
+    lost: Counter,
 }
 
 enum Message {
@@ -30,10 +35,11 @@ enum Message {
 
 impl Audit {
     /// Begins to write. It ends when the last handle is gone.
-    pub fn start(store: Arc<dyn Store>) -> Self {
+    pub fn start(store: Arc<dyn Store>, meters: &Meters) -> Self {
         let (waiting, messages) = mpsc::channel(ROOM);
-        tokio::spawn(run(Arc::clone(&store), messages));
-        Self { store, waiting }
+        let lost = meters.audit_lost();
+        tokio::spawn(run(Arc::clone(&store), messages, lost.clone()));
+        Self { store, waiting, lost }
     }
 
     /// Writes a row before it returns. If the database is away just then, the row is gathered.
@@ -47,7 +53,7 @@ impl Audit {
     /// Has a row written soon.
     pub(crate) async fn gather(&self, row: AuditRow) {
         if let Err(mpsc::error::SendError(Message::Row(row))) = self.waiting.send(Message::Row(Box::new(row))).await {
-            lose(std::slice::from_ref(&*row), "nothing writes the audit any more");
+            lose(&self.lost, std::slice::from_ref(&*row), "nothing writes the audit any more");
         }
     }
 
@@ -61,7 +67,7 @@ impl Audit {
     }
 }
 
-async fn run(store: Arc<dyn Store>, mut messages: mpsc::Receiver<Message>) {
+async fn run(store: Arc<dyn Store>, mut messages: mpsc::Receiver<Message>, lost: Counter) {
     let mut rows = Vec::new();
     while let Some(first) = messages.recv().await {
         let end = Instant::now() + GATHERED;
@@ -79,7 +85,7 @@ async fn run(store: Arc<dyn Store>, mut messages: mpsc::Receiver<Message>) {
                 next = tokio::time::timeout_at(end, messages.recv()).await.ok().flatten();
             }
         }
-        write(&*store, &rows).await;
+        write(&*store, &rows, &lost).await;
         rows.clear();
         if let Some(done) = flushed {
             // Whoever asked may have gone.
@@ -89,7 +95,7 @@ async fn run(store: Arc<dyn Store>, mut messages: mpsc::Receiver<Message>) {
 }
 
 /// Writes rows, however long it takes. A row that the database never takes is lost alone.
-async fn write(store: &dyn Store, rows: &[AuditRow]) {
+async fn write(store: &dyn Store, rows: &[AuditRow], lost: &Counter) {
     if rows.is_empty() {
         return;
     }
@@ -100,18 +106,18 @@ async fn write(store: &dyn Store, rows: &[AuditRow]) {
                 tracing::warn!(%error, rows = rows.len(), "the audit waits for the database");
                 tokio::time::sleep(PAUSE).await;
             }
-            Err(error) if rows.len() == 1 => return lose(rows, &error.to_string()),
+            Err(error) if rows.len() == 1 => return lose(lost, rows, &error.to_string()),
             Err(_) => break,
         }
     }
     for row in rows {
-        Box::pin(write(store, std::slice::from_ref(row))).await;
+        Box::pin(write(store, std::slice::from_ref(row), lost)).await;
     }
 }
 
 /// Tells the log what the audit will not have.
-fn lose(rows: &[AuditRow], why: &str) {
-    metrics::counter!("everstep_audit_lost_total").increment(rows.len() as u64);
+fn lose(lost: &Counter, rows: &[AuditRow], why: &str) {
+    lost.increment(rows.len() as u64);
     for row in rows {
         tracing::error!(
             why,

@@ -32,6 +32,7 @@ pub struct Meters {
     workflows: Labels<OfWorkflow>,
     in_flight: Labels<InFlight>,
     swept: Counter,
+    audit_lost: Counter,
     /// When runs in flight were counted.
     counted_at: Mutex<Option<Instant>>,
 }
@@ -63,12 +64,14 @@ impl Default for Meters {
         let recorder = builder.build_recorder();
         describe(&recorder);
         let swept = counter(&recorder, "workflow_retention_swept_total", Vec::new());
+        let audit_lost = counter(&recorder, "everstep_audit_lost_total", Vec::new());
         Self {
             handle: recorder.handle(),
             recorder,
             workflows: Labels::new(WORKFLOWS),
             in_flight: Labels::new(WORKFLOWS),
             swept,
+            audit_lost,
             counted_at: Mutex::default(),
         }
     }
@@ -78,6 +81,11 @@ impl Meters {
     /// Everything, as Prometheus reads it.
     pub(crate) fn render(&self) -> String {
         self.handle.render()
+    }
+
+    /// Counts rows of the audit that will never be written.
+    pub(crate) fn audit_lost(&self) -> Counter {
+        self.audit_lost.clone()
     }
 
     /// A figure that is looked up when somebody asks.
@@ -239,6 +247,7 @@ fn describe(recorder: &PrometheusRecorder) {
         ("workflow_step_retries_total", "Attempts that followed a failed one."),
         ("workflow_signals_total", "Signals that a run has taken."),
         ("workflow_retention_swept_total", "Ended runs deleted because their retention is over."),
+        ("everstep_audit_lost_total", "Rows of the audit that the database refused for good."),
         ("everstep_conflicts_total", "Items refused because another node had written their run."),
         ("everstep_store_calls_total", "Calls to the database."),
     ];

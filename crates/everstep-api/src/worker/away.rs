@@ -43,13 +43,22 @@ struct Refused {
     hint: Option<String>,
 }
 
-/// Finds a session by its id, which names its node.
-pub(super) async fn place(engine: &Engine, workspace: WorkspaceId, id: &str) -> Result<Place, Problem> {
-    let id = id.parse::<SessionId>().map_err(|_| gone())?;
-    if let Some(session) = engine.session(workspace, id) {
-        return Ok(Place::Here(session));
+/// Finds a session by its id, which names its node, without asking the database.
+pub(super) fn known(engine: &Engine, workspace: WorkspaceId, id: &str) -> Option<Place> {
+    let id = id.parse::<SessionId>().ok()?;
+    match engine.session(workspace, id) {
+        Some(session) => Some(Place::Here(session)),
+        None => engine.known_peer(id.node).map(Place::At),
     }
-    if id.node == engine.node() {
+}
+
+/// Finds a session by its id. Its node may have joined since the last tick.
+pub(super) async fn place(engine: &Engine, workspace: WorkspaceId, id: &str) -> Result<Place, Problem> {
+    if let Some(place) = known(engine, workspace, id) {
+        return Ok(place);
+    }
+    let id = id.parse::<SessionId>().map_err(|_| gone())?;
+    if id.node == engine.node() || !engine.world().store.is_shared() {
         return Err(gone());
     }
     engine.peer(id.node).await?.map(Place::At).ok_or_else(gone)

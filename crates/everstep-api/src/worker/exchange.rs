@@ -10,7 +10,7 @@ use super::BYTES;
 use super::away::{self, Place};
 use super::held::{self, Poll, Sent};
 use super::hello::{Hello, Welcome};
-use crate::auth::Caller;
+use crate::auth::{self, Caller};
 use crate::body::Body;
 use crate::patience::patiently;
 use crate::problem::Problem;
@@ -47,7 +47,7 @@ pub(crate) async fn close(
 pub(crate) async fn poll(State(served): State<Served>, caller: Caller, body: Body<BYTES>) -> Result<Response, Problem> {
     let poll: Poll = body.json()?;
     poll.check()?;
-    match away::place(&served.engine, caller.workspace, &poll.session).await? {
+    match place(&served, &caller, &poll.session).await? {
         Place::Here(session) => {
             let told = tokio::select! {
                 told = held::poll(&served.engine, &session, &poll) => told?,
@@ -73,10 +73,19 @@ pub(crate) async fn results(
     body: Body<BYTES>,
 ) -> Result<Response, Problem> {
     let sent = Sent::read(&body)?;
-    match away::place(&served.engine, caller.workspace, &sent.session).await? {
+    match place(&served, &caller, &sent.session).await? {
         Place::Here(session) => held::results(&served.engine, &session, sent).await.map(json),
         Place::At(peer) => away::pass_results(&served.engine, caller.workspace, &peer, body.bytes()).await.map(json),
     }
+}
+
+/// Finds a session. What is said in one is bounded by it; what is said in none is counted against the key's limit.
+async fn place(served: &Served, caller: &Caller, id: &str) -> Result<Place, Problem> {
+    if let Some(place) = away::known(&served.engine, caller.workspace, id) {
+        return Ok(place);
+    }
+    auth::count(served, caller)?;
+    away::place(&served.engine, caller.workspace, id).await
 }
 
 fn json(body: Vec<u8>) -> Response {

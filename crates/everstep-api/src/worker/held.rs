@@ -88,7 +88,7 @@ pub(super) async fn poll(engine: &Engine, session: &Session, poll: &Poll) -> Res
         engine.set_capacity(session, capacity);
     }
     session.seen(poll.seen);
-    let carrier = session.attach();
+    let carrier = engine.attach(session);
     let overdue = news(session, carrier, poll.wait()).await;
     if session.is_over() {
         return Err(gone());

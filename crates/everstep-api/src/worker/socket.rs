@@ -118,7 +118,7 @@ async fn run(served: Served, caller: Caller, socket: WebSocket) {
         Err(End::Words(words)) => return say_last(&mut sink, words).await,
         Err(End::Silence) => return,
     };
-    let carrier = session.attach();
+    let carrier = served.engine.attach(&session);
     let (out, words) = mpsc::channel(WAITING);
     let welcome = message::frame("welcome", &Welcome::to(&served.engine, &session));
     let writer = Writer { sink, session: Arc::clone(&session), carrier };

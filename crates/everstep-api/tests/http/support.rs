@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::{Keys, Permission, Secret};
-use everstep_api::{Audit, Live, Served, Streams, serve};
+use everstep_api::{Audit, Live, Meters, Served, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
@@ -90,9 +90,9 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
-        let audit = Audit::start(Arc::clone(&store));
+        let meters: Arc<Meters> = Arc::default();
+        let audit = Audit::start(Arc::clone(&store), &meters);
         let live = Arc::new(Live::new(engine.clone(), streams));
-        let meters = Default::default();
         let served = Served {
             engine: engine.clone(),
             keys,

@@ -23,6 +23,8 @@ impl Engine {
         if hello.workflows.is_empty() || hello.workflows.len() > MOST_WORKFLOWS {
             return Err(Error::Invalid(format!("a worker serves 1 to {MOST_WORKFLOWS} workflows")));
         }
+        // Whoever is refused registers nothing.
+        self.member().workers.check_room(hello.workspace)?;
         self.library().register(hello.workspace, &hello.workflows).await?;
         self.member().workers.open(hello)
     }
@@ -30,6 +32,11 @@ impl Engine {
     /// A session of this node. `None`: there is none any more.
     pub fn session(&self, workspace: WorkspaceId, id: SessionId) -> Option<Arc<Session>> {
         self.member().workers.find(workspace, id)
+    }
+
+    /// Somebody carries a session from now on. Returns its number.
+    pub fn attach(&self, session: &Session) -> u64 {
+        self.member().workers.attach(session)
     }
 
     /// Bytes came from a worker: its lease runs anew.

@@ -16,6 +16,7 @@ use everstep_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
+use super::lane::lane_of;
 use super::letter::Letter;
 use super::session::{Hello, Served, Session, SessionId, Untold};
 use crate::error::Error;
@@ -49,6 +50,8 @@ struct Inner {
     lanes: BTreeMap<Arc<str>, Vec<Arc<Session>>>,
     /// Lanes of which more runs may wait in the database than there was room for.
     starved: BTreeSet<Arc<str>>,
+    /// Lanes in which runs wait in the database, as far as is known: new ones go behind them.
+    waited_in: BTreeSet<Arc<str>>,
     /// Runs that were claimed and have no seat yet.
     coming: BTreeSet<RunId>,
     /// How often the lanes were gone through.
@@ -57,9 +60,10 @@ struct Inner {
 
 impl Inner {
     fn forget_unserved(&mut self) {
-        let Self { lanes, starved, .. } = self;
+        let Self { lanes, starved, waited_in, .. } = self;
         lanes.retain(|_, sessions| !sessions.is_empty());
         starved.retain(|lane| lanes.contains_key(lane));
+        waited_in.retain(|lane| lanes.contains_key(lane));
     }
 }
 
@@ -142,6 +146,22 @@ impl Workers {
         self.inner.lock().expect("no holder of the lock panics")
     }
 
+    /// Whether a workspace may have a worker more here.
+    pub(crate) fn check_room(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        self.check(&self.inner(), workspace)
+    }
+
+    fn check(&self, inner: &Inner, workspace: WorkspaceId) -> Result<(), Error> {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(Error::Stopping);
+        }
+        let others = inner.sessions.values().filter(|other| other.workspace == workspace).count();
+        if others >= MOST_SESSIONS {
+            return Err(Error::Busy(format!("a workspace has at most {MOST_SESSIONS} workers on one node")));
+        }
+        Ok(())
+    }
+
     /// Opens a session, unless this node takes none any more.
     pub(crate) fn open(&self, hello: Hello) -> Result<Arc<Session>, Error> {
         // Ids of the engine name things; this one guards something.
@@ -149,14 +169,7 @@ impl Workers {
         let clock = &self.world.clock;
         let session = Arc::new(Session::new(id, hello, clock.now(), clock.monotonic(), Arc::clone(&self.untold)));
         let mut inner = self.inner();
-        if self.is_closed.load(Ordering::SeqCst) {
-            return Err(Error::Stopping);
-        }
-        let others = inner.sessions.values().filter(|other| other.workspace == session.workspace).count();
-        if others >= MOST_SESSIONS {
-            let message = format!("a workspace has at most {MOST_SESSIONS} workers on one node");
-            return Err(Error::Unavailable(message));
-        }
+        self.check(&inner, session.workspace)?;
         for lane in session.lanes() {
             inner.lanes.entry(Arc::clone(lane)).or_default().push(Arc::clone(&session));
         }
@@ -177,6 +190,14 @@ impl Workers {
         let mut inner = session.inner();
         inner.heard = self.world.clock.monotonic();
         inner.heard_at = self.world.clock.now();
+    }
+
+    pub(crate) fn attach(&self, session: &Session) -> u64 {
+        let (carrier, was_detached) = session.attach();
+        if was_detached {
+            let _ = self.claimer.send(ToClaimer::Room);
+        }
+        carrier
     }
 
     pub(crate) fn set_capacity(&self, session: &Session, capacity: usize) {
@@ -216,6 +237,7 @@ impl Workers {
         let freest = sessions.iter().map(|session| (free(session), session)).max_by_key(|(free, _)| *free);
         let Some((_, session)) = freest.filter(|(free, _)| *free > 0) else {
             inner.starved.insert(Arc::clone(lane));
+            inner.waited_in.insert(Arc::clone(lane));
             return None;
         };
         let (session, turn) = (Arc::clone(session), last_turn + 1);
@@ -290,7 +312,29 @@ impl Workers {
         }
         if !has_more {
             inner.starved.remove(lane);
+            inner.waited_in.remove(lane);
         }
+    }
+
+    /// A place for a run that starts: none while others wait in its lane, who would never come to theirs.
+    pub(crate) fn seat_of_new(self: &Arc<Self>, lane: &Arc<str>, run: RunId, code: &Progress) -> Option<Seat> {
+        if self.inner().waited_in.contains(lane) {
+            return None;
+        }
+        self.seat(lane, run, code)
+    }
+
+    /// More runs wait in a lane than were claimed.
+    pub(crate) fn wait_in(&self, lane: &Arc<str>) {
+        let mut inner = self.inner();
+        if inner.lanes.contains_key(lane) {
+            inner.waited_in.insert(Arc::clone(lane));
+        }
+    }
+
+    /// A run may wait in a lane: it is to be asked.
+    pub(crate) fn starve(&self, lane: &Arc<str>) {
+        self.inner().starved.insert(Arc::clone(lane));
     }
 
     /// A run that was claimed is in memory: it has a seat, or went its way without one.
@@ -330,13 +374,18 @@ impl Workers {
     pub(crate) fn list(&self, workspace: WorkspaceId) -> Vec<WorkerInfo> {
         let inner = self.inner();
         let sessions = inner.sessions.values().filter(|session| session.workspace == workspace);
+        // What a worker has declined it does not serve.
+        let serves = |session: &Session, served: &Served| {
+            let lane = lane_of(workspace, &served.name, served.version);
+            inner.lanes.get(&lane).is_some_and(|sessions| sessions.iter().any(|other| other.id == session.id))
+        };
         let info = sessions.map(|session| {
             let inner = session.inner();
             WorkerInfo {
                 session: session.id,
                 worker: session.worker.clone(),
                 sdk: session.sdk.clone(),
-                workflows: session.workflows.clone(),
+                workflows: session.workflows.iter().filter(|served| serves(session, served)).cloned().collect(),
                 capacity: inner.capacity,
                 running: inner.live.len(),
                 opened_at: session.opened_at,
@@ -375,6 +424,7 @@ impl Workers {
         let sessions = std::mem::take(&mut inner.sessions);
         inner.lanes.clear();
         inner.starved.clear();
+        inner.waited_in.clear();
         inner.coming.clear();
         self.count.store(0, Ordering::SeqCst);
         drop(inner);

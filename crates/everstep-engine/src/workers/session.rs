@@ -181,8 +181,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// How many runs more the worker takes.
+    /// How many runs more the worker takes: none while nobody knows where it is.
     pub(crate) fn free(&self) -> usize {
+        if self.detached.is_some() {
+            return 0;
+        }
         self.capacity.saturating_sub(self.live.len() - self.blocked.len())
     }
 
@@ -246,15 +249,15 @@ impl Session {
         self.inner.lock().expect("no holder of the lock panics")
     }
 
-    /// Somebody carries the session from now on: a socket. Returns its number.
-    pub fn attach(&self) -> u64 {
+    /// Somebody carries the session from now on: a socket. Returns its number, and whether there was nobody before.
+    pub(crate) fn attach(&self) -> (u64, bool) {
         let mut inner = self.inner();
         inner.carrier += 1;
-        inner.detached = None;
+        let was_detached = inner.detached.take().is_some();
         let carrier = inner.carrier;
         drop(inner);
         self.tell_all();
-        carrier
+        (carrier, was_detached)
     }
 
     /// Whether this carrier is the last that came, and the session goes on.
@@ -467,7 +470,7 @@ mod tests {
     #[tokio::test]
     async fn a_worker_that_sees_nothing_is_told_no_more_than_is_kept() {
         let session = session();
-        let carrier = session.attach();
+        let (carrier, _) = session.attach();
         (1..=40).for_each(|n| session.put(letter(n)));
         let told = std::iter::from_fn(|| session.take()).count();
         assert_eq!(told, KEPT / BYTES);

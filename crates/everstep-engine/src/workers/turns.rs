@@ -88,6 +88,9 @@ impl Shard {
         }
         held.note(&decided.entries);
         let is_live = !held.state.has_ended() && !held.state.is_paused();
+        if is_live {
+            held.leave_turn_that_is_over();
+        }
         if !is_live || held.at_worker.is_some() || !held.wants_turn || self.shared.is_stopping() {
             return;
         }
@@ -260,6 +263,15 @@ impl Held {
         self.wants_turn = self.workflow.is_code() && is_owned && is_live && self.at_worker.is_none();
     }
 
+    /// A run that was paused and resumed, or failed and was retried, in one item: its worker may not go on.
+    fn leave_turn_that_is_over(&mut self) {
+        if let Some(at_worker) = self.at_worker.take_if(|at| !self.state.code.may_go_on(at.seat.turn)) {
+            let (run, turn) = (self.state.run, at_worker.seat.turn);
+            Workers::say(&at_worker.seat.session, Letter::Revoked { run, turn });
+            self.wants_turn = true;
+        }
+    }
+
     /// The worker does not have this turn any more, if it had it.
     pub(crate) fn drop_turn(&mut self, turn: u32) {
         if let Some(at_worker) = self.at_worker.take_if(|at| at.seat.turn == turn) {
@@ -271,16 +283,16 @@ impl Held {
     /// nothing; nor does a function that has nothing open.
     pub(crate) fn hear(&mut self, turn: u32, report: &Report, respond: &Respond, has_refused: bool) {
         let Some(at_worker) = self.at_worker.as_mut().filter(|at| at.seat.turn == turn) else { return };
+        let session = &at_worker.seat.session;
+        let is_its_own = matches!(respond, Respond::Worker(sender, _) if sender.id == session.id);
         match report {
+            // Only whoever has the turn knows what its function does.
+            Report::Blocked { .. } | Report::Declined { .. } if !is_its_own => {}
             Report::Blocked { seq } => {
                 let has_all = at_worker.is_told && *seq >= at_worker.told && !has_refused;
                 at_worker.set_blocked(has_all && self.state.open().next().is_some());
             }
             Report::Declined { failure } => {
-                let session = &at_worker.seat.session;
-                if !matches!(respond, Respond::Worker(sender, _) if sender.id == session.id) {
-                    return;
-                }
                 tracing::warn!(worker = session.worker, lane = %self.lane, %failure, "a worker declined a run");
                 at_worker.seat.workers.decline(session, &self.lane);
                 self.at_worker = None;

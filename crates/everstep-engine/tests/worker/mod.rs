@@ -49,7 +49,7 @@ impl Worker {
         let worker = name.to_owned();
         let hello = Hello { workspace: WORKSPACE, worker, sdk: None, workflows, capacity, holds };
         let session = engine.open_session(hello).await.unwrap();
-        let carrier = session.attach();
+        let carrier = engine.attach(&session);
         Self { engine: engine.clone(), session, carrier, letters: VecDeque::new(), n: 0 }
     }
 

@@ -186,7 +186,7 @@ async fn poll(engine: Engine, id: SessionId, seen: u64) -> Answer {
     let Some(session) = engine.session(WorkspaceId::DEFAULT, id) else { return Answer::Gone };
     engine.heard(&session);
     session.seen(seen);
-    let carrier = session.attach();
+    let carrier = engine.attach(&session);
     let mut messages = session.unseen();
     if messages.is_empty() {
         let clock = Arc::clone(&engine.world().clock);

@@ -160,7 +160,12 @@ impl Client {
             (Status::Paused, 0..40) => Input::Resume,
             (Status::Paused, _) if is_calm => Input::Resume,
             (_, 0..3) if !is_calm => Input::Cancel { reason: Some("no longer wanted".into()) },
-            (_, 3..8) if !is_calm => Input::Pause { reason: None },
+            (_, 3..5) if !is_calm => {
+                // Somebody thinks better of it, perhaps before it was done.
+                self.send(row.id, Input::Pause { reason: None });
+                Input::Resume
+            }
+            (_, 5..8) if !is_calm => Input::Pause { reason: None },
             (_, 8..20) if !is_calm => {
                 self.executor.spawn(OUTSIDE, self.clone().inspect(row.id));
                 return;

@@ -172,7 +172,7 @@ async fn serve(
     };
     engine.heard(&session);
     session.seen(seen);
-    let carrier = session.attach();
+    let carrier = engine.attach(&session);
     for message in session.unseen() {
         let _ = tells.send(Told::Message(message));
     }

@@ -38,8 +38,8 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let key = first_key::ensure(&*store, &server.data, NodeClock::system().now()).await?;
     let keys = Arc::new(Keys::new(Arc::clone(&store), server.rate_limit));
     let vault = wire::open_vault(&store, &server.data, config)?;
-    let audit = Audit::start(Arc::clone(&store));
     let meters = Arc::new(Meters::default());
+    let audit = Audit::start(Arc::clone(&store), &meters);
     let spans = match &config.telemetry.tracing {
         Some(tracing) => Some(Arc::new(Spans::start(tracing.clone()).await?)),
         None => None,

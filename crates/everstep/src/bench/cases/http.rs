@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use everstep_api::auth::{Keys, Permission, Secret};
-use everstep_api::{Audit, Live, Served, Streams};
+use everstep_api::{Audit, Live, Meters, Served, Streams};
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Ports;
 use everstep_vault::{DataSources, Vault};
@@ -61,14 +61,15 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
         store.add_key(&secret.row(WorkspaceId::DEFAULT, "bench", &[Permission::Admin], now)).await?;
         let listener = TcpListener::bind("127.0.0.1:0").await.context("listening")?;
         let address = listener.local_addr().context("reading the address")?.to_string();
+        let meters: Arc<Meters> = Arc::default();
         let served = Served {
             engine: engine.clone(),
             keys: Arc::new(Keys::new(Arc::clone(&store), 0)),
-            audit: Audit::start(Arc::clone(&store)),
+            audit: Audit::start(Arc::clone(&store), &meters),
             vault: Arc::new(Vault::new(Arc::clone(&store), None)),
             sources: Arc::new(DataSources::new(store)),
             drivers: Ports::none().drivers,
-            meters: Arc::default(),
+            meters,
             live: Arc::new(Live::new(engine.clone(), Streams::default())),
             store: "bench",
         };
