@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::wire::{Filter, OneOrMany};
+use crate::wire::{Filter, OneOrMany, When};
 
 /// The most values of the input, or of tags, that are looked at.
 const MOST: usize = 10;
@@ -21,8 +21,9 @@ pub(crate) const STATUS: Parameter =
 pub(crate) const VERSION: Parameter =
     Parameter::whole("version", 1, u32::MAX as u64, "Runs of this version of their workflow.");
 pub(crate) const PARENT: Parameter = Parameter::id("parent", "Runs that this run has started.");
-pub(crate) const SINCE: Parameter = Parameter::time("since", "Created at this time or later.");
-pub(crate) const UNTIL: Parameter = Parameter::time("until", "Created before this time.");
+pub(crate) const SINCE: Parameter =
+    Parameter::time("since", "Created at this time or later; a day begins at midnight in UTC.");
+pub(crate) const UNTIL: Parameter = Parameter::time("until", "Created before this time, or this day.");
 pub(crate) const INPUT: Parameter = Parameter::family(
     "input.",
     "Runs whose input has this value at a path: `input.order.id=7`. It matches a text and what it says: 7, true, null.",
@@ -37,8 +38,8 @@ pub(crate) fn of_query(query: &Query) -> Result<RunFilter, Problem> {
     let filter = RunFilter {
         workflow: query.text("workflow").map(str::to_owned),
         statuses: statuses.map(|word| read_status("the query parameter \"status\"", word)).collect::<Result<_, _>>()?,
-        since: query.value("since")?,
-        until: query.value("until")?,
+        since: query.time("since")?,
+        until: query.time("until")?,
         version: query.number("version", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok()),
         parent: query.value("parent")?,
         input: input.collect::<Result<_, Problem>>()?,
@@ -67,8 +68,8 @@ pub(crate) fn of_body(filter: Filter) -> Result<RunFilter, Problem> {
     let filter = RunFilter {
         workflow: filter.workflow,
         statuses: statuses.iter().map(|word| read_status("filter.status", word)).collect::<Result<_, _>>()?,
-        since: filter.since.map(|time| read::<Timestamp>("filter.since", &time)).transpose()?,
-        until: filter.until.map(|time| read::<Timestamp>("filter.until", &time)).transpose()?,
+        since: filter.since.map(|time| read_time("filter.since", &time)).transpose()?,
+        until: filter.until.map(|time| read_time("filter.until", &time)).transpose()?,
         version: filter.version,
         parent: filter.parent.map(|run| read::<RunId>("filter.parent", &run)).transpose()?,
         input: input.collect::<Result<_, Problem>>()?,
@@ -93,6 +94,10 @@ fn check(filter: RunFilter) -> Result<RunFilter, Problem> {
 
 fn read_status(what: &str, word: &str) -> Result<Status, Problem> {
     read(what, word)
+}
+
+fn read_time(what: &str, text: &str) -> Result<Timestamp, Problem> {
+    read::<When>(what, text).map(|When(time)| time)
 }
 
 fn read<T: std::str::FromStr<Err: std::fmt::Display>>(what: &str, text: &str) -> Result<T, Problem> {

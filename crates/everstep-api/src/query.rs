@@ -9,9 +9,11 @@ use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use everstep_core::time::Timestamp;
 
 use crate::openapi::Parameter;
 use crate::problem::Problem;
+use crate::wire::When;
 
 /// The parameters of a request, each there at most once. One that may be there again has commas between its values.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +87,11 @@ impl Query {
     {
         let parsed = self.text(name).map(str::parse).transpose();
         parsed.map_err(|error| Problem::invalid(format!("the query parameter {name:?} cannot be read: {error}")))
+    }
+
+    /// A time, or a day.
+    pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
+        Ok(self.value::<When>(name)?.map(|When(time)| time))
     }
 
     pub(crate) fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Problem> {

@@ -30,8 +30,8 @@ pub(crate) async fn list(
     let filter = AuditFilter {
         actor: query.text("actor").map(str::to_owned),
         action: query.text("action").map(str::to_owned),
-        since: query.value("since")?,
-        until: query.value("until")?,
+        since: query.time("since")?,
+        until: query.time("until")?,
     };
     let store = &served.engine.world().store;
     let rows = store.list_audit(caller.workspace, filter, page.cursor()?, page.limit + 1).await?;

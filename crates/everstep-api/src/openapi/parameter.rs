@@ -48,7 +48,7 @@ impl Parameter {
         Self { name, about, shape: Shape::Flag }
     }
 
-    /// A time in RFC 3339.
+    /// A time in RFC 3339, or a day.
     pub(crate) const fn time(name: &'static str, about: &'static str) -> Self {
         Self { name, about, shape: Shape::Time }
     }
@@ -113,7 +113,9 @@ impl Parameter {
             Shape::Pattern(pattern) => json!({"type": "string", "pattern": pattern}),
             Shape::Whole { least, most } => json!({"type": "integer", "minimum": least, "maximum": most}),
             Shape::Flag => json!({"type": "boolean"}),
-            Shape::Time => json!({"type": "string", "format": "date-time"}),
+            Shape::Time => {
+                json!({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]})
+            }
             Shape::Id => json!({"type": "string", "format": "uuid"}),
             Shape::Choices(words) => {
                 json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}})

@@ -108,9 +108,9 @@ pub(crate) struct Filter {
     /// One status, or several.
     #[schemars(with = "Option<crate::wire::Statuses>")]
     pub(crate) status: Option<OneOrMany>,
-    #[schemars(with = "Option<crate::wire::Moment>")]
+    #[schemars(with = "Option<crate::wire::MomentOrDay>")]
     pub(crate) since: Option<String>,
-    #[schemars(with = "Option<crate::wire::Moment>")]
+    #[schemars(with = "Option<crate::wire::MomentOrDay>")]
     pub(crate) until: Option<String>,
     #[schemars(with = "Option<Id>")]
     pub(crate) parent: Option<String>,

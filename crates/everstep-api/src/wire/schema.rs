@@ -48,6 +48,11 @@ inline!(
     json_schema!({"type": "string", "format": "date-time"})
 );
 inline!(
+    /// A time, or a day: its midnight in UTC.
+    MomentOrDay,
+    json_schema!({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]})
+);
+inline!(
     /// One status of a run, or several.
     Statuses,
     json_schema!({"anyOf": [

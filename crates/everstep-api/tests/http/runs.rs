@@ -174,6 +174,10 @@ async fn runs_are_listed_page_by_page() {
     assert_eq!(page["runs"][0]["status"], "completed");
     let page = server.get("/v1/runs?until=2001-01-01T00:00:00Z").await.is(200);
     assert_eq!(page["runs"], json!([]));
+    for (query, count) in [("since=2026-05-01", 2), ("until=2026-05-01", 0), ("status=failed&since=2026-05-01", 0)] {
+        let page = server.get(&format!("/v1/workflows/odd/runs?{query}")).await.is(200);
+        assert_eq!(page["runs"].as_array().unwrap().len(), count, "{query}");
+    }
     for wrong in ["status=done", "limit=0", "limit=501", "since=yesterday", "cursor=x", "inputs.x=1", "limit=1&limit=2"]
     {
         server.get(&format!("/v1/runs?{wrong}")).await.refuses(400, "VALIDATION_ERROR");

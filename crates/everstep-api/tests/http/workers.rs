@@ -102,6 +102,45 @@ pub(crate) fn completed(step: &str, output: &Value) -> Value {
 }
 
 #[tokio::test]
+async fn who_has_no_session_is_bounded_by_the_limit_of_the_key() {
+    let server = Server::start().await;
+    let new = json!({"name": "slow", "role": "worker", "rateLimit": 1});
+    let made = server.post("/v1/keys", &new).await.is(201);
+    let key = made["secret"].as_str().unwrap();
+    let nobody = format!("{}.{}", Uuid::from_u128(7), Uuid::from_u128(8));
+    for path in ["/v1/worker/poll", "/v1/worker/results"] {
+        let body = json!({"session": nobody, "seen": 0});
+        let body = if path.ends_with("results") { json!({"session": nobody, "seen": 0, "results": []}) } else { body };
+        let mut statuses = Vec::new();
+        for _ in 0..10 {
+            statuses.push(server.ask_as(key, Method::POST, path, &body).await.status);
+        }
+        assert!(statuses.contains(&429) && statuses.iter().all(|status| [410, 429].contains(status)), "{statuses:?}");
+    }
+}
+
+#[tokio::test]
+async fn runs_of_code_are_kept_as_long_as_their_worker_says() {
+    let server = Server::start().await;
+    let key = server.key_with(&[Permission::Serve]).await;
+    let serve = async |days: u32| {
+        let mut hello = hello(&[("long", 1), ("plain", 1)]);
+        hello["workflows"][0]["retentionDays"] = json!(days);
+        server.ask_as(&key, Method::POST, "/v1/worker/sessions", &hello).await.is(201);
+    };
+    let kept = async |run: &str| server.get(run).await.is(200)["retentionDays"].clone();
+    serve(45).await;
+    let (long, plain) = (start(&server, "long", &json!({})).await, start(&server, "plain", &json!({})).await);
+    assert_eq!((kept(&long).await, kept(&plain).await), (json!(45), json!(30)));
+    let own = start(&server, "long", &json!({"retentionDays": 7})).await;
+    assert_eq!(kept(&own).await, 7);
+    // What a run was promised stays.
+    serve(10).await;
+    let later = start(&server, "long", &json!({})).await;
+    assert_eq!((kept(&long).await, kept(&later).await), (json!(45), json!(10)));
+}
+
+#[tokio::test]
 async fn a_worker_runs_a_workflow_over_http() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("greet", 1)]).await;

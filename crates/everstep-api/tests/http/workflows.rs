@@ -215,6 +215,11 @@ async fn workflows_are_listed_by_name_with_their_counts() {
     );
     assert_eq!(counts(&listed[1]), [0; 7]);
     server.post(&format!("/v1/runs/{}/signals/go", waiting.as_str().unwrap()), &Value::Null).await.is(200);
+    let ended = until("the end to be counted", async || {
+        let listed = server.get("/v1/workflows").await.is(200);
+        (counts(&listed[0]) == [0, 0, 0, 0, 1, 0, 1]).then_some(())
+    });
+    ended.await;
     // Page by page.
     let first = server.get("/v1/workflows?limit=2").await;
     assert_eq!(first.headers["link"], "</v1/workflows?cursor=b&limit=2>; rel=\"next\"");
