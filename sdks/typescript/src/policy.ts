@@ -88,7 +88,7 @@ function reasonOf(cause: unknown): string {
   return text(cause, "message") === undefined ? code : `${code}: ${message}`;
 }
 
-function causeOf(error: unknown): unknown {
+export function causeOf(error: unknown): unknown {
   const errors = read(error, "errors");
   return read(error, "cause") ?? (Array.isArray(errors) ? errors[0] : undefined);
 }

@@ -16,6 +16,7 @@ import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js
 import { Journal, type Result } from "./journal.js";
 import { describe, type Level, Lines } from "./log.js";
 import { fault, jsonOf, messageOf } from "./policy.js";
+import { raise } from "./rejections.js";
 import { SPENT, type Step } from "./step.js";
 import type { Context, StepContext } from "./types.js";
 import type { Known, Report, Turn } from "./wire.js";
@@ -127,7 +128,7 @@ export class Replay {
     this.isOver = true;
     this.isRevoked = false;
     this.reason ??= reason;
-    this.controller?.abort(new DOMException(this.reason, "AbortError"));
+    this.controller?.abort(raise(new DOMException(this.reason, "AbortError"), this));
   }
 
   /** The end of the function is in the journal: nobody wants what still runs. */
@@ -432,7 +433,7 @@ export class Replay {
         const { code, message, attempts } = known.error ?? { code: "STEP_FAILED", message: "the step failed" };
         // A function that never looks at the step must not end the process.
         step.promise.catch(() => {});
-        return step.reject(new StepError(step.name, code, message, attempts ?? step.attempt));
+        return step.reject(raise(new StepError(step.name, code, message, attempts ?? step.attempt), this, step.name));
       }
       case "retry":
       case "open":

@@ -321,6 +321,30 @@ describe("a run", () => {
     assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
   });
 
+  it("has an error in parallel helpers that nobody awaits yet, and lives", async () => {
+    const error = { code: "DOWN", message: "no", attempts: 3 };
+    const helpers: ((step: Promise<unknown>) => Promise<unknown>)[] = [
+      async (step) => await step,
+      (step) => step.then(() => "done"),
+      (step) =>
+        step.catch((cause) => {
+          throw new Error("wrapped", { cause });
+        }),
+      (step) => Promise.any([step]),
+    ];
+    for (const helper of helpers) {
+      const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)], async (ctx) => {
+        const a = helper(ctx.step.run("a", () => 1));
+        await ctx.step.run("b", () => 1);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        return a.catch(() => "caught");
+      });
+      await new Promise((resolve) => setTimeout(resolve, 15));
+      assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
+      assert.match(host.lines.join(), /^a: warn a promise was rejected that nobody awaits yet: /);
+    }
+  });
+
   it("aborts its signal when it is cancelled, also if nobody has asked for it yet", async () => {
     let signal: AbortSignal | undefined;
     let late: (() => AbortSignal) | undefined;

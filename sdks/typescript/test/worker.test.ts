@@ -415,6 +415,28 @@ withWorker(
   { logger: { debug: note, info: note, warn: note, error: note } },
 );
 
+withWorker(
+  "a failure that nobody awaits yet is a warning, and ends no worker",
+  () => [
+    workflow({
+      name: "pays",
+      run: async (ctx) => {
+        const charged = (async () => await ctx.step.run("charge", () => Promise.reject(new NonRetriableError("declined"))))();
+        const packed = await ctx.step.run("pack", () => new Promise((resolve) => setTimeout(() => resolve("packed"), 30)));
+        return [packed, await charged.catch((error: StepError) => error.step)];
+      },
+    }),
+  ],
+  async (peer) => {
+    lines.length = 0;
+    const run = peer.start("pays");
+    await peer.ended(run);
+    assert.deepEqual(run.output, ["packed", "charge"]);
+    assert.deepEqual(lines, [["a promise was rejected that nobody awaits yet: declined", { workflow: "pays", run: run.id, step: "charge" }]]);
+  },
+  { logger: { debug: note, info: note, warn: note, error: note } },
+);
+
 test("what is wrong with a worker's options is said at once", () => {
   assert.throws(() => serve({ apiKey: "es_test", workflows: [] }), /at least one workflow/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum, sum] }), /sum is given twice in version 1/);
