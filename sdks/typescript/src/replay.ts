@@ -69,6 +69,8 @@ export class Replay {
   private held: Step[] = [];
   /** The step that began last. */
   private last: Step | undefined;
+  /** The step whose function is being called. */
+  private inside: Step | undefined;
   private isDraining = false;
   private isStuck = false;
   private movesWhenStuck = 0;
@@ -146,6 +148,11 @@ export class Replay {
 
   ask(step: Step): Promise<unknown> {
     if (this.isOver) return new Promise(() => {});
+    if (this.inside !== undefined) {
+      // A replay that knows the outer step would not ask for the inner one.
+      const message = `step "${step.name}" is asked for inside step "${this.inside.name}": steps do not nest; ask for it in the function, before or after`;
+      throw new NonRetriableError(message, { code: "NESTED_STEP" });
+    }
     if (this.steps.has(step.name)) {
       this.diverge(`step "${step.name}" is used twice; every step of a run has a name of its own`);
       return new Promise(() => {});
@@ -267,10 +274,13 @@ export class Replay {
     let promise: Promise<unknown> | undefined;
     try {
       const fn = this.host.mock?.(step.name) ?? step.fn;
+      this.inside = step;
       value = fn(new StepCtx(this, step));
       if (isThenable(value)) promise = Promise.resolve(value);
     } catch (error) {
       return this.failed(step, error);
+    } finally {
+      this.inside = undefined;
     }
     if (promise === undefined) return this.completed(step, value);
     promise.then(

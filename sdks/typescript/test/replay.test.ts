@@ -464,6 +464,38 @@ describe("a run", () => {
     const report = host.reports[0];
     assert.ok(report?.kind === "failed" && report.error.retryable === false && report.error.code === "NOT_JSON");
   });
+
+  it("fails a step for good that asks for another inside", async () => {
+    const nested: ((ctx: Context) => Promise<unknown>)[] = [
+      (ctx) => ctx.step.run("inner", () => assert.fail("it ran")),
+      (ctx) => ctx.step.sleep("inner", 1),
+    ];
+    for (const inner of nested) {
+      const { host, replay } = begin([], async (ctx) => {
+        await ctx.step.run("before", async () => null);
+        await ctx.step.run("outer", async () => [await inner(ctx)]);
+      });
+      await settle();
+      replay.acknowledge(host.reports[0] as Report, 2);
+      await settle();
+      assert.deepEqual(host.told, ["completed before", "failed outer"]);
+      const report = host.reports[1];
+      assert.ok(report?.kind === "failed" && report.error.retryable === false && report.error.code === "NESTED_STEP");
+      assert.match(report.error.message, /step "inner" is asked for inside step "outer": steps do not nest/);
+    }
+  });
+
+  it("may ask for a step as soon as another has begun", async () => {
+    const { host } = begin([], async (ctx) => {
+      void ctx.step.run("a", () => new Promise(() => {}));
+      void ctx.step.run("b", () => {
+        throw new Error("no");
+      });
+      void ctx.step.run("c", () => 1);
+    });
+    await settle();
+    assert.deepEqual(host.told, ["failed b", "completed c", "returned"]);
+  });
 });
 
 describe("logs", () => {
