@@ -8,7 +8,7 @@
 // 3. If a result's step is not asked for yet, later results wait for it, for at most a second: code outside steps
 //    may be slow.
 // 4. A step that the journal does not know begins once every step of the journal was asked for.
-//    If that takes longer than a second, function and journal disagree.
+//    If the function does nothing for so long that its host loses patience, function and journal disagree.
 
 import { setMaxListeners } from "node:events";
 import { Ctx, StepCtx } from "./context.js";
@@ -29,6 +29,8 @@ export interface Host {
   mayStart(replay: Replay): boolean;
   /** The function waits for code outside steps while results are there: call `patience` in a second. */
   stuck(replay: Replay): void;
+  /** How many such seconds a function may be busy outside steps, while a step of the journal is not asked for yet. */
+  readonly rounds: number;
   /** There is nothing to be given to the function now. */
   quiet(replay: Replay): void;
   /** A step's function has come to its end, though nobody waits for it any more. */
@@ -74,6 +76,8 @@ export class Replay {
   private isDraining = false;
   private isStuck = false;
   private movesWhenStuck = 0;
+  /** How often there was patience since the last move. */
+  private rounds = 0;
   private controller: AbortController | undefined;
   /** Why the signal is aborted. */
   private reason: string | undefined;
@@ -242,6 +246,8 @@ export class Replay {
     const missing = this.missing();
     const asked = this.held[0];
     if (asked !== undefined && missing !== undefined) {
+      this.rounds += 1;
+      if (this.rounds < this.host.rounds) return this.stick();
       return this.diverge(`step "${asked.name}" (${asked.kind}) was asked for, where ${missing}`);
     }
     // Slow code outside steps: whatever was asked for goes on without it.
@@ -418,6 +424,7 @@ export class Replay {
   private stick(): void {
     if (this.isStuck) return;
     this.isStuck = true;
+    if (this.moves !== this.movesWhenStuck) this.rounds = 0;
     this.movesWhenStuck = this.moves;
     this.host.stuck(this);
   }

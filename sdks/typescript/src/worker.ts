@@ -68,7 +68,7 @@ const LONGEST = 2 ** 31 - 1;
 /** Milliseconds between two looks at the time. */
 const TICK = 200;
 /**
- * Ticks that a function may be busy outside steps before it is compared with the journal. They are not milliseconds:
+ * Ticks that a function may be busy outside steps before later results go on without it. They are not milliseconds:
  * while the process stands still there are none, and the function could do nothing either.
  */
 const PATIENCE = 6;
@@ -463,6 +463,11 @@ class Serving implements Worker, Host, Sink {
 
   stuck(replay: Replay): void {
     this.stuckRuns.push({ replay, due: this.ticks + PATIENCE });
+  }
+
+  /** A function may be silent for as long as a worker may. */
+  get rounds(): number {
+    return Math.ceil(this.leaseMs / (TICK * PATIENCE));
   }
 
   quiet(replay: Replay): void {

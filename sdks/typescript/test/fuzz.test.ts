@@ -78,6 +78,7 @@ async function replay(steps: TestStep[], body: Body): Promise<Report[]> {
   const reports: Report[] = [];
   const host: Host = {
     report: (_, report) => reports.push(report),
+    rounds: 1,
     mayStart: () => true,
     stuck: () => assert.fail("nothing is slow here"),
     quiet: () => {},

@@ -12,6 +12,7 @@ class Notes implements Host {
   readonly lines: string[] = [];
   stuckCount = 0;
   quietCount = 0;
+  rounds = 1;
   may = true;
   report(_replay: Replay, report: Report): void {
     this.reports.push(report);
@@ -183,6 +184,29 @@ describe("replay", () => {
     await settle();
     assert.deepEqual(host.told, []);
     assert.equal(replay.waiting, 0);
+  });
+
+  it("has patience with slow code outside steps while a new step is held back", async () => {
+    const parsed: (() => void)[] = [];
+    const { host, replay } = begin([done("fetch-0", 2), done("save-0", 3)], (ctx) =>
+      Promise.all(
+        [0, 1].map(async (i) => {
+          await ctx.step.run(`fetch-${i}`, () => `raw-${i}`);
+          await new Promise<void>((resolve) => parsed.push(resolve));
+          return await ctx.step.run(`save-${i}`, () => `doc-${i}`);
+        }),
+      ),
+    );
+    host.rounds = 3;
+    await settle();
+    for (let i = 0; i < 2; i++) replay.patience();
+    await settle();
+    assert.deepEqual([host.told, host.stuckCount], [[], 3]);
+    parsed[0]?.();
+    await settle();
+    replay.patience();
+    await settle();
+    assert.deepEqual(host.told, ["completed fetch-1"]);
   });
 });
 

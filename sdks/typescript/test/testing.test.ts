@@ -273,6 +273,23 @@ describe("a workflow in a test", () => {
     assert.match(result.error?.message ?? "", /"b" \(run\).*"a" \(run, seq \d+\)/);
   });
 
+  it("takes no function that is slow between steps for one that disagrees", async () => {
+    const parse = (isSlow: boolean) => new Promise((resolve) => setTimeout(resolve, isSlow ? 1_500 : 0));
+    const files = workflow({
+      name: "files",
+      run: async (ctx) => {
+        const both = [0, 1].map(async (i) => {
+          await ctx.step.run(`fetch-${i}`, () => (ctx.attempt === 1 && i === 1 ? new Promise(() => {}) : i));
+          await parse(ctx.attempt === 2 && i === 0);
+          return await ctx.step.run(`save-${i}`, () => i);
+        });
+        return await Promise.all(both);
+      },
+    });
+    const result = await test(files, { input: null, crashAfter: "save-0" });
+    assert.deepEqual([result.status, result.turns, result.output], ["completed", 2, [0, 1]]);
+  });
+
   it("refuses options that it does not know", () => {
     assert.throws(() => test(onboardUser, { input: { email: "" }, signal: [] } as never), /no option "signal"/);
   });

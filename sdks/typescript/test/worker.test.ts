@@ -329,6 +329,7 @@ withWorker(
     assert.equal(run.status, "diverged");
     assert.match(run.error?.message ?? "", /step "b" \(run\) was asked for, where the journal has step "a" \(run, seq 3\)/);
   },
+  { prepare: (peer) => (peer.leaseSeconds = 1) },
 );
 
 withWorker(
