@@ -185,7 +185,7 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
           const left = Math.max(0, until - Date.now());
           const seconds = Math.min(30, Math.ceil(left / 1_000));
           const path = `${runPath(workflow, runId)}?waitSeconds=${seconds}`;
-          const run = await request<Run<OutputOf<typeof workflow>>>(waits, "GET", path, { timeoutMs: 60_000, until });
+          const run = await request<Run<OutputOf<typeof workflow>>>(waits, "GET", path, { until });
           if (run.status === "completed") return run as typeof run & { output: OutputOf<typeof workflow> };
           if (run.status === "failed" || run.status === "cancelled") {
             throw new RunFailedError(runId, run.status, run.error ?? { code: run.status.toUpperCase(), message: `the run was ${run.status}` });
@@ -245,10 +245,9 @@ function list(page: (cursor: string | null | undefined) => Promise<RunPage>): Ru
 interface Asking {
   body?: string;
   headers?: Record<string, string>;
-  timeoutMs?: number;
   /** Whether the same request may be sent again when nobody knows what became of it. */
   isRepeatable?: boolean;
-  /** Until when a server that is away is asked again; six times if it is not given. */
+  /** Until when an answer is waited for, and a server that is away is asked again; six times if it is not given. */
   until?: number;
 }
 
@@ -259,20 +258,24 @@ const WAIT = { timeout: true } as const;
 
 async function request<T>(http: Http, method: string, path: string, asking: Asking = {}): Promise<T> {
   const isRepeatable = method === "GET" || asking.isRepeatable === true;
+  const { until, headers = {} } = asking;
   for (let tries = 1; ; tries++) {
     let error: ApiError;
     try {
-      const answer = await http.send(method, path, asking.body, { timeoutMs: asking.timeoutMs ?? 45_000, headers: asking.headers ?? {} });
+      // A server that holds the request until the time is over answers then.
+      const timeoutMs = until === undefined ? 45_000 : Math.min(60_000, Math.max(0, until - Date.now()) + 5_000);
+      const answer = await http.send(method, path, asking.body, { timeoutMs, headers });
       if (answer.status >= 200 && answer.status < 300) return parse<T>(answer);
       error = problemOf(answer.status, answer.text);
     } catch (caught) {
       if (!(caught instanceof ApiError)) throw caught;
       error = caught;
     }
-    const left = asking.until === undefined ? TRIES - tries : asking.until - Date.now();
-    if (left <= 0 || http.isClosed || !mayHelp(error, isRepeatable)) throw error;
+    if (http.isClosed || !mayHelp(error, isRepeatable)) throw error;
+    const left = until === undefined ? TRIES - tries : until - Date.now();
+    if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the time is over: ${error.detail}`, undefined, { cause: error });
     const pause = Math.min(2_000, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
-    await new Promise((resolve) => setTimeout(resolve, asking.until === undefined ? pause : Math.min(pause, left)));
+    await new Promise((resolve) => setTimeout(resolve, until === undefined ? pause : Math.min(pause, left)));
   }
 }
 

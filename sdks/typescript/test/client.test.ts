@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { createWorkflowClient, type WorkflowClient } from "../src/client.js";
+import { ApiError, createWorkflowClient, type WorkflowClient } from "../src/client.js";
 
 interface Asked {
   method: string;
@@ -38,6 +38,8 @@ async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (
   }
 }
 
+/** The time is over, and the server was away. */
+const isOver = (error: unknown): boolean => error instanceof ApiError && error.code === "WAIT_TIMEOUT" && error.cause instanceof ApiError;
 const unavailable: Answer = [503, { code: "UNAVAILABLE", detail: "not now", status: 503 }];
 
 test("a start sends what it is given, and tells what the server says", () =>
@@ -128,12 +130,25 @@ test("waiting goes on while the server is away, and ends when the time is over o
       assert.equal((await client.runs.wait("w", "good", { timeout: "1m" })).output, 7);
       assert.equal(asked.length, 9);
       const began = Date.now();
-      await assert.rejects(client.runs.wait("w", "never", { timeout: 300 }), { name: "ApiError" });
+      await assert.rejects(client.runs.wait("w", "never", { timeout: 300 }), isOver);
       assert.ok(Date.now() - began < 1_000);
       await assert.rejects(client.runs.wait("w", "gone"), { status: 404 });
       const secure = createWorkflowClient({ url: url.replace("http:", "https:"), apiKey: "es_test" });
       await assert.rejects(secure.runs.wait("w", "good"), { code: "NO_ANSWER" });
       secure.close();
+    },
+  ));
+
+test("waiting keeps its time with a server that takes requests and never answers", () =>
+  withServer(
+    () => "wait",
+    async (client, asked) => {
+      const began = Date.now();
+      const late = new Promise((_, reject) => setTimeout(() => reject(new Error("it waits still")), 8_000).unref());
+      const waits = client.runs.wait("w", "r", { timeout: 100 });
+      await assert.rejects(Promise.race([waits, late]), isOver);
+      assert.ok(Date.now() - began >= 4_900, "the server has time to answer");
+      assert.equal(asked.length, 1);
     },
   ));
 
