@@ -4,6 +4,7 @@ import { milliseconds, type Duration } from "./duration.js";
 import { ApiError, RunFailedError } from "./errors.js";
 import { Address, type Answer, type Connection, CONNECTION, Http, problemOf } from "./http.js";
 import { checkOptions } from "./options.js";
+import { jsonOf } from "./policy.js";
 import type { InputOf, Json, OutputOf, WorkflowRef } from "./types.js";
 
 export * from "./errors.js";
@@ -146,7 +147,7 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
       checkOptions(options, START, "a start");
       const { idempotencyKey, retentionDays, tags } = options;
       const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
-      const body = JSON.stringify({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags });
+      const body = jsonOf({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags });
       const started = await ask<{ run: Run; created: boolean; warning?: string }>("POST", `${path(workflow)}/runs`, {
         body,
         isRepeatable: idempotencyKey !== undefined,
@@ -159,7 +160,7 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
       checkOptions(options, SIGNAL, "a signal");
       const query = options.buffer === true ? "?buffer=true" : "";
       const asking: Asking = { isRepeatable: options.idempotencyKey !== undefined };
-      if (payload !== undefined) asking.body = JSON.stringify(payload);
+      if (payload !== undefined) asking.body = jsonOf(payload);
       if (options.idempotencyKey !== undefined) asking.headers = { "idempotency-key": options.idempotencyKey };
       return ask("POST", `/v1/runs/${encodeURIComponent(runId)}/signals/${encodeURIComponent(event)}${query}`, asking);
     },
@@ -243,7 +244,7 @@ function list(page: (cursor: string | null | undefined) => Promise<RunPage>): Ru
 }
 
 interface Asking {
-  body?: string;
+  body?: string | undefined;
   headers?: Record<string, string>;
   /** Whether the same request may be sent again when nobody knows what became of it. */
   isRepeatable?: boolean;

@@ -103,6 +103,18 @@ test("a signal carries its payload, or none", () =>
     },
   ));
 
+test("half of a surrogate pair in an input or a payload is replaced", () =>
+  withServer(
+    () => [200, { run: { id: "r1" }, created: true, outcome: "accepted" }],
+    async (client, asked) => {
+      const cut = { text: "a\u{1f600}".slice(0, 2), whole: "\u{1f600}", literal: "\\ud83d" };
+      await client.start("w", cut);
+      await client.signal("r", "e", cut);
+      const kept = { ...cut, text: "a\ufffd" };
+      assert.deepEqual(asked.map((one) => JSON.parse(one.body)), [{ input: kept }, kept]);
+    },
+  ));
+
 test("waiting asks until the run has ended, and rejects if it has failed or the time is over", () =>
   withServer(
     ({ url }, nth) => {
@@ -212,5 +224,5 @@ test("the light client brings nothing of the runtime along", () => {
     for (const [, name] of source.matchAll(/from "\.\/(.*?)"/g)) visit(name as string);
   };
   visit("client.js");
-  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "http.js", "options.js"]);
+  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "http.js", "options.js", "policy.js"]);
 });
