@@ -365,7 +365,8 @@ export class Replay {
     }
     this.isOver = true;
     const report: Report = { kind: "threw", error: fault(error) };
-    if (error instanceof StepError) report.step = error.step;
+    // One that the function has made itself may name any step.
+    if (error instanceof StepError && this.steps.has(error.step)) report.step = error.step;
     this.host.report(this, report);
   };
 

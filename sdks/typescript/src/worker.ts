@@ -373,10 +373,16 @@ class Serving implements Worker, Host, Sink {
     if (pending === undefined || pending.report.kind === "blocked") return;
     const { replay, report, run, turn } = pending;
     const isLost = code === "FENCED" || code === "RUN_ENDED";
-    if (!isLost) this.say("error", `run ${run}: ${code}: ${detail}`);
+    const thrown = report.kind === "threw" ? ` (the function has thrown: ${report.error.message})` : "";
+    if (!isLost) this.say("error", `run ${run}: ${code}: ${detail}${thrown}`);
     // The run has left: nothing waits for what it has said.
     if (!isLost && replay?.isRevoked && report.kind !== "diverged") return;
-    if (isLost || replay === undefined || (replay.isOver && report.kind !== "returned")) return this.forget(run, turn, detail);
+    if (isLost || replay === undefined || (replay.isOver && report.kind !== "returned")) {
+      this.forget(run, turn, detail);
+      if (isLost || replay === undefined || report.kind !== "threw") return;
+      // Nobody else would end the run: it is said once more, in words of the server alone.
+      return this.outbox.post(undefined, run, turn, { kind: "threw", error: { code, message: detail } });
+    }
     // Nobody will ever take it, and the function waits for it: the run cannot go on.
     if (code === "NONDETERMINISTIC") {
       replay.revoke();

@@ -217,6 +217,35 @@ withWorker(
 );
 
 withWorker(
+  "a function's own error ends its run, also one that the server refuses at first",
+  () => [
+    workflow({
+      name: "odd",
+      run: () => {
+        throw new StepError("", "X", "made by hand", 1);
+      },
+    }),
+  ],
+  async (peer, worker) => {
+    peer.onResult = (sent) => (sent.step === undefined ? "take" : { refuse: "VALIDATION_ERROR" });
+    const odd = peer.start("odd");
+    await peer.ended(odd);
+    assert.deepEqual([odd.status, odd.error?.code], ["threw", "X"]);
+    for (const times of [1, 2]) {
+      let refusals = 0;
+      peer.onResult = () => (++refusals <= times ? { refuse: "VALIDATION_ERROR" } : "take");
+      const refused = peer.start("odd");
+      await peer.until(() => refusals === 2, "it is said again");
+      await peer.until(() => worker.running === 0, "it has left");
+      if (times === 1) await peer.ended(refused);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      assert.deepEqual([refused.status, refusals], [times === 1 ? "threw" : "running", 2], "it is said once more, and no oftener");
+      if (times === 1) assert.deepEqual(refused.error, { code: "VALIDATION_ERROR", message: "refused by the test" });
+    }
+  },
+);
+
+withWorker(
   "what cannot be taken fails its own run, and no other misses its news",
   () => [workflow({ name: "waits", run: (ctx) => ctx.step.waitForEvent("go") })],
   async (peer) => {
