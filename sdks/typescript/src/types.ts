@@ -17,13 +17,19 @@ type Written<T> = T extends string | number | boolean | null
         ? Jsonify<R>
         : T extends readonly unknown[]
           ? { [K in keyof T]: Jsonify<T[K]> }
-          : {
-              [K in keyof T as K extends symbol ? never : T[K] extends AnyFunction ? never : K]:
-                | Jsonify<Exclude<T[K], undefined>>
-                | Extract<T[K], undefined>;
-            };
+          : T extends ArrayBufferView
+            ? Record<string, number>
+            : T extends ReadonlyMap<unknown, unknown> | ReadonlySet<unknown> | RegExp
+              ? {}
+              : {
+                  [K in keyof T as K extends symbol | Hidden<T> ? never : T[K] extends AnyFunction ? never : K]:
+                    | Jsonify<Exclude<T[K], undefined>>
+                    | Extract<T[K], undefined>;
+                };
 
 type AnyFunction = (...args: never[]) => unknown;
+/** What JSON does not see of an error. An object that has but a name and a message is none. */
+type Hidden<T> = T extends Error ? (keyof Error extends keyof T ? keyof Error : never) : never;
 
 /** A workflow by its name and version, with the types of what goes in and comes out. */
 export interface WorkflowRef<Input = unknown, Output = unknown> {

@@ -75,6 +75,32 @@ test("an input is what JSON keeps", () => {
   workflow({ name: "a", run: (_, input: { n: bigint }) => input.n });
 });
 
+interface Contact {
+  name: string;
+  message: string;
+  stack?: string;
+}
+class Declined extends Error {
+  constructor(readonly cents: number) {
+    super("declined");
+  }
+}
+
+test("what JSON leaves of other objects is nothing, or their numbers", () => {
+  holds<Same<Jsonify<Map<string, number>>, {}>>();
+  holds<Same<Jsonify<ReadonlySet<string>>, {}>>();
+  holds<Same<Jsonify<RegExp>, {}>>();
+  holds<Same<Jsonify<Error>, {}>>();
+  holds<Same<Jsonify<{ a: Map<string, number>; e: TypeError | null }>, { a: {}; e: {} | null }>>();
+  holds<Same<Jsonify<Declined>, { readonly cents: number }>>();
+  holds<Same<Jsonify<Uint8Array>, Record<string, number>>>();
+  holds<Same<Jsonify<Float64Array[]>, Record<string, number>[]>>();
+  holds<Same<Jsonify<Buffer>, { type: "Buffer"; data: number[] }>>();
+  holds<Same<Jsonify<Contact>, { name: string; message: string; stack?: string }>>();
+  const values = [new Map([["a", 1]]), new Set(["a"]), /a/, new Error("a"), new Uint8Array([7])];
+  assert.deepEqual(JSON.parse(JSON.stringify(values)), [{}, {}, {}, {}, { 0: 7 }]);
+});
+
 test("types flow from the definition to callers, children and tests", () => {
   holds<Same<OutputOf<typeof ship>, { order: number; at: string }>>();
   holds<Same<Jsonify<Json>, Json>>();
