@@ -121,7 +121,8 @@ class Serving implements Worker, Host, Sink {
   private failing!: (error: Error) => void;
   private closing!: (error?: Error) => void;
   private drained: (() => void) | undefined;
-  private readonly onSignal = (): void => void this.stop();
+  // Not by `stop`: what goes wrong meanwhile is told by `closed`, and by that alone.
+  private readonly onSignal = (): void => this.drain();
 
   constructor(private readonly options: ServeOptions) {
     checkOptions(options, { ...SERVE, ...CONNECTION }, "a worker");
@@ -178,23 +179,26 @@ class Serving implements Worker, Host, Sink {
   }
 
   async stop(): Promise<void> {
-    if (!this.isStopping) {
-      this.isStopping = true;
-      if (this.isOpen) this.carrier?.capacity(0);
-      const grace = new Promise<void>((resolve) => setTimeout(resolve, this.graceMs).unref());
-      const idle = new Promise<void>((resolve) => {
-        this.drained = resolve;
-      });
-      this.checkDrained();
-      void Promise.race([idle, grace])
-        .then(() => {
-          // Before the runs are others': a step that is cut off here should not act beside its next attempt.
-          this.abort();
-          return this.leave();
-        })
-        .then(() => this.end());
-    }
+    this.drain();
     await this.closed;
+  }
+
+  private drain(): void {
+    if (this.isStopping) return;
+    this.isStopping = true;
+    if (this.isOpen) this.carrier?.capacity(0);
+    const grace = new Promise<void>((resolve) => setTimeout(resolve, this.graceMs).unref());
+    const idle = new Promise<void>((resolve) => {
+      this.drained = resolve;
+    });
+    this.checkDrained();
+    void Promise.race([idle, grace])
+      .then(() => {
+        // Before the runs are others': a step that is cut off here should not act beside its next attempt.
+        this.abort();
+        return this.leave();
+      })
+      .then(() => this.end());
   }
 
   /** Says goodbye. Without a connection it is tried once: otherwise the runs that are here would wait for a lease. */

@@ -96,6 +96,22 @@ for (const text of ["<h1>sign in first</h1>", "null", "{}"]) {
   });
 }
 
+test("a worker whose key is refused while a signal drains it says so once, by what it has closed with", async () => {
+  const peer = new Peer();
+  await peer.listen();
+  const slow = workflow({ name: "slow", run: (ctx) => ctx.step.run("a", () => new Promise(() => {})) });
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [slow], transport: "http", handleSignals: true });
+  await worker.ready;
+  peer.start("slow");
+  await peer.until(() => worker.running === 1, "it runs");
+  peer.onRequest = () => ({ status: 401, text: "" });
+  process.listeners("SIGTERM").at(-1)?.("SIGTERM");
+  await assert.rejects(worker.closed, { status: 401 });
+  // A rejection that nobody handles would fail this test.
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await peer.close();
+});
+
 test("a worker that is stopped while it has no connection says goodbye all the same", async () => {
   const peer = new Peer();
   await peer.listen();
