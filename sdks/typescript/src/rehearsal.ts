@@ -224,7 +224,8 @@ export class Rehearsal implements Host {
 
   private wait(report: Report & { kind: "wait" }): Entry {
     const entry = this.entry(report.step, "wait", 1);
-    const match = report.match === undefined ? undefined : JSON.parse(report.match);
+    // What asks for nothing takes whatever comes.
+    const match = report.match === undefined || report.match === "{}" ? undefined : JSON.parse(report.match);
     const wait: Wait = { step: report.step, event: report.event ?? report.step, match, isOpen: true };
     this.waits.push(wait);
     if (report.timeoutMs !== undefined) {

@@ -71,6 +71,15 @@ describe("a workflow in a test", () => {
     assert.equal(other.steps.at(-1)?.name, "nudge");
   });
 
+  it("takes any signal where nothing is to match", async () => {
+    for (const match of [undefined, {}]) {
+      const waits = workflow({ name: "waits", run: (ctx) => ctx.step.waitForEvent("e", match === undefined ? {} : { match }) });
+      for (const payload of [[1], "text", 5, { a: 1 }]) {
+        assert.deepEqual((await test(waits, { input: null, signals: [{ event: "e", payload }] })).output, payload);
+      }
+    }
+  });
+
   it("takes a signal at its time, and drops one that comes too early", async () => {
     const signal = { event: "verify", payload: { userId: 42 } };
     const early = await test(onboardUser, { input: { email: "a@b.c" }, signals: [{ ...signal, at: "1m" }] });
