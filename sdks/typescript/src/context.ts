@@ -13,12 +13,21 @@ const RUN = { retry: true } as const;
 const WAIT = { event: true, match: true, timeout: true } as const;
 const CALL = { version: true, timeout: true } as const;
 
+/** All of it is its own and enumerable, and `ctx.step` has functions of its own: both may be spread and taken apart. */
 export class Ctx implements Context {
+  // One getter for all contexts: one of its own for each would take a microsecond.
+  static readonly #signal: PropertyDescriptor & ThisType<Ctx> = {
+    enumerable: true,
+    get() {
+      return this.#replay.signal;
+    },
+  };
   readonly step: Steps;
   readonly attempt: number;
   readonly run: Context["run"];
+  readonly log: Log;
+  declare readonly signal: AbortSignal;
   readonly #replay: Replay;
-  #log: Log | undefined;
 
   constructor(replay: Replay) {
     const { run, workflow, version, startedAt } = replay.source;
@@ -26,15 +35,8 @@ export class Ctx implements Context {
     this.step = new Asking(replay);
     this.attempt = replay.turn;
     this.run = { id: run, workflow, version, startedAt: new Date(startedAt) };
-  }
-
-  get signal(): AbortSignal {
-    return this.#replay.signal;
-  }
-
-  get log(): Log {
-    this.#log ??= logging(this.#replay, undefined);
-    return this.#log;
+    this.log = logging(replay, undefined);
+    Object.defineProperty(this, "signal", Ctx.#signal);
   }
 }
 
@@ -47,7 +49,7 @@ class Asking implements Steps {
 
   // Not async: the promise of the step is the one that is awaited. What is wrong with the arguments is thrown at once.
 
-  run(name: string, fn: (step: StepContext) => unknown, options?: RunOptions): Promise<never> {
+  readonly run = (name: string, fn: (step: StepContext) => unknown, options?: RunOptions): Promise<never> => {
     checkName(name);
     if (typeof fn !== "function") throw new TypeError(`step "${name}" has no function to run`);
     if (options !== undefined && "timeout" in options) {
@@ -55,26 +57,26 @@ class Asking implements Steps {
     }
     checkOptions(options, RUN, `step "${name}"`);
     return this.#replay.ask(new Step(name, "run", fn, retryOf(options?.retry), undefined)) as Promise<never>;
-  }
+  };
 
-  sleep(name: string, duration: number | string): Promise<never> {
+  readonly sleep = (name: string, duration: number | string): Promise<never> => {
     return this.#open("sleep", name, { kind: "sleep", step: name, forMs: milliseconds(duration, `the sleep of step "${name}"`) });
-  }
+  };
 
-  sleepUntil(name: string, when: Date | string | number): Promise<never> {
+  readonly sleepUntil = (name: string, when: Date | string | number): Promise<never> => {
     return this.#open("sleep", name, { kind: "sleep", step: name, untilMs: moment(when, `the end of step "${name}"`) });
-  }
+  };
 
-  waitForEvent(name: string, options: WaitOptions = {}): Promise<never> {
+  readonly waitForEvent = (name: string, options: WaitOptions = {}): Promise<never> => {
     checkOptions(options, WAIT, `step "${name}"`);
     const report: Report = { kind: "wait", step: name };
     if (options.event !== undefined) report.event = options.event;
     if (options.match !== undefined) report.match = json(options.match, `the match of step "${name}"`, exact);
     if (options.timeout !== undefined) report.timeoutMs = milliseconds(options.timeout, `the timeout of step "${name}"`);
     return this.#open("wait", name, report);
-  }
+  };
 
-  call(name: string, workflow: WorkflowRef | string, input: unknown, options: CallOptions = {}): Promise<never> {
+  readonly call = (name: string, workflow: WorkflowRef | string, input: unknown, options: CallOptions = {}): Promise<never> => {
     checkOptions(options, CALL, `step "${name}"`);
     const called = typeof workflow === "string" ? workflow : workflow.name;
     const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
@@ -82,7 +84,7 @@ class Asking implements Steps {
     if (version !== undefined) report.version = version;
     if (options.timeout !== undefined) report.timeoutMs = milliseconds(options.timeout, `the timeout of step "${name}"`);
     return this.#open("call", name, report);
-  }
+  };
 
   #open(kind: "sleep" | "wait" | "call", name: string, report: Report): Promise<never> {
     checkName(name);

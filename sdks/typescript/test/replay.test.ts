@@ -403,6 +403,22 @@ describe("a run", () => {
     assert.deepEqual(warnings, []);
   });
 
+  it("has a context that may be spread and taken apart", async () => {
+    const { host, replay } = begin([], async (ctx) => {
+      const { log, signal, attempt, run, step, ...rest } = { ...ctx };
+      assert.deepEqual([signal, attempt, run.id, rest], [ctx.signal, 1, "r", {}]);
+      log.info("taken");
+      const { run: perform, sleep, sleepUntil, waitForEvent, call } = { ...step };
+      void Promise.all([sleep("b", 1), sleepUntil("c", 1), waitForEvent("d"), call("e", "w", 1)]);
+      return await perform("a", () => 1);
+    });
+    await settle();
+    replay.acknowledge(host.reports.find((report) => report.kind === "completed") as Report, 2);
+    await settle();
+    assert.deepEqual(host.told, ["sleep b", "sleep c", "wait d", "call e", "completed a", "returned"]);
+    assert.deepEqual(host.lines, ["info taken"]);
+  });
+
   it("still reports a running step after it was revoked, and starts no other", async () => {
     let end: (value: string) => void = () => {};
     const { host, replay } = begin([], async (ctx) => {
