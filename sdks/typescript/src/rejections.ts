@@ -47,6 +47,12 @@ function isTaken([name, value, promise]: unknown[]): boolean {
   return true;
 }
 
+/** The step of a replay whose failure an error is, or was caused by. One that the function has made itself names none. */
+export function stepOf(error: unknown, replay: Replay): string | undefined {
+  const found = find(error);
+  return found?.replay === replay ? found.step : undefined;
+}
+
 /** Whose an error is, or the one that caused it. */
 function find(error: unknown): Raised | undefined {
   for (let depth = 0; typeof error === "object" && error !== null && depth < DEEP; depth++) {

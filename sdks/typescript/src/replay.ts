@@ -16,7 +16,7 @@ import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js
 import { Journal, type Result } from "./journal.js";
 import { describe, type Level, Lines } from "./log.js";
 import { fault, jsonOf, messageOf } from "./policy.js";
-import { raise } from "./rejections.js";
+import { raise, stepOf } from "./rejections.js";
 import { SPENT, type Step } from "./step.js";
 import type { Context, StepContext } from "./types.js";
 import type { Known, Report, Turn } from "./wire.js";
@@ -365,8 +365,8 @@ export class Replay {
     }
     this.isOver = true;
     const report: Report = { kind: "threw", error: fault(error) };
-    // One that the function has made itself may name any step.
-    if (error instanceof StepError && this.steps.has(error.step)) report.step = error.step;
+    const step = stepOf(error, this);
+    if (step !== undefined) report.step = step;
     this.host.report(this, report);
   };
 

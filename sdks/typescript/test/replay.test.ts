@@ -333,6 +333,22 @@ describe("a run", () => {
     assert.equal(report.error.code, "DOWN");
   });
 
+  it("fails with the step whose failure caused what was thrown", async () => {
+    const error = { code: "DOWN", message: "no", attempts: 3 };
+    const known: Known[] = [{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)];
+    const wrap = [(reason: unknown) => new Error("not all", { cause: reason }), (reason: unknown) => new AggregateError([reason], "not all")];
+    for (const wrapped of wrap) {
+      const { host } = begin(known, async (ctx) => {
+        const [a] = await Promise.allSettled([ctx.step.run("a", () => 1), ctx.step.run("b", () => 1)]);
+        if (a.status === "rejected") throw wrapped(a.reason);
+      });
+      await settle();
+      const report = host.reports[0];
+      assert.ok(report?.kind === "threw");
+      assert.equal(report.step, "a");
+    }
+  });
+
   it("has an error in parallel steps that nobody awaits yet, and lives", async () => {
     const error = { code: "DOWN", message: "no", attempts: 3 };
     const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)], async (ctx) => {
