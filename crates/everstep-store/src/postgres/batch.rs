@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::item::{Change, Gate, Item, Wait};
 use crate::pack::Packed;
 
-/// The arrays of `commit/all.sql` and `commit/steps.sql`.
+/// The arrays of `commit/all.sql`, and what of that statement they need.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
     node: Uuid,
@@ -30,8 +30,20 @@ pub(super) struct Batch<'a> {
     letters: Letters<'a>,
     /// Where the messages of an item begin, by the item's place.
     letter_places: Vec<(usize, usize)>,
-    /// Whether there is more than entries of runs that the node owns.
-    has_more: bool,
+    /// What most of it any item needs.
+    needs: Needs,
+}
+
+/// Which statement an item can be written by. Each does what those before it do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Needs {
+    /// `commit/steps.sql`: entries of runs that the node owns.
+    #[default]
+    Steps,
+    /// `commit/runs.sql`: runs that start, park and end.
+    Runs,
+    /// `commit/all.sql`.
+    All,
 }
 
 impl<'a> Batch<'a> {
@@ -49,7 +61,7 @@ impl<'a> Batch<'a> {
 
     fn push(&mut self, place: usize, packed: &'a Packed<'_>) -> Result<()> {
         let item = &*packed.item;
-        self.has_more |= !is_plain(item);
+        self.needs = self.needs.max(needs(item));
         match &item.gate {
             Gate::Start(run) => {
                 self.starts.push(item, run)?;
@@ -130,12 +142,12 @@ impl<'a> Batch<'a> {
 
     /// The statement that writes it, and its parameters in their order there.
     pub(super) fn statement(&self) -> (&'static Query, Vec<Param<'_>>) {
+        let statement = match self.needs {
+            Needs::Steps => query!("commit/steps"),
+            Needs::Runs => query!("commit/runs"),
+            Needs::All => query!("commit/all"),
+        };
         let mut params = vec![param("node", &self.node)];
-        if !self.has_more {
-            params.extend(self.heads.params());
-            params.extend(self.entries.params());
-            return (query!("commit/steps"), params);
-        }
         params.extend(self.taken.params());
         params.push(param("format", &self.format));
         params.extend(self.starts.params());
@@ -147,14 +159,20 @@ impl<'a> Batch<'a> {
         params.extend(self.closed.params());
         params.extend(self.waits.params());
         params.extend(self.letters.params());
-        (query!("commit/all"), params)
+        params.retain(|(name, ..)| statement.takes(name));
+        (statement, params)
     }
 }
 
-/// Whether an item is nothing but entries of a run that the node owns.
-fn is_plain(item: &Item) -> bool {
-    let is_owned = matches!(item.gate, Gate::Owned) && !item.entries.is_empty();
-    is_owned && item.projection.is_none() && item.waits.is_empty() && item.taken.is_empty() && item.messages.is_empty()
+fn needs(item: &Item) -> Needs {
+    let opens = item.waits.iter().any(|change| matches!(change, Change::Open(_)));
+    let is_bare = item.entries.is_empty() && item.projection.is_none();
+    let is_unowned = matches!(item.gate, Gate::Unowned);
+    if opens || is_bare || is_unowned || !item.taken.is_empty() || !item.messages.is_empty() {
+        return Needs::All;
+    }
+    let is_start = matches!(item.gate, Gate::Start(_));
+    if is_start || item.projection.is_some() || !item.waits.is_empty() { Needs::Runs } else { Needs::Steps }
 }
 
 /// The place of an item among its batch's locks. Starts with one key keep their order: the first wins.

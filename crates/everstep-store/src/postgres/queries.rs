@@ -44,6 +44,11 @@ pub(super) fn param<'a, T: Bind>(name: &'static str, value: &'a T) -> Param<'a> 
 }
 
 impl Query {
+    /// Whether it has a parameter of that name.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        self.names.iter().any(|taken| taken == name)
+    }
+
     /// Reads a statement, leaves its comments out and numbers its parameters.
     pub(super) fn parse(text: &str) -> Self {
         let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
