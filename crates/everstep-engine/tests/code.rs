@@ -496,11 +496,16 @@ async fn an_event_of_a_turn_names_its_worker() {
 
 /// A run that waits for a signal named `go`, parked.
 async fn waiting(engine: &Engine) -> RunId {
+    let pattern = Payload::from(json!({}));
+    parked(engine, Report::Waited { step: "go".into(), event: None, pattern, timeout_ms: Some(600_000) }).await
+}
+
+/// A run whose function waits for what it reports, parked.
+async fn parked(engine: &Engine, report: Report) -> RunId {
     let mut worker = Worker::come(engine, 10, vec![]).await;
     let run = start(engine).await;
     let turn = worker.turn().await;
-    let pattern = Payload::from(json!({}));
-    worker.tell(&turn, Report::Waited { step: "go".into(), event: None, pattern, timeout_ms: Some(600_000) });
+    worker.tell(&turn, report);
     worker.tell(&turn, Report::Blocked { seq: turn.seq });
     while !matches!(worker.next().await, Letter::Revoked { .. }) {}
     engine.close_session(&worker.session);
@@ -513,6 +518,7 @@ async fn a_copy_of_the_database_goes_on_by_itself() {
     let store = support::open_sqlite(folder.path());
     let engine = engine_with(store, hasty()).await;
     let run = waiting(&engine).await;
+    let asleep = parked(&engine, slept("nap", 500)).await;
     engine.stop(Duration::from_secs(5)).await.unwrap();
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();
@@ -523,6 +529,8 @@ async fn a_copy_of_the_database_goes_on_by_itself() {
     let original = engine_with(support::open_sqlite(other.path()), hasty()).await;
     let fork = engine_with(support::open_sqlite(copy.path()), hasty()).await;
     let mut worker = Worker::come(&fork, 10, vec![]).await;
+    let turn = worker.turn().await;
+    assert_eq!((turn.run, turn.turn, &turn.steps[0].what), (asleep, 2, &What::Slept));
     let signal = Input::Signal { event: "go".into(), payload: Payload::from(json!({"here": true})) };
     assert!(fork.send(run, signal).await.unwrap().is_accepted());
     let turn = worker.turn().await;

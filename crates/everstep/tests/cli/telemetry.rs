@@ -40,10 +40,13 @@ fn what_runs_do_is_counted_for_prometheus() {
     ] {
         assert!(page.contains(line), "no {line} in\n{page}");
     }
+    let shows = |line: &str| fetch(&free, "").contains(line).then_some(());
+    let run = client.start("orders", &json!({"input": {}}));
     // The counts of the database follow within a second or two.
-    wait_for("the runs in flight", || {
-        fetch(&free, "").contains(r#"workflow_runs_in_flight{workflow="orders"} 0"#).then_some(())
-    });
+    wait_for("the run in flight", || shows(r#"workflow_runs_in_flight{workflow="orders"} 1"#));
+    client.post(&format!("{run}/cancel"), &json!({})).is(200);
+    wait_for("no run in flight", || shows(r#"workflow_runs_in_flight{workflow="orders"} 0"#));
+    wait_for("the cancel", || shows(r#"workflow_runs_completed_total{workflow="orders",status="cancelled"} 1"#));
 }
 
 #[test]
@@ -64,6 +67,8 @@ fn spans_of_runs_steps_and_signals_are_sent() {
     let has = |text: &str| all.windows(text.len()).any(|window| window == text.as_bytes());
     for text in [
         "orders-service",
+        "run_id",
+        "status",
         "workflow.run",
         "workflow.step",
         "workflow.signal",
