@@ -24,6 +24,11 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// Whether it is about something that was there and is not any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.status == StatusCode::GONE
+    }
+
     /// Its code, and what it says.
     pub(crate) fn into_words(self) -> (String, String) {
         (self.code.into_owned(), self.detail)

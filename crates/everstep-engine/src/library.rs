@@ -26,10 +26,13 @@ const CODE: &str = "code";
 /// The greatest version that a worker may serve.
 const MOST_VERSION: u32 = i32::MAX as u32;
 
+/// Versions that were compiled, with their digests.
+type Compiled = BTreeMap<(WorkspaceId, String, u32), (String, Arc<Version>)>;
+
 pub struct Library {
     world: World,
     active: Arc<Active>,
-    compiled: RwLock<BTreeMap<(WorkspaceId, String, u32), Arc<Version>>>,
+    compiled: RwLock<Compiled>,
 }
 
 /// How a definition is saved.
@@ -125,16 +128,20 @@ impl Library {
         };
         let row = row.ok_or_else(|| Error::WorkflowNotFound { name: name.to_owned(), version })?;
         if row.style == CODE {
-            // Its retention is the worker's last word. A graph of that number may have been deleted.
+            // Its retention is the worker's last word.
             let workflow = Arc::new(code(name, row.version));
             return Ok(Arc::new(Version { workflow, retention_days: row.retention_days }));
         }
-        if let Some(version) = self.cached(workspace, name, row.version) {
+        // The number of a version that was deleted may be another's by now.
+        if let Some((_, version)) =
+            self.cached(workspace, name, row.version).filter(|(digest, _)| *digest == row.digest)
+        {
             return Ok(version);
         }
+        let digest = row.digest.clone();
         let compiled = Arc::new(self.compile(row)?);
         let key = (workspace, name.to_owned(), compiled.workflow.version);
-        self.compiled.write().expect("no holder of the lock panics").insert(key, Arc::clone(&compiled));
+        self.compiled.write().expect("no holder of the lock panics").insert(key, (digest, Arc::clone(&compiled)));
         Ok(compiled)
     }
 
@@ -221,7 +228,7 @@ impl Library {
             return Ok(Arc::new(code(&row.workflow, row.version)));
         }
         let version = match self.cached(row.workspace, &row.workflow, row.version) {
-            Some(version) => version,
+            Some((_, version)) => version,
             None => self.find(row.workspace, &row.workflow, Some(row.version)).await?,
         };
         Ok(Arc::clone(&version.workflow))
@@ -243,7 +250,8 @@ impl Library {
         Ok(unpublished(name, graph))
     }
 
-    fn cached(&self, workspace: WorkspaceId, name: &str, version: u32) -> Option<Arc<Version>> {
+    /// A version that was compiled, with its digest.
+    fn cached(&self, workspace: WorkspaceId, name: &str, version: u32) -> Option<(String, Arc<Version>)> {
         let compiled = self.compiled.read().expect("no holder of the lock panics");
         compiled.get(&(workspace, name.to_owned(), version)).cloned()
     }

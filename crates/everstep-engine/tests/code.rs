@@ -16,6 +16,7 @@ use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::status::Status;
 use everstep_core::turn::{Moment, Report};
+use everstep_core::workflow::Style;
 use everstep_engine::{Engine, Hello, Letter, NewStart, Reported, Saving, Served, Turn, What};
 use everstep_store::Expects;
 use serde_json::{Value, json};
@@ -469,8 +470,27 @@ async fn code_takes_the_place_of_a_graph_that_was_deleted() {
 }
 
 #[tokio::test]
-async fn a_workspace_has_so_many_workers_and_is_told_so() {
+async fn a_graph_takes_the_number_of_another_that_was_deleted() {
     let (_folder, engine) = place().await;
+    for nodes in [vec![], vec![("a", "noop", json!({}))]] {
+        publish(&engine, "order", &chain(&nodes)).await;
+        engine.library().find(WORKSPACE, "order", None).await.unwrap();
+    }
+    engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
+    // Code gives the numbers free.
+    Worker::named(&engine, "ann", 1, 10, vec![]).await;
+    engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
+    publish(&engine, "order", &chain(&[("b", "noop", json!({}))])).await;
+    let found = engine.library().find(WORKSPACE, "order", None).await.unwrap();
+    assert_eq!(found.workflow.version, 2);
+    let Style::Graph(graph) = &found.workflow.style else { panic!("it is a graph") };
+    assert!(graph.definition().to_string().contains(r#""b""#), "{}", graph.definition());
+}
+
+#[tokio::test]
+async fn a_workspace_has_so_many_workers_and_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, options()).await;
     for _ in 0..1_000 {
         Worker::come(&engine, 1, vec![]).await;
     }
@@ -518,7 +538,7 @@ async fn a_copy_of_the_database_goes_on_by_itself() {
     let store = support::open_sqlite(folder.path());
     let engine = engine_with(store, hasty()).await;
     let run = waiting(&engine).await;
-    let asleep = parked(&engine, slept("nap", 500)).await;
+    let asleep = parked(&engine, slept("nap", 1_500)).await;
     engine.stop(Duration::from_secs(5)).await.unwrap();
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();

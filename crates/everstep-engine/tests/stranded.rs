@@ -13,7 +13,7 @@ use everstep_core::status::Status;
 use everstep_core::turn::Report;
 use everstep_engine::{Letter, Reported, Turn, What};
 use serde_json::{Value, json};
-use support::{engine_with, finish, open};
+use support::{engine_with, finish, open, options};
 use worker::{Worker, completed, hasty, journal, place, returned, start};
 
 fn waited(step: &str, pattern: Value) -> Report {
@@ -131,7 +131,8 @@ async fn a_run_that_waits_is_not_overtaken_by_those_that_start() {
 
 #[tokio::test]
 async fn a_worker_whose_socket_has_gone_gets_no_turns() {
-    let (_folder, engine) = place().await;
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, options()).await;
     let mut gone = Worker::named(&engine, "gone", 1, 100, vec![]).await;
     gone.session.detach(gone.carrier, engine.world().clock.monotonic());
     let mut here = Worker::named(&engine, "here", 1, 1, vec![]).await;

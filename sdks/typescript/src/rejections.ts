@@ -17,12 +17,13 @@ interface Raised {
 const raised = new WeakMap<object, Raised>();
 /** Promises that were rejected too early. */
 const early = new WeakSet<object>();
-let isWatching = false;
+let watching: typeof process.emit | undefined;
 
 /** An error that the function is given by this replay. */
 export function raise<E extends object>(error: E, replay: Replay, step?: string): E {
   raised.set(error, { replay, step });
-  if (!isWatching) watch();
+  // Somebody else may have put back what was there before us.
+  if (process.emit !== watching) watch();
   return error;
 }
 
@@ -32,9 +33,9 @@ export function raise<E extends object>(error: E, replay: Replay, step?: string)
  * It stays: what a worker leaves behind may reject after it has stopped.
  */
 function watch(): void {
-  isWatching = true;
   const emit = process.emit as (...event: unknown[]) => boolean;
-  process.emit = ((...event: unknown[]) => isTaken(event) || emit.apply(process, event)) as typeof process.emit;
+  watching = ((...event: unknown[]) => isTaken(event) || emit.apply(process, event)) as typeof process.emit;
+  process.emit = watching;
 }
 
 function isTaken([name, value, promise]: unknown[]): boolean {
@@ -43,7 +44,9 @@ function isTaken([name, value, promise]: unknown[]): boolean {
   if (found === undefined) return false;
   early.add(promise as object);
   const { replay, step } = found;
-  replay.host.line("warn", `a promise was rejected that nobody awaits yet: ${messageOf(value)}`, undefined, replay, step);
+  // The run says it, not the step: that has ended.
+  const fields = step === undefined ? undefined : { step };
+  replay.host.line("warn", `a promise was rejected that nobody awaits yet: ${messageOf(value)}`, fields, replay, undefined);
   return true;
 }
 

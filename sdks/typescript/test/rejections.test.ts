@@ -41,6 +41,28 @@ test("a step's error that nobody awaits yet ends no process, and is told to nobo
   assert.deepEqual({ code, out, err }, { code: 0, out: "declined\ncharge\n", err: "" });
 });
 
+test("a step's error that nobody ever awaits is in the log of the run", async () => {
+  const { code, out } = await play(`
+    const forgotten = await play(async (ctx) => {
+      void (async () => await ctx.step.run("charge", declined))();
+      await ctx.step.run("pack", slow);
+    });
+    console.log(forgotten.status, forgotten.logs.join());`);
+  assert.deepEqual({ code, out }, { code: 0, out: 'completed warn a promise was rejected that nobody awaits yet: declined {"step":"charge"}\n' });
+});
+
+test("a program that puts back what was there before does not end the watch", async () => {
+  const { code, out } = await play(`
+    process.emit = Object.getPrototypeOf(process).emit;
+    const again = await play(async (ctx) => {
+      const a = (async () => (await ctx.step.run("charge", declined)).id)();
+      await ctx.step.run("pack", slow);
+      return a.catch((error) => error.step);
+    });
+    console.log(again.output);`);
+  assert.deepEqual({ code, out }, { code: 0, out: "charge\n" });
+});
+
 test("what the end of a run aborts ends no process, though nobody awaits it", async () => {
   const { code, out } = await play(`
     const { setTimeout: pause } = await import("node:timers/promises");

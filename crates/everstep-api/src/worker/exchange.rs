@@ -59,7 +59,7 @@ pub(crate) async fn poll(State(served): State<Served>, caller: Caller, body: Bod
         Place::At(peer) => {
             let passed = away::pass_poll(&served.engine, caller.workspace, &peer, body.bytes());
             tokio::select! {
-                told = passed => told.map(json),
+                told = passed => counted(&served, &caller, told),
                 () = served.live.stopped() => Ok(json(held::nothing())),
             }
         }
@@ -75,7 +75,10 @@ pub(crate) async fn results(
     let sent = Sent::read(&body)?;
     match place(&served, &caller, &sent.session).await? {
         Place::Here(session) => held::results(&served.engine, &session, sent).await.map(json),
-        Place::At(peer) => away::pass_results(&served.engine, caller.workspace, &peer, body.bytes()).await.map(json),
+        Place::At(peer) => {
+            let passed = away::pass_results(&served.engine, caller.workspace, &peer, body.bytes()).await;
+            counted(&served, &caller, passed)
+        }
     }
 }
 
@@ -86,6 +89,14 @@ async fn place(served: &Served, caller: &Caller, id: &str) -> Result<Place, Prob
     }
     auth::count(served, caller)?;
     away::place(&served.engine, caller.workspace, id).await
+}
+
+/// What another node answers. If it has no such session, it is counted too.
+fn counted(served: &Served, caller: &Caller, answer: Result<Vec<u8>, Problem>) -> Result<Response, Problem> {
+    if answer.as_ref().is_err_and(Problem::is_gone) {
+        auth::count(served, caller)?;
+    }
+    answer.map(json)
 }
 
 fn json(body: Vec<u8>) -> Response {

@@ -256,7 +256,8 @@ impl Workers {
     }
 
     /// A worker has declined a lane's runs: it gets no more of them.
-    pub(crate) fn decline(&self, session: &Session, lane: &str) {
+    pub(crate) fn decline(&self, session: &Session, lane: &Arc<str>) {
+        session.inner().declined.insert(Arc::clone(lane));
         let mut inner = self.inner();
         if let Some(sessions) = inner.lanes.get_mut(lane) {
             sessions.retain(|other| other.id != session.id);
@@ -374,18 +375,18 @@ impl Workers {
     pub(crate) fn list(&self, workspace: WorkspaceId) -> Vec<WorkerInfo> {
         let inner = self.inner();
         let sessions = inner.sessions.values().filter(|session| session.workspace == workspace);
-        // What a worker has declined it does not serve.
-        let serves = |session: &Session, served: &Served| {
-            let lane = lane_of(workspace, &served.name, served.version);
-            inner.lanes.get(&lane).is_some_and(|sessions| sessions.iter().any(|other| other.id == session.id))
-        };
         let info = sessions.map(|session| {
             let inner = session.inner();
+            let mut workflows = session.workflows.clone();
+            if !inner.declined.is_empty() {
+                let lane = |served: &Served| lane_of(workspace, &served.name, served.version);
+                workflows.retain(|served| !inner.declined.contains(&lane(served)));
+            }
             WorkerInfo {
                 session: session.id,
                 worker: session.worker.clone(),
                 sdk: session.sdk.clone(),
-                workflows: session.workflows.iter().filter(|served| serves(session, served)).cloned().collect(),
+                workflows,
                 capacity: inner.capacity,
                 running: inner.live.len(),
                 opened_at: session.opened_at,

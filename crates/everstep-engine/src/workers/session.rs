@@ -154,7 +154,9 @@ pub(crate) struct Inner {
     /// Runs that the worker brought along and that nobody has claimed yet. After a lease they are forgotten, here and
     /// there.
     pub(crate) holds: BTreeMap<RunId, u32>,
-    /// Whether it was looked up which of them have ended.
+    /// Lanes whose runs the worker has declined.
+    pub(crate) declined: BTreeSet<Arc<str>>,
+    /// Whether it was looked up which of the runs that it brought have ended.
     has_asked: bool,
     pub(crate) opened: Duration,
     /// When bytes came last, on the monotonic clock, and when.
@@ -214,6 +216,7 @@ impl Session {
                 live: BTreeMap::new(),
                 blocked: BTreeSet::new(),
                 holds: hello.holds.into_iter().collect(),
+                declined: BTreeSet::new(),
                 has_asked: false,
                 opened: monotonic,
                 heard: monotonic,
