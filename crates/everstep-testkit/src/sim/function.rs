@@ -151,6 +151,10 @@ impl Function {
         self.is_confirmed = false;
     }
 
+    pub(super) fn is_running(&self) -> bool {
+        self.steps.values().any(|status| matches!(status, Status::Running(_)))
+    }
+
     pub(super) fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }

@@ -157,12 +157,27 @@ impl Worker {
         self.drive_all();
     }
 
-    /// What nobody has confirmed within a lease is another worker's.
+    /// What nobody has confirmed within a lease is another worker's. But the server may still let it go on here, in the
+    /// same turn: what is running or on its way then would be done again beside it, and has to come to its end first.
     async fn forget_unconfirmed(self, session: SessionId) {
         self.executor.sleep(self.lease).await;
-        let mut inner = self.inner();
-        if inner.link.as_ref().is_some_and(|link| link.session == session) {
-            inner.held.retain(|_, function| function.is_confirmed());
+        loop {
+            {
+                let mut inner = self.inner();
+                if inner.link.as_ref().is_none_or(|link| link.session != session) {
+                    return;
+                }
+                let Inner { held, unanswered, .. } = &mut *inner;
+                let unanswered: BTreeSet<RunId> =
+                    unanswered.values().map(|unanswered| unanswered.reported.run).collect();
+                held.retain(|run, function| {
+                    function.is_confirmed() || function.is_running() || unanswered.contains(run)
+                });
+                if held.values().all(Function::is_confirmed) {
+                    return;
+                }
+            }
+            self.executor.sleep(self.lease / 10).await;
         }
     }
 
