@@ -172,7 +172,11 @@ impl Library {
             None if may_be_code => {
                 let served = Served { name: name.to_owned(), version: version.unwrap_or(1), retention_days: None };
                 // The name is taken; which version is the newest is for workers to say.
-                self.register_as(workspace, &[served], "").await?;
+                match self.register_as(workspace, &[served], "").await {
+                    // There is a graph of that name, and no version of it is active.
+                    Err(Error::StyleConflict { .. }) => return Err(missing),
+                    registered => registered?,
+                }
                 RETENTION_DAYS
             }
             Some(_) | None => return Err(missing),

@@ -357,6 +357,8 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
     // What cannot become somebody's fails.
     let saving = Saving { activate: false, expects: Expects::Anything };
     engine.library().save(WORKSPACE, "draft", &chain(&[]), saving).await.unwrap();
+    let start = NewStart { may_be_code: true, ..NewStart::new("draft", json!({})) };
+    assert_eq!(engine.start_run(start).await.err().unwrap().code(), "NOT_FOUND");
     for (step, workflow) in [("wrong", "No Name"), ("draft", "draft")] {
         worker.done(&turn, called(step, workflow)).await;
         let wake = worker.next().await;
