@@ -127,15 +127,6 @@ async fn a_silent_worker_loses_its_runs_to_another() {
     let turn = silent.turn().await;
     silent.done(&turn, completed("pay", json!(5))).await;
     let mut other = Worker::named(&engine, "bob", 1, 10, vec![]).await;
-    let keep = tokio::spawn({
-        let (engine, session) = (engine.clone(), Arc::clone(&other.session));
-        async move {
-            loop {
-                engine.heard(&session);
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    });
     let again = other.turn().await;
     assert_eq!((again.turn, again.steps.len()), (2, 1));
     assert!(silent.session.is_over());
@@ -148,7 +139,6 @@ async fn a_silent_worker_loses_its_runs_to_another() {
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
     let kinds = journal(&engine, run).await;
     assert_eq!(kinds, ["RunStarted", "TurnStarted", "StepCompleted", "TurnLost", "TurnStarted", "RunCompleted"]);
-    keep.abort();
 }
 
 #[tokio::test]
