@@ -1,59 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Body, type Host, Replay } from "../src/replay.js";
-import { describe as describeLine, type Level } from "../src/log.js";
 import { retryOf } from "../src/policy.js";
 import type { Context } from "../src/types.js";
 import type { Known, Report } from "../src/wire.js";
-
-/** A host that writes down what it is told. */
-class Notes implements Host {
-  readonly reports: Report[] = [];
-  readonly lines: string[] = [];
-  stuckCount = 0;
-  quietCount = 0;
-  rounds = 1;
-  may = true;
-  report(_replay: Replay, report: Report): void {
-    this.reports.push(report);
-  }
-  mayStart(): boolean {
-    return this.may;
-  }
-  stuck(): void {
-    this.stuckCount += 1;
-  }
-  quiet(): void {
-    this.quietCount += 1;
-  }
-  idle(): void {}
-  line(level: Level, message: string, fields: object | undefined, _replay: Replay, step: string | undefined): void {
-    const line = describeLine(level, message, fields);
-    this.lines.push(step === undefined ? line : `${step}: ${line}`);
-  }
-  clock(): number {
-    return 0;
-  }
-  /** Kinds and steps of what was reported. */
-  get told(): string[] {
-    return this.reports.map((report) => ("step" in report && report.step !== undefined ? `${report.kind} ${report.step}` : report.kind));
-  }
-}
-
-function done(step: string, seq: number, output: unknown = step): Known {
-  return { step, kind: "run", seq, status: "completed", output };
-}
-
-function begin(steps: Known[], body: (ctx: Context, input: unknown) => unknown): { host: Notes; replay: Replay } {
-  const host = new Notes();
-  const seq = Math.max(1, ...steps.map((known) => known.seq));
-  const replay = new Replay(host, { run: "r", turn: 1, workflow: "w", version: 1, input: null, startedAt: "2026-05-01T12:00:00Z", seq, steps });
-  replay.begin(body as Body);
-  return { host, replay };
-}
-
-/** Lets everything happen that can happen by itself. */
-const settle = () => new Promise((resolve) => setImmediate(resolve));
+import { begin, done, type Notes, settle } from "./notes.js";
 
 describe("replay", () => {
   it("gives known results without running anything", async () => {
@@ -323,68 +273,6 @@ describe("a run", () => {
     assert.deepEqual(host.reports, [{ kind: "returned", json: '[{"x":1},{},null]' }]);
   });
 
-  it("fails with the step whose failure nobody caught", async () => {
-    const error = { code: "DOWN", message: "no", attempts: 3 };
-    const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }], async (ctx) => ctx.step.run("a", () => 1));
-    await settle();
-    const report = host.reports[0];
-    assert.ok(report?.kind === "threw");
-    assert.equal(report.step, "a");
-    assert.equal(report.error.code, "DOWN");
-  });
-
-  it("fails with the step whose failure caused what was thrown", async () => {
-    const error = { code: "DOWN", message: "no", attempts: 3 };
-    const known: Known[] = [{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)];
-    const wrap = [(reason: unknown) => new Error("not all", { cause: reason }), (reason: unknown) => new AggregateError([reason], "not all")];
-    for (const wrapped of wrap) {
-      const { host } = begin(known, async (ctx) => {
-        const [a] = await Promise.allSettled([ctx.step.run("a", () => 1), ctx.step.run("b", () => 1)]);
-        if (a.status === "rejected") throw wrapped(a.reason);
-      });
-      await settle();
-      const report = host.reports[0];
-      assert.ok(report?.kind === "threw");
-      assert.equal(report.step, "a");
-    }
-  });
-
-  it("has an error in parallel steps that nobody awaits yet, and lives", async () => {
-    const error = { code: "DOWN", message: "no", attempts: 3 };
-    const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)], async (ctx) => {
-      const a = ctx.step.run("a", () => 1);
-      await ctx.step.run("b", () => 1);
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      return a.catch(() => "caught");
-    });
-    await new Promise((resolve) => setTimeout(resolve, 15));
-    assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
-  });
-
-  it("has an error in parallel helpers that nobody awaits yet, and lives", async () => {
-    const error = { code: "DOWN", message: "no", attempts: 3 };
-    const helpers: ((step: Promise<unknown>) => Promise<unknown>)[] = [
-      async (step) => await step,
-      (step) => step.then(() => "done"),
-      (step) =>
-        step.catch((cause) => {
-          throw new Error("wrapped", { cause });
-        }),
-      (step) => Promise.any([step]),
-    ];
-    for (const helper of helpers) {
-      const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)], async (ctx) => {
-        const a = helper(ctx.step.run("a", () => 1));
-        await ctx.step.run("b", () => 1);
-        await new Promise((resolve) => setTimeout(resolve, 5));
-        return a.catch(() => "caught");
-      });
-      await new Promise((resolve) => setTimeout(resolve, 15));
-      assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
-      assert.match(host.lines.join(), /^warn a promise was rejected that nobody awaits yet: .* {"step":"a"}$/);
-    }
-  });
-
   it("aborts its signal when it is cancelled, also if nobody has asked for it yet", async () => {
     let signal: AbortSignal | undefined;
     let late: (() => AbortSignal) | undefined;
@@ -514,13 +402,6 @@ describe("a run", () => {
     assert.throws(() => delays({ base: "2s", max: "1s" }), { name: "TypeError", message: /"2s" is more than "1s"/ });
   });
 
-  it("fails a step for good that gives what is not JSON", async () => {
-    const { host } = begin([], async (ctx) => ctx.step.run("a", () => 1n));
-    await settle();
-    const report = host.reports[0];
-    assert.ok(report?.kind === "failed" && report.error.retryable === false && report.error.code === "NOT_JSON");
-  });
-
   it("fails a step for good that asks for another inside", async () => {
     const nested: ((ctx: Context) => Promise<unknown>)[] = [
       (ctx) => ctx.step.run("inner", () => assert.fail("it ran")),
@@ -551,133 +432,5 @@ describe("a run", () => {
     });
     await settle();
     assert.deepEqual(host.told, ["failed b", "completed c", "returned"]);
-  });
-});
-
-describe("logs", () => {
-  it("are silent while replaying, and belong to the step that runs alone", async () => {
-    const { host } = begin([done("a", 2)], async (ctx) => {
-      ctx.log.info("begin");
-      await ctx.step.run("a", () => 1);
-      ctx.log.info("replayed");
-      await ctx.step.run("b", async (step) => {
-        ctx.log.warn("within", { n: 1 });
-        step.log.info("exactly");
-      });
-    });
-    await settle();
-    assert.deepEqual(host.lines, ["info replayed", 'b: warn within {"n":1}', "b: info exactly"]);
-    const report = host.reports[0];
-    assert.ok(report?.kind === "completed");
-    assert.deepEqual(report.logs, ['warn within {"n":1}', "info exactly"]);
-  });
-
-  it("belong to nobody while two steps run, unless the step's own log is used", async () => {
-    const { host } = begin([], async (ctx) => {
-      await Promise.all([
-        ctx.step.run("a", async (step) => {
-          await null;
-          ctx.log.info("whose");
-          step.log.info("a's");
-        }),
-        ctx.step.run("b", async () => {
-          for (let i = 0; i < 5; i++) await null;
-        }),
-      ]);
-    });
-    await settle();
-    assert.deepEqual(host.lines, ["info whose", "a: info a's"]);
-  });
-
-  it("of a step are cut at 64 KiB, with a mark", async () => {
-    const { host } = begin([], async (ctx) =>
-      ctx.step.run("a", (step) => {
-        for (let i = 0; i < 100; i++) step.log.info("x".repeat(1_000));
-      }),
-    );
-    await settle();
-    const report = host.reports[0];
-    assert.ok(report?.kind === "completed" && report.logs !== undefined);
-    assert.ok(report.logs.join("\n").length <= 65_536);
-    assert.match(report.logs.at(-1) ?? "", /cut/);
-  });
-});
-
-describe("an error", () => {
-  /** What the journal is told of what a step has thrown. */
-  const told = async (error: unknown) => {
-    const { host } = begin([], (ctx) => ctx.step.run("a", () => Promise.reject(error)));
-    await settle();
-    const report = host.reports[0];
-    assert.ok(report?.kind === "failed");
-    return report.error;
-  };
-
-  it("fails its step, however odd it is", async () => {
-    const unreadable = {
-      get message() {
-        throw new Error("no");
-      },
-    };
-    const cases: [unknown, string][] = [
-      [Object.assign(new Error("x"), { message: 404, stack: 5 }), "404"],
-      [Object.assign(new Error("x"), { message: ["a", "b"] }), '["a","b"]'],
-      [Object.assign(new Error(""), { name: "Odd" }), "Odd"],
-      [Object.create(null), "{}"],
-      [{ reason: "none" }, '{"reason":"none"}'],
-      [unreadable, "something was thrown that cannot be read"],
-      [undefined, "undefined"],
-      [null, "null"],
-      [Symbol("s"), "Symbol(s)"],
-      [1n, "1"],
-      ["text", "text"],
-    ];
-    for (const [error, message] of cases) assert.equal((await told(error)).message, message);
-    assert.equal((await told(Object.assign(new Error("x"), { stack: 5 }))).stack, undefined);
-  });
-
-  it("that is a plain object keeps its code and message", async () => {
-    assert.deepEqual(await told({ code: "DECLINED", message: "no money", stack: "s" }), {
-      code: "DECLINED",
-      message: "no money",
-      stack: "s",
-      retryable: true,
-    });
-    assert.equal((await told({ code: 5, message: "no" })).code, undefined);
-  });
-
-  it("is told with its causes", async () => {
-    const refused = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), { code: "ECONNREFUSED" });
-    const failed = await told(new TypeError("fetch failed", { cause: refused }));
-    assert.equal(failed.message, "fetch failed: connect ECONNREFUSED 127.0.0.1:1");
-    assert.match(failed.stack ?? "", /TypeError: fetch failed\n.*\ncaused by: Error: connect ECONNREFUSED/s);
-    const slow = Object.assign(new Error("too slow"), { code: "SLOW" });
-    assert.equal((await told(new Error("no", { cause: slow }))).message, "no: SLOW: too slow");
-    assert.equal((await told(new Error("no: too slow", { cause: new Error("too slow") }))).message, "no: too slow");
-    const many = Object.assign(new AggregateError([refused]), { code: "ECONNREFUSED" });
-    assert.equal((await told(new Error("fetch failed", { cause: many }))).message, "fetch failed: ECONNREFUSED");
-    assert.equal((await told(new AggregateError([refused], "all failed"))).message, "all failed: connect ECONNREFUSED 127.0.0.1:1");
-    const endless = new Error("again");
-    endless.cause = endless;
-    assert.equal((await told(endless)).stack?.match(/caused by/g)?.length, 5);
-  });
-
-  it("of a thenable fails its step too", async () => {
-    const { host } = begin([], (ctx) =>
-      Promise.all([
-        ctx.step.run("getter", () => ({
-          get then(): unknown {
-            throw new Error("no then");
-          },
-        })),
-        ctx.step.run("call", () => ({
-          then() {
-            throw new Error("no call");
-          },
-        })),
-      ]),
-    );
-    await settle();
-    assert.deepEqual(host.told, ["failed getter", "failed call"]);
   });
 });
