@@ -8,6 +8,9 @@ import { connect, Refused, type WebSocket } from "./websocket.js";
 /** The session has ended: the worker opens a new one. */
 export class Gone extends Error {}
 
+/** A message with results is larger than somebody on the way takes. */
+export class TooLarge extends Error {}
+
 /** Whoever a carrier carries for. After `lost` it hears nothing more. */
 export interface Sink {
   /** The last message that was taken of all that came without a gap. */
@@ -43,6 +46,7 @@ export interface Carrier {
 /** Bytes of a message from the server: a turn may bring a long journal. */
 const MOST = 256 * 1024 * 1024;
 const OPENING = 10_000;
+const RESULTS = "/v1/worker/results";
 
 export class SocketCarrier implements Carrier {
   readonly isBusy = false;
@@ -194,7 +198,7 @@ export class HttpCarrier implements Carrier {
     this.isBusy = true;
     const sentAt = performance.now();
     const body = `{"session":"${this.session}","seen":${seen},"results":[${results}]}`;
-    this.ask("/v1/worker/results", body, 60_000, (answer) => {
+    this.ask(RESULTS, body, 60_000, (answer) => {
       this.isBusy = false;
       this.take(messagesOf(answer), sentAt);
       if (!this.isDone) this.sink.answered();
@@ -251,7 +255,9 @@ export class HttpCarrier implements Carrier {
       if (this.isDone) return;
       if (answer.status === 200 || answer.status === 201) return take(answer);
       const found = problemOf(answer.status, answer.text);
-      this.lose(answer.status === 410 ? new Gone(found.detail) : found);
+      if (answer.status === 410) this.lose(new Gone(found.detail));
+      else if (answer.status === 413 && path === RESULTS) this.lose(new TooLarge(found.detail));
+      else this.lose(found);
     } catch (error) {
       if (signal?.aborted === true) return;
       this.lose(error instanceof Error ? error : new ApiError(0, "NO_ANSWER", String(error)));

@@ -2,7 +2,7 @@
 
 import { milliseconds, type Duration } from "./duration.js";
 import { ApiError, RunFailedError } from "./errors.js";
-import { Address, type Answer, type Connection, CONNECTION, Http, problemOf } from "./http.js";
+import { Address, type Answer, type Connection, CONNECTION, Http, isHeader, problemOf } from "./http.js";
 import { checkOptions } from "./options.js";
 import { jsonOf } from "./policy.js";
 import type { InputOf, Json, OutputOf, WorkflowRef } from "./types.js";
@@ -129,7 +129,7 @@ export interface WorkflowClient {
     /** Waits until a run has completed; rejects with `RunFailedError` if it does not. */
     wait<W extends Named>(workflow: W, runId: string, options?: { timeout?: Duration }): Promise<Run<OutputOf<W>> & { output: OutputOf<W> }>;
   };
-  /** Lets go of idle connections. */
+  /** Closes its connections. What is under way still rejects. */
   close(): void;
 }
 
@@ -161,7 +161,7 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
       const query = options.buffer === true ? "?buffer=true" : "";
       const asking: Asking = { isRepeatable: options.idempotencyKey !== undefined };
       if (payload !== undefined) asking.body = jsonOf(payload);
-      if (options.idempotencyKey !== undefined) asking.headers = { "idempotency-key": options.idempotencyKey };
+      if (options.idempotencyKey !== undefined) asking.headers = { "idempotency-key": headerOf(options.idempotencyKey) };
       return ask("POST", `/v1/runs/${encodeURIComponent(runId)}/signals/${encodeURIComponent(event)}${query}`, asking);
     },
     runs: {
@@ -253,6 +253,8 @@ interface Asking {
 }
 
 const TRIES = 6;
+/** Milliseconds that a server may ask for between two tries. */
+const LONGEST_PAUSE = 60_000;
 const START = { idempotencyKey: true, version: true, retentionDays: true, tags: true } as const;
 const SIGNAL = { buffer: true, idempotencyKey: true } as const;
 const WAIT = { timeout: true } as const;
@@ -262,12 +264,14 @@ async function request<T>(http: Http, method: string, path: string, asking: Aski
   const { until, headers = {} } = asking;
   for (let tries = 1; ; tries++) {
     let error: ApiError;
+    let least = 0;
     try {
       // A server that holds the request until the time is over answers then.
       const timeoutMs = until === undefined ? 45_000 : Math.min(60_000, Math.max(0, until - Date.now()) + 5_000);
       const answer = await http.send(method, path, asking.body, { timeoutMs, headers });
       if (answer.status >= 200 && answer.status < 300) return parse<T>(answer);
       error = problemOf(answer.status, answer.text);
+      least = Math.min(LONGEST_PAUSE, 1_000 * (Number(answer.headers["retry-after"]) || 0));
     } catch (caught) {
       if (!(caught instanceof ApiError)) throw caught;
       error = caught;
@@ -275,7 +279,7 @@ async function request<T>(http: Http, method: string, path: string, asking: Aski
     if (http.isClosed || !mayHelp(error, isRepeatable)) throw error;
     const left = until === undefined ? TRIES - tries : until - Date.now();
     if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the time is over: ${error.detail}`, undefined, { cause: error });
-    const pause = Math.min(2_000, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
+    const pause = least + Math.min(2_000, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
     await new Promise((resolve) => setTimeout(resolve, until === undefined ? pause : Math.min(pause, left)));
   }
 }
@@ -285,12 +289,20 @@ const UNTRUSTED = /CERT|TLS|SSL|VERIFY|EPROTO/;
 
 /** Whether another try may help, and can do no harm. */
 function mayHelp(error: ApiError, isRepeatable: boolean): boolean {
-  if (error.status === 503) return error.code === "UNAVAILABLE" || isRepeatable;
+  // Both are said before anything is done.
+  if (error.code === "UNAVAILABLE" || error.code === "RATE_LIMITED") return true;
   if (error.status === 0) {
     const { code = "" } = (error.cause ?? {}) as { code?: string };
     return code === "ECONNREFUSED" || (isRepeatable && !UNTRUSTED.test(code));
   }
-  return isRepeatable && (error.status === 429 || error.status === 502 || error.status === 504);
+  return isRepeatable && (error.status === 429 || (error.status >= 502 && error.status <= 504));
+}
+
+/** Text as the bytes of a header. */
+function headerOf(text: string): string {
+  const bytes = Buffer.from(text).toString("latin1");
+  if (!isHeader(bytes)) throw new TypeError(`the idempotency key is ${JSON.stringify(text)}: it cannot have line breaks and the like`);
+  return bytes;
 }
 
 function parse<T>(answer: Answer): T {

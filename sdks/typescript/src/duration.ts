@@ -41,11 +41,22 @@ export function days(retention: Duration, what: string): number {
   return Math.ceil(found);
 }
 
+const RFC_3339 = /^(\d{4}-\d\d-\d\d)[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+
 /** Epoch milliseconds of a moment: a Date, RFC 3339 text, or epoch milliseconds. */
 export function moment(when: Date | string | number, what: string): number {
-  const found = typeof when === "number" ? when : typeof when === "string" ? Date.parse(when) : when.getTime();
+  const found = typeof when === "number" ? when : typeof when === "string" ? parseMoment(when) : when.getTime();
   if (!Number.isFinite(found)) {
-    throw new TypeError(`${what} is ${JSON.stringify(when)}: write a Date, RFC 3339 text or epoch milliseconds`);
+    throw new TypeError(`${what} is ${JSON.stringify(when)}: write a Date, RFC 3339 text ("2030-01-01T00:00:00Z") or epoch milliseconds`);
   }
   return Math.ceil(found);
+}
+
+/** `Date.parse` alone would take "order 7", make March of a 31 February, and read a time without an offset as this machine's. */
+function parseMoment(text: string): number {
+  const day = RFC_3339.exec(text)?.[1];
+  if (day === undefined) return Number.NaN;
+  const midnight = new Date(`${day}T00:00:00Z`);
+  const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day);
+  return isDay ? Date.parse(text) : Number.NaN;
 }

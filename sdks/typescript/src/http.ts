@@ -28,13 +28,15 @@ export interface RequestOptions {
 /** Where the server is, and what opens it. */
 export class Address {
   readonly url: URL;
-  readonly headers: Record<string, string>;
+  // Private: whoever prints a worker or a client must not print its key.
+  readonly #headers: Record<string, string>;
   readonly isSecure: boolean;
   private readonly prefix: string;
 
   constructor(connection: Connection) {
     const text = connection.url ?? process.env["EVERSTEP_URL"] ?? "http://127.0.0.1:7373";
-    const key = connection.apiKey ?? process.env["EVERSTEP_API_KEY"];
+    // A key that was read from a file has a line's end.
+    const key = (connection.apiKey ?? process.env["EVERSTEP_API_KEY"])?.trim();
     if (!URL.canParse(text)) throw new TypeError(`the server's url is ${JSON.stringify(text)}: write http://host:port`);
     this.url = new URL(text);
     if (this.url.protocol !== "http:" && this.url.protocol !== "https:") {
@@ -45,7 +47,12 @@ export class Address {
     }
     this.isSecure = this.url.protocol === "https:";
     this.prefix = this.url.pathname.replace(/\/+$/, "");
-    this.headers = { authorization: `Bearer ${key}` };
+    if (!isHeader(key)) throw new TypeError("the API key has characters that no key has");
+    this.#headers = { authorization: `Bearer ${key}` };
+  }
+
+  get headers(): Record<string, string> {
+    return this.#headers;
   }
 
   /** What node:http is asked with. */
@@ -103,13 +110,24 @@ export class Http {
           resolve({ status: response.statusCode ?? 0, headers: response.headers, text: bytes.toString("utf8") });
         });
       });
-      request.end(body);
+      // Text would be sent along with the headers, in one encoding: those that are bytes already would be encoded twice.
+      request.end(body === undefined || options.headers === undefined ? body : Buffer.from(body));
     });
   }
 
   close(): void {
     this.isClosed = true;
     this.agent.destroy();
+  }
+}
+
+/** Whether a header may have this value. */
+export function isHeader(value: string): boolean {
+  try {
+    http.validateHeaderValue("value", value);
+    return true;
+  } catch {
+    return false;
   }
 }
 

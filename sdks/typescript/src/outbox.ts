@@ -30,6 +30,8 @@ const ENVELOPE = 1_024;
 export class Outbox {
   maxResults = 512;
   maxBytes = 4 * 1024 * 1024;
+  /** Characters of results in one message that were not refused yet. */
+  private most = Number.POSITIVE_INFINITY;
   /** When something was sent last. */
   sentAt = 0;
   private carrier: Carrier | undefined;
@@ -67,6 +69,19 @@ export class Outbox {
     this.inFlight = 0;
     this.queue = [...this.unanswered.values()];
     this.postponed.length = 0;
+  }
+
+  /** The last message was larger than somebody on the way takes. What it told is told in smaller ones, or given up. */
+  shrink(): void {
+    const last = [...this.unanswered.values()].filter((pending) => pending.batch === this.batch);
+    const [alone] = last;
+    if (last.length > 1) {
+      this.most = Math.floor(last.reduce((sum, pending) => sum + pending.text.length, 0) / 2);
+    } else if (alone !== undefined && alone.text.length > ENVELOPE) {
+      const report = tooLarge(alone.report, `somebody on the way refuses its ${Buffer.byteLength(alone.text)} bytes`);
+      this.unanswered.set(alone.n, { ...alone, report, text: encode(alone.n, alone.run, alone.turn, report) });
+    }
+    this.queue = [...this.unanswered.values()];
   }
 
   post(replay: Replay | undefined, run: string, turn: number, report: Report): void {
@@ -122,7 +137,7 @@ export class Outbox {
     const n = ++this.n;
     let text = encode(n, run, turn, report);
     if (text.length * 3 > this.maxBytes - ENVELOPE && Buffer.byteLength(text) > this.maxBytes - ENVELOPE) {
-      report = tooLarge(report, this.maxBytes);
+      report = tooLarge(report, `it has more than ${this.maxBytes} bytes`);
       text = encode(n, run, turn, report);
     }
     const pending: Pending = { n, text, report, run, turn, replay, batch: 0 };
@@ -157,7 +172,7 @@ export class Outbox {
     let count = 0;
     while (count < queue.length && count < this.maxResults) {
       const pending = queue[count] as Pending;
-      if (count > 0 && (results.length + pending.text.length) * 3 > this.maxBytes) break;
+      if (count > 0 && this.isMuch(results.length + pending.text.length)) break;
       results = count === 0 ? pending.text : `${results},${pending.text}`;
       pending.batch = batch;
       if (pending.replay !== undefined && isOpening(pending.report)) pending.replay.inBatch += 1;
@@ -169,7 +184,7 @@ export class Outbox {
       this.candidates = [];
       for (const replay of candidates) {
         if (!this.isBlocked(replay)) continue;
-        if (count >= this.maxResults || (count > 0 && (results.length + BLOCKED) * 3 > this.maxBytes)) {
+        if (count >= this.maxResults || (count > 0 && this.isMuch(results.length + BLOCKED))) {
           this.consider(replay);
           continue;
         }
@@ -188,6 +203,11 @@ export class Outbox {
     carrier.send(this.seen(), results);
   };
 
+  /** Whether a message with so many characters may be too large. */
+  private isMuch(characters: number): boolean {
+    return characters * 3 > this.maxBytes || characters > this.most;
+  }
+
   /** Whether a candidate waits for the journal alone, once the message is there that is being made. */
   private isBlocked(replay: Replay): boolean {
     replay.isCandidate = false;
@@ -200,8 +220,8 @@ export function isOpening(report: Report): boolean {
 }
 
 /** What is said in place of a report that is larger than a message may be. */
-function tooLarge(report: Report, most: number): Report {
-  const error: Fault = { code: "PAYLOAD_TOO_LARGE", message: `it has more than ${most} bytes` };
+function tooLarge(report: Report, message: string): Report {
+  const error: Fault = { code: "PAYLOAD_TOO_LARGE", message };
   if (report.kind === "wait" || report.kind === "call") return { kind: "threw", error, step: report.step };
   if (report.kind !== "completed") return { kind: "threw", error };
   const { step, attempt, tookMs } = report;

@@ -118,6 +118,11 @@ export class Replay {
     );
   }
 
+  /** Whether the function waits for steps that may not begin here, and for nothing that runs. */
+  get isHeldBack(): boolean {
+    return !this.isOver && this.running === 0 && this.held.length > 0;
+  }
+
   /** The signal that steps and function share. Made when it is first asked for. */
   get signal(): AbortSignal {
     if (this.controller === undefined) {
@@ -267,7 +272,7 @@ export class Replay {
 
   private start(step: Step): void {
     this.moves += 1;
-    if (step.fn === undefined) {
+    if (step.fn === undefined || step.scope === undefined) {
       step.state = "reported";
       return this.host.report(this, step.opening as Report);
     }
@@ -281,7 +286,7 @@ export class Replay {
     try {
       const fn = this.host.mock?.(step.name) ?? step.fn;
       this.inside = step;
-      value = fn(new StepCtx(this, step));
+      value = step.scope.runInAsyncScope(fn, undefined, new StepCtx(this, step));
       if (isThenable(value)) promise = Promise.resolve(value);
     } catch (error) {
       return this.failed(step, error);
@@ -477,5 +482,6 @@ export class Replay {
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+  const mayBe = (typeof value === "object" && value !== null) || typeof value === "function";
+  return mayBe && typeof (value as { then?: unknown }).then === "function";
 }

@@ -1,9 +1,13 @@
 // A step of a function that runs here.
 
+import { AsyncResource } from "node:async_hooks";
 import type { StepCtx } from "./context.js";
 import type { Lines } from "./log.js";
 import { RETRY } from "./policy.js";
 import type { Kind, Report, Retry } from "./wire.js";
+
+/** Nobody has to be told when it is gone. */
+const MANUAL = { requireManualDestroy: true };
 
 /** A step that the function has asked for. */
 export class Step {
@@ -12,6 +16,8 @@ export class Step {
   began = 0;
   json = "null";
   lines: Lines | undefined = undefined;
+  /** Where it was asked for: a later attempt finds the same AsyncLocalStorage there as the first. */
+  readonly scope: AsyncResource | undefined;
   promise!: Promise<unknown>;
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
@@ -24,7 +30,9 @@ export class Step {
     readonly retry: Retry,
     /** What any other step tells the journal. */
     readonly opening: Report | undefined,
-  ) {}
+  ) {
+    this.scope = fn === undefined ? undefined : new AsyncResource("EverstepStep", MANUAL);
+  }
 }
 
 /** A step that the function has the result of: only its name counts still. */

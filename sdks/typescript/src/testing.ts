@@ -74,7 +74,7 @@ export interface TestResult<Output> {
 }
 
 /** Runs a workflow to its end, or until it waits for what does not come. */
-export function test<Input, Output>(workflow: Testable<Input, Output>, options: TestOptions<Input>): Promise<TestResult<Jsonify<Output>>> {
+export function test<Input, Output>(workflow: Testable<Input, Output>, options: TestOptions<NoInfer<Input>>): Promise<TestResult<Jsonify<Output>>> {
   checkOptions(options, OPTIONS, "a test");
   return new Promise((resolve, reject) => {
     try {

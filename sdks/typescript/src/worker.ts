@@ -1,7 +1,7 @@
 // Talks to the server for the functions that run here. There is one timer per worker and none per step.
 
 import { hostname } from "node:os";
-import { type Carrier, Gone, HttpCarrier, leave, Refused, type Sink, SocketCarrier } from "./carrier.js";
+import { type Carrier, Gone, HttpCarrier, leave, Refused, type Sink, SocketCarrier, TooLarge } from "./carrier.js";
 import { type Duration, milliseconds } from "./duration.js";
 import { ApiError, WorkflowVersionMismatch } from "./errors.js";
 import { Address, type Connection, CONNECTION, Http } from "./http.js";
@@ -95,6 +95,7 @@ class Serving implements Worker, Host, Sink {
   private isStopping = false;
   private isClosed = false;
   private isHttp: boolean;
+  private readonly mayTurnToHttp: boolean;
   private session: string | undefined;
   /** The last message that was taken, and the last that the server knows to be taken. */
   seen = 0;
@@ -124,7 +125,7 @@ class Serving implements Worker, Host, Sink {
   // Not by `stop`: what goes wrong meanwhile is told by `closed`, and by that alone.
   private readonly onSignal = (): void => this.drain();
 
-  constructor(private readonly options: ServeOptions) {
+  constructor(options: ServeOptions) {
     checkOptions(options, { ...SERVE, ...CONNECTION }, "a worker");
     const { workflows, concurrency = 100, logger = console, transport = "auto" } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MOST) {
@@ -142,6 +143,7 @@ class Serving implements Worker, Host, Sink {
     this.address = new Address(options);
     this.http = new Http(this.address, 4);
     this.isHttp = transport === "http";
+    this.mayTurnToHttp = transport !== "socket";
     this.graceMs = Math.min(LONGEST, milliseconds(options.graceMs ?? 10_000, "graceMs"));
     this.logger = logger === false ? undefined : logger;
     this.hello = {
@@ -256,10 +258,14 @@ class Serving implements Worker, Host, Sink {
     if (error instanceof Gone) {
       this.session = undefined;
       most = 20;
-    } else if (error instanceof Refused && error.isForGood && this.options.transport !== "socket") {
+    } else if (error instanceof Refused && error.isForGood && this.mayTurnToHttp) {
       this.say("warn", `${error.message}: going on over HTTP`);
       this.isHttp = true;
       most = 0;
+    } else if (error instanceof TooLarge) {
+      this.say("warn", `somebody on the way refuses large requests (status 413), and the worker sends smaller ones: ${error.message}`);
+      this.outbox.shrink();
+      most = 50;
     } else if (error instanceof ApiError && isFinal(error.status, this.session === undefined)) {
       return this.end(error);
     } else if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
@@ -408,7 +414,7 @@ class Serving implements Worker, Host, Sink {
       return this.outbox.consider(before);
     }
     this.forget(turn.run, turn.turn - 1, "the run has begun anew");
-    if (this.isStopping) return;
+    if (this.isStopping) return this.decline(turn.run, turn.turn);
     const versions = this.workflows.get(turn.workflow);
     const workflow = versions?.get(turn.version);
     if (workflow === undefined) {
@@ -420,6 +426,12 @@ class Serving implements Worker, Host, Sink {
     const replay = new Replay(this, turn);
     this.runs.set(turn.run, replay);
     replay.begin(workflow.run as Body);
+  }
+
+  /** This worker is being stopped: another goes on with the run, and does not wait for what else is here. */
+  private decline(run: string, turn: number): void {
+    this.forget(run, turn, LEFT);
+    this.outbox.post(undefined, run, turn, { kind: "declined", error: { code: "WORKER_STOPPING", message: "the worker is being stopped" } });
   }
 
   private revoke(run: string, turn: number): void {
@@ -522,6 +534,7 @@ class Serving implements Worker, Host, Sink {
       }
     }
     this.outbox.tick(now);
+    if (this.isStopping) this.checkDrained();
     if (this.pinged !== undefined && now - this.pinged > this.leaseMs / 3) {
       this.carrier.close();
       return this.lost(new Error("it does not answer"));
@@ -536,9 +549,11 @@ class Serving implements Worker, Host, Sink {
   };
 
   private checkDrained(): void {
-    if (this.drained === undefined || !this.outbox.isEmpty || this.leftovers.size > 0) return;
-    for (const replay of this.runs.values()) if (replay.running > 0) return;
-    this.drained();
+    if (this.drained === undefined) return;
+    const isBusy = this.leftovers.size > 0 || [...this.runs.values()].some((replay) => replay.running > 0);
+    if (!isBusy && this.outbox.isEmpty) return this.drained();
+    // Some step may take its time. Runs that would begin another go on elsewhere meanwhile.
+    for (const replay of this.runs.values()) if (replay.isHeldBack && replay.unanswered === 0) this.decline(replay.id, replay.turn);
   }
 }
 

@@ -11,7 +11,7 @@ interface Asked {
   key: string | undefined;
   body: string;
 }
-type Answer = [status: number, body: object] | "hang up" | "wait";
+type Answer = [status: number, body: object, headers?: Record<string, string>] | "hang up" | "wait";
 
 /** Runs a test with a client and a server that answers as it is told. */
 async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (client: WorkflowClient, asked: Asked[], url: string) => Promise<void>): Promise<void> {
@@ -24,7 +24,7 @@ async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (
     const said = answer(one, asked.length);
     if (said === "wait") return;
     if (said === "hang up") return void request.socket.destroy();
-    response.writeHead(said[0], { "content-type": "application/json" }).end(JSON.stringify(said[1]));
+    response.writeHead(said[0], { "content-type": "application/json", ...said[2] }).end(JSON.stringify(said[1]));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -72,6 +72,17 @@ test("a server that is out of reach for a while is asked again", () =>
     },
   ));
 
+test("a limit is kept: the same is asked when the server says, whether it has a key or not", () =>
+  withServer(
+    (_, nth) => (nth < 2 ? [429, { code: "RATE_LIMITED", detail: "too many", status: 429 }, { "retry-after": "1" }] : [201, { run: { id: "r1" }, created: true }]),
+    async (client, asked) => {
+      const began = Date.now();
+      assert.equal((await client.start("w", 1)).runId, "r1");
+      assert.equal(asked.length, 2);
+      assert.ok(Date.now() - began >= 1_000);
+    },
+  ));
+
 test("a lost answer is asked for again only where that does nothing twice", () =>
   withServer(
     (_, nth) => (nth % 2 === 1 ? "hang up" : [200, { run: { id: "r1" }, created: true, outcome: "accepted" }]),
@@ -102,6 +113,32 @@ test("a signal carries its payload, or none", () =>
       );
     },
   ));
+
+test("a signal's key arrives whole, whatever it is written in", () =>
+  withServer(
+    () => [200, { outcome: "accepted" }],
+    async (client, asked) => {
+      const keys = ["Müller", "Zahlung-✓"];
+      for (const idempotencyKey of keys) {
+        await client.signal("r", "e", { name: "Jürgen" }, { idempotencyKey });
+        await client.signal("r", "e", undefined, { idempotencyKey });
+      }
+      assert.deepEqual(
+        asked.map((one) => Buffer.from(one.key ?? "", "latin1").toString()),
+        keys.flatMap((key) => [key, key]),
+      );
+      assert.equal(asked[0]?.body, '{"name":"Jürgen"}');
+      await assert.rejects(client.signal("r", "e", 1, { idempotencyKey: "a\nb" }), { name: "TypeError", message: /the idempotency key is "a\\nb"/ });
+    },
+  ));
+
+test("a key may have white space around it, and nothing that no header takes", () => {
+  createWorkflowClient({ apiKey: " es_test\r\n" }).close();
+  for (const apiKey of ["es_\ntest", "es_✓"]) {
+    assert.throws(() => createWorkflowClient({ apiKey }), (error: Error) => error instanceof TypeError && !error.message.includes(apiKey));
+  }
+  assert.throws(() => createWorkflowClient({ apiKey: "\n" }), /there is no API key/);
+});
 
 test("half of a surrogate pair in an input or a payload is replaced", () =>
   withServer(

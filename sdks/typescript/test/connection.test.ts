@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { inspect } from "node:util";
 import { serve, workflow } from "../src/runtime.js";
 import { patient, sum } from "./flows.js";
 import { Peer } from "./peer.js";
@@ -25,6 +26,38 @@ test("an answer of somebody on the way ends no worker and no session", async () 
   await peer.ended(run);
   assert.deepEqual(run.output, { yes: true });
   assert.equal(peer.hellos.length, 1);
+  await worker.stop();
+  await peer.close();
+});
+
+test("where somebody on the way takes small requests only, results travel in smaller ones, and what is too large fails alone", async () => {
+  const peer = new Peer();
+  await peer.listen();
+  let refusals = 0;
+  const most = 20_000;
+  peer.onRequest = (_, bytes) => (bytes > most ? { status: 413, text: `<h1>too large: ${++refusals}</h1>` } : undefined);
+  const text = (length: number) => "x".repeat(length);
+  const wide = workflow({ name: "wide", run: async (ctx) => (await Promise.all(Array.from({ length: 40 }, (_, i) => ctx.step.run(`s${i}`, () => text(1_000))))).length });
+  const large = workflow({ name: "large", run: (ctx) => ctx.step.run("a", () => text(30_000)) });
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [wide, large], transport: "http" });
+  await worker.ready;
+  const runs = [peer.start("wide"), peer.start("large")] as const;
+  for (const run of runs) await peer.ended(run, 10_000);
+  assert.equal(runs[0].output, 40);
+  assert.equal(runs[1].error?.code, "PAYLOAD_TOO_LARGE");
+  assert.match(runs[1].error?.message ?? "", /somebody on the way refuses its 30\d\d\d bytes/);
+  assert.ok(refusals > 0 && peer.longest <= most);
+  assert.equal(peer.hellos.length, 1, "the session went on");
+  await worker.stop();
+  await peer.close();
+});
+
+test("whoever prints a worker does not print its key", async () => {
+  const peer = new Peer();
+  await peer.listen();
+  const worker = serve({ url: peer.url, apiKey: "es_test\n", logger: false, workflows: [sum] });
+  await worker.ready;
+  assert.doesNotMatch(inspect(worker, { depth: 4 }), /es_test/);
   await worker.stop();
   await peer.close();
 });

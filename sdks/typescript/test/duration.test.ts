@@ -39,7 +39,11 @@ test("a moment is a date, text or a number", () => {
   const at = Date.UTC(2026, 4, 1);
   assert.equal(moment(new Date(at), "it"), at);
   assert.equal(moment("2026-05-01T00:00:00Z", "it"), at);
+  assert.equal(moment("2026-05-01T02:30:00.000+02:30", "it"), at);
   assert.equal(moment(at, "it"), at);
-  assert.throws(() => moment("tomorrow", "the end"), /the end is "tomorrow"/);
+  // The second of these would be March, the third another moment on each machine.
+  for (const wrong of ["tomorrow", "2030-02-31T00:00:00Z", "2030-03-31T02:30:00", "10", "order 7", "2030-01-01", "2030-13-01T00:00:00Z"]) {
+    assert.throws(() => moment(wrong, "the end"), { name: "TypeError", message: /^the end is ".*": write a Date, RFC 3339 text/ }, wrong);
+  }
   assert.throws(() => moment(new Date(Number.NaN), "the end"), TypeError);
 });

@@ -74,6 +74,17 @@ describe("a run", () => {
   });
 });
 
+describe("a step", () => {
+  it("that gives a function which is a thenable waits for it", async () => {
+    const query = Object.assign(() => 1, { then: (resolve: (value: string) => void) => resolve("rows") });
+    const { host } = begin([], (ctx) => ctx.step.run("a", () => query));
+    await settle();
+    const report = host.reports[0];
+    assert.ok(report?.kind === "completed");
+    assert.equal(report.json, '"rows"');
+  });
+});
+
 describe("an error", () => {
   /** What the journal is told of what a step has thrown. */
   const told = async (error: unknown) => {

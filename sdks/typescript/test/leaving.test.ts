@@ -237,3 +237,26 @@ withWorker(
     assert.ok(peer.capacities.includes(0));
   },
 );
+
+withWorker(
+  "runs that come to their next step while the worker waits for a long one go on elsewhere, and so does a turn that comes too late",
+  () => [charging],
+  async (peer, worker) => {
+    reset();
+    const [long, short] = [peer.start("charging"), peer.start("charging")];
+    await peer.until(() => gates.length === 2, "both run");
+    const stopped = worker.stop();
+    await peer.until(() => peer.capacities.includes(0), "it takes no more");
+    const late = peer.start("charging");
+    gates[1]?.("paid");
+    for (const run of [short, late]) await peer.ended(run);
+    assert.deepEqual([long.status, short.status, late.status], ["running", "declined", "declined"]);
+    assert.equal(short.known.get("charge")?.output, "paid");
+    assert.equal(short.error?.code, "WORKER_STOPPING");
+    gates[0]?.("paid");
+    await stopped;
+    assert.equal(long.known.get("charge")?.output, "paid");
+    assert.deepEqual(calls.filter((call) => call === "ship" || call.startsWith("begin")), ["begin charge 1", "begin charge 1"]);
+  },
+  { graceMs: 10_000 },
+);

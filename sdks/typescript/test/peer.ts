@@ -75,7 +75,7 @@ export class Peer {
   /** Looks at a result before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
   onResult: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
   /** Answers a request in place of the server, as a proxy may. */
-  onRequest: ((path: string) => { status: number; text: string } | undefined) | undefined;
+  onRequest: ((path: string, bytes: number) => { status: number; text: string } | undefined) | undefined;
   /** Bytes of the longest message with results. */
   longest = 0;
   leaseSeconds = 30;
@@ -297,7 +297,7 @@ export class Peer {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const bytes = Buffer.concat(chunks);
-    const proxied = this.onRequest?.(request.url ?? "");
+    const proxied = this.onRequest?.(request.url ?? "", bytes.length);
     if (proxied !== undefined) {
       response.writeHead(proxied.status, { "content-type": "text/html" });
       return void response.end(proxied.text);
@@ -336,6 +336,8 @@ export class Peer {
         setTimeout(resolve, body.waitMs).unref();
         request.socket.once("close", () => resolve());
       });
+      // Another poll may wait by now.
+      if (response.destroyed) return;
       session.waiting = undefined;
     }
     if (!response.destroyed) reply(200, { messages: session.sent });

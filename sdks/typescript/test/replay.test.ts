@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, it } from "node:test";
 import { retryOf } from "../src/policy.js";
 import type { Context } from "../src/types.js";
@@ -337,6 +338,15 @@ describe("a run", () => {
     end("done");
     await settle();
     assert.deepEqual(host.told, ["completed b", "completed a"]);
+  });
+
+  it("gives every attempt of a step the AsyncLocalStorage of the function", async () => {
+    const tenant = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const { replay } = begin([], (ctx) => tenant.run("a", () => ctx.step.run("charge", () => seen.push(tenant.getStore()))));
+    replay.acknowledge({ kind: "failed", step: "charge", attempt: 1 } as Report, 2);
+    tenant.run("another", () => replay.wake({ step: "charge", kind: "run", seq: 3, status: "retry", attempt: 2 }));
+    assert.deepEqual(seen, ["a", "a"]);
   });
 
   it("starts nothing while its host may not, and begins when it may", async () => {

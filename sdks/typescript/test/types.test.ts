@@ -124,6 +124,8 @@ test("types flow from the definition to callers, children and tests", () => {
       tested.output?.at.toUpperCase();
       // @ts-expect-error: the input of a test is checked.
       await runTest(ship, { input: {} });
+      // @ts-expect-error: a property that it does not have is a slip.
+      await runTest(ship, { input: { order: 1, ordre: 2 } });
     },
     () =>
       workflow({
