@@ -124,8 +124,8 @@ fn clashing(failure: &Failure, items: &[Item], clashed: &BTreeSet<usize>) -> Opt
         return left.next();
     }
     // "Key (run_id, seq)=(0199…, 4) already exists.": every unique index that we write to begins with the run.
-    let detail = failure.database()?.detail()?;
-    left.find(|place| detail.contains(&items[*place].run.to_string()))
+    let (_, key) = failure.database()?.detail()?.split_once("=(")?;
+    left.find(|place| key.starts_with(&items[*place].run.to_string()))
 }
 
 /// What became of the messages of a batch, in their order there.

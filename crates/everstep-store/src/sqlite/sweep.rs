@@ -21,7 +21,7 @@ const VACUUM: &str = "pragma incremental_vacuum(1024)";
 /// What one transaction has swept.
 pub struct Swept {
     pub runs: usize,
-    /// Whether it stopped within a journal, of which the rest is to be deleted before its run is.
+    /// Whether it stopped within a journal. The rest goes with the next one; its run is gone already.
     pub is_cut: bool,
 }
 
@@ -30,29 +30,19 @@ impl Database {
         let most_audit = numbers::limit(limit.saturating_mul(AUDIT_PER_RUN));
         let limit = numbers::limit(limit);
         let tx = self.begin()?;
-        let runs: Vec<Expired> = tx
-            .prepare_cached(query!("sweep/1_runs"))?
-            .query_map(named_params! { ":now": now.micros(), ":limit": limit }, Expired::read)?
-            .collect::<rusqlite::Result<_>>()?;
-        let mut room = MOST_ENTRIES;
-        let mut swept = 0;
-        for expired in &runs {
-            let run = expired.run;
-            let deleted = tx
-                .prepare_cached(query!("sweep/2_journal"))?
-                .execute(named_params! { ":run": run, ":limit": numbers::limit(room) })?;
-            room -= deleted;
-            // The rest of a long journal goes with later transactions, and its run after it.
-            if room == 0 {
-                break;
+        let mut room = sweep_graves(&tx)?;
+        let mut runs = 0;
+        if room > 0 {
+            for expired in Expired::find(&tx, now, limit)? {
+                expired.delete(&tx)?;
+                runs += 1;
+                room -= delete_journal(&tx, expired.run, room)?;
+                // Nobody may meet a run whose journal is cut, so its row goes first.
+                if room == 0 {
+                    tx.prepare_cached(query!("sweep/2_bury"))?.execute(named_params! { ":run": expired.run })?;
+                    break;
+                }
             }
-            for statement in
-                [query!("sweep/2_waits"), query!("sweep/2_inbox"), query!("sweep/2_snapshots"), query!("sweep/2_run")]
-            {
-                tx.prepare_cached(statement)?.execute(named_params! { ":run": run })?;
-            }
-            expired.uncount(&tx)?;
-            swept += 1;
         }
         tx.prepare_cached(query!("sweep/3_inbox"))?
             .execute(named_params! { ":before": before(now, HOUR), ":limit": limit })?;
@@ -63,7 +53,7 @@ impl Database {
             .execute(named_params! { ":before": oldest.into_bytes(), ":limit": most_audit })?;
         sweep_versions(&tx, now)?;
         tx.commit()?;
-        Ok(Swept { runs: swept, is_cut: room == 0 })
+        Ok(Swept { runs, is_cut: room == 0 })
     }
 
     /// Gives free pages back. Each step of the statement frees one.
@@ -85,6 +75,12 @@ struct Expired {
 }
 
 impl Expired {
+    fn find(tx: &Connection, now: Timestamp, limit: i64) -> Result<Vec<Self>> {
+        let mut statement = tx.prepare_cached(query!("sweep/1_runs"))?;
+        let runs = statement.query_map(named_params! { ":now": now.micros(), ":limit": limit }, Self::read)?;
+        Ok(runs.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// In the order of `sweep/1_runs.sql`.
     fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -96,7 +92,13 @@ impl Expired {
         })
     }
 
-    fn uncount(&self, tx: &Connection) -> Result<()> {
+    /// Deletes its row and what belongs to it, but for the journal.
+    fn delete(&self, tx: &Connection) -> Result<()> {
+        for statement in
+            [query!("sweep/2_run"), query!("sweep/2_waits"), query!("sweep/2_inbox"), query!("sweep/2_snapshots")]
+        {
+            tx.prepare_cached(statement)?.execute(named_params! { ":run": self.run })?;
+        }
         if !self.is_test {
             tx.prepare_cached(query!("add_counts"))?.execute(named_params! {
                 ":workspace": self.workspace, ":workflow": self.workflow, ":status": self.status, ":n": -1,
@@ -104,6 +106,29 @@ impl Expired {
         }
         Ok(())
     }
+}
+
+/// Deletes what is left of journals that a sweep stopped in. Returns how many entries may still be deleted.
+fn sweep_graves(tx: &Connection) -> Result<usize> {
+    let mut room = MOST_ENTRIES;
+    let graves: Vec<[u8; 16]> = tx
+        .prepare_cached(query!("sweep/1_graves"))?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for run in graves {
+        room -= delete_journal(tx, run, room)?;
+        if room == 0 {
+            break;
+        }
+        tx.prepare_cached(query!("sweep/2_close"))?.execute(named_params! { ":run": run })?;
+    }
+    Ok(room)
+}
+
+/// Deletes at most `room` entries of a journal. Returns how many it has deleted.
+fn delete_journal(tx: &Connection, run: [u8; 16], room: usize) -> Result<usize> {
+    let params = named_params! { ":run": run, ":limit": numbers::limit(room) };
+    Ok(tx.prepare_cached(query!("sweep/2_journal"))?.execute(params)?)
 }
 
 /// Deletes the versions of deleted workflows to which no run refers any more.

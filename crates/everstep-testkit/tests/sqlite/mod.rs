@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use everstep_core::event::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::sqlite::{Options, SqliteStore};
-use everstep_store::{Error, NewRun, Store};
+use everstep_store::sqlite::{Database, Options, SqliteStore};
+use everstep_store::{Error, Gate, Item, NewRun, Outcome, Store};
 use everstep_testkit::contract::{fixtures::*, run};
 use serde_json::json;
 
@@ -144,12 +145,38 @@ fn a_swept_run_leaves_even_its_id() {
     });
 }
 
+#[test]
+fn a_run_is_gone_before_its_long_journal_is() {
+    let mut database = Database::in_memory().unwrap();
+    let (node, run) = (new_node(), new_run());
+    database.join(node, LEASE, None).unwrap();
+    let entries = (2..=30_000).map(|seq| entry(seq, Kind::StepCompleted, Some(&format!("s{seq}")))).collect();
+    let long = Item { entries, ..item(run, Gate::Owned) };
+    let outcomes = database.commit(node, &[start(run, Some(node)), long, end(run, 30_001, at(0))]).unwrap();
+    assert_eq!(outcomes, [applied(), applied(), applied()]);
+
+    let swept = database.sweep(Timestamp::NEVER, 10).unwrap();
+    assert!(swept.runs == 1 && swept.is_cut);
+    assert_eq!(database.load_run(run).unwrap(), None);
+    // Somebody who had read it before cannot retry it.
+    let retry = Item {
+        entries: vec![entry(30_002, Kind::RunRetried, None)],
+        projection: Some(projection(Status::Running, Some(node), at(0))),
+        ..item(run, Gate::Unowned)
+    };
+    assert_eq!(database.commit(node, &[retry]).unwrap(), [Outcome::Lost]);
+
+    // As after a restart: the rest goes with the next sweep, whatever else is due.
+    let swept = database.sweep(at(0), 10).unwrap();
+    assert!(swept.runs == 0 && !swept.is_cut);
+    assert_eq!(database.journal(run, 0, 10).unwrap(), []);
+}
+
 /// The simulator must catch this one; here we see that it is really there.
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn the_planted_bug_writes_the_rest_of_a_refused_item() {
     use everstep_core::planted::{Bug, plant};
-    use everstep_store::{Outcome, sqlite::Database};
 
     let mut database = Database::in_memory().unwrap();
     let (node, other, run) = (new_node(), new_node(), new_run());
