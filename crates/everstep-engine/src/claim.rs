@@ -20,7 +20,7 @@ use crate::message::{Mail, ShardSender, Shared, ToClaimer, ToShard};
 use crate::options::Options;
 use crate::ports::World;
 use crate::shard::shard_of;
-use crate::workers::Workers;
+use crate::workers::{More, Workers};
 
 /// Runs that are claimed, or inbox rows that are read, at once.
 pub(crate) const BATCH: usize = 500;
@@ -136,10 +136,7 @@ impl Claimer {
             }
             let runs = self.world.store.claim_runs(self.node, &lane, now, room).await?;
             let has_more = runs.len() == room;
-            self.workers.claimed(&lane, &runs, has_more);
-            if has_more {
-                self.workers.wait_in(&lane);
-            }
+            self.workers.claimed(&lane, &runs, More::after(runs.len(), room));
             self.hand_out(runs);
             // Of what did not fit nobody hears before there is room.
             let wake = if has_more { None } else { self.world.store.next_wake(&lane).await? };

@@ -52,6 +52,14 @@ impl NodeClock {
         self.machine.sleep(duration)
     }
 
+    /// Learns the same when nothing that this clock has stamped is at work: a node that stood still, and was fenced,
+    /// does not lag behind the others for as long as it takes to catch up slowly.
+    pub fn catch_up(&self, database: Timestamp, sent: Duration, received: Duration) {
+        self.follow(database, sent, received);
+        let mut slew = self.slew.lock().expect("no holder of the lock panics");
+        slew.offset = slew.offset.max(slew.target);
+    }
+
     /// Learns what the database's clock showed at some moment between two of our own.
     pub fn follow(&self, database: Timestamp, sent: Duration, received: Duration) {
         let middle = micros(sent + received.saturating_sub(sent) / 2);
@@ -151,6 +159,19 @@ mod tests {
                 assert!((95_000..=105_000).contains(&passed), "{passed}");
                 before = clock.now();
             }
+        }
+    }
+
+    #[test]
+    fn whoever_joins_anew_catches_up_at_once_and_never_goes_back() {
+        let (machine, clock) = clock(0);
+        clock.follow(clock.now(), machine.monotonic(), machine.monotonic());
+        let hour = 3_600_000_000;
+        for ahead in [hour, -hour] {
+            let before = clock.now().micros();
+            let database = Timestamp::from_micros(before + ahead);
+            clock.catch_up(database, machine.monotonic(), machine.monotonic());
+            assert_eq!(clock.now().micros(), before + ahead.max(0));
         }
     }
 

@@ -45,7 +45,7 @@ impl Member {
         let clock = world.store.join(node, options.node_lease, options.address.clone()).await?;
         let is_shared = world.store.is_shared();
         if is_shared {
-            world.clock.follow(clock, sent, world.clock.monotonic());
+            world.clock.catch_up(clock, sent, world.clock.monotonic());
         }
         tracing::info!(%node, shards = options.shards, "joined");
         let shared = Arc::new(Shared::new(is_shared.then(|| sent + options.dispatch_for())));

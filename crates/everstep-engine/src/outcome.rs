@@ -128,15 +128,11 @@ impl Shard {
             let _ = reply.send(Ok(Begun { started: Started { run, created: true }, beginning }));
         }
         held.remember_rows(&flight.answered);
-        // Before the answers: an output that cannot be kept is a failure, and the function is to see nothing else.
-        self.wake_worker(run, &flight);
         let has_ended_itself = flight
             .answered
             .iter()
             .any(|(mail, reply)| reply.is_accepted() && mail.input.report().is_some_and(Report::is_end));
-        for (mail, reply) in flight.answered {
-            mail.answer(Ok(reply));
-        }
+        self.answer(run, &mut flight);
         self.dispatch(run, &flight.dispatched);
         self.tell_turn(run, flight.becomes, has_ended_itself);
         if is_owned {

@@ -19,6 +19,7 @@ use crate::options::Options;
 use crate::perform::Dispatcher;
 use crate::ports::World;
 use crate::sightings::Sightings;
+use crate::workers::More;
 
 /// Runs of fenced owners that are released at once.
 const RELEASE: usize = 500;
@@ -116,8 +117,9 @@ impl Ticker {
         }
         let claimed = tick.claimed.len();
         // Which lanes they are of is not said: where there are any, whoever makes room has each asked again.
+        let more = if claimed > 0 { More::Unknown } else { More::No };
         for (lane, _) in &asked {
-            self.claimer.workers.claimed(lane, &tick.claimed, claimed > 0);
+            self.claimer.workers.claimed(lane, &tick.claimed, more);
         }
         self.claimer.hand_out(tick.claimed);
         shared.has_backlog.store(claimed >= room, Ordering::SeqCst);
@@ -180,11 +182,7 @@ impl Ticker {
                 continue;
             }
             let runs = world.store.claim_runs(*node, &lane, world.clock.now(), room).await?;
-            let has_more = runs.len() == room;
-            workers.claimed(&lane, &runs, has_more);
-            if has_more {
-                workers.wait_in(&lane);
-            }
+            workers.claimed(&lane, &runs, More::after(runs.len(), room));
             self.claimer.hand_out(runs);
         }
         Ok(())

@@ -320,6 +320,56 @@ async fn versions_go_to_the_workers_that_serve_them() {
 }
 
 #[tokio::test]
+async fn a_worker_that_drains_gives_a_turn_back_and_still_serves_its_version() {
+    let (_folder, engine) = place().await;
+    let mut drains = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = drains.turn().await;
+    drains.done(&turn, completed("pay", json!(5))).await;
+    engine.set_capacity(&drains.session, 0);
+    let mut other = Worker::named(&engine, "bob", 1, 10, vec![]).await;
+    drains.done(&turn, Report::Declined { failure: Failure::fatal("WORKER_STOPPING", "it stops") }).await;
+    let again = other.turn().await;
+    assert_eq!((again.run, again.turn, again.steps.len()), (run, 2, 1));
+    assert!(engine.workers(WORKSPACE).iter().all(|worker| worker.workflows.len() == 1));
+    other.done(&again, returned(json!(1))).await;
+    assert_eq!(
+        journal(&engine, run).await,
+        ["RunStarted", "TurnStarted", "StepCompleted", "TurnStarted", "RunCompleted"]
+    );
+}
+
+#[tokio::test]
+async fn what_came_about_together_is_told_in_the_order_of_the_journal() {
+    let (_folder, engine) = place().await;
+    let mut worker = Worker::come(&engine, 10, vec![]).await;
+    let run = start(&engine).await;
+    let turn = worker.turn().await;
+    let waited = Report::Waited { step: "go".into(), event: None, pattern: Payload::from(json!({})), timeout_ms: None };
+    worker.done(&turn, waited).await;
+    // While the first is being written the others gather, and are written together.
+    worker.tell(&turn, completed("a", json!(1)));
+    worker.tell(&turn, completed("b", json!(2)));
+    let signal = Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
+    let signalled = engine.send(run, signal);
+    let (signalled, letters) = tokio::join!(signalled, async {
+        let mut letters = Vec::new();
+        while letters.len() < 3 {
+            letters.push(worker.next().await);
+        }
+        letters
+    });
+    assert!(signalled.unwrap().is_accepted());
+    let seqs = letters.iter().map(|letter| match letter {
+        Letter::Ack { seq, .. } => *seq,
+        Letter::Wake { step, .. } => step.seq,
+        letter => panic!("{letter:?}"),
+    });
+    assert_eq!(seqs.collect::<Vec<_>>(), [4, 5, 6]);
+    worker.done(&turn, returned(json!(1))).await;
+}
+
+#[tokio::test]
 async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
     let (_folder, engine) = place().await;
     publish(&engine, "sum", &chain(&[("nap", "delay", json!({"config": {"delayMs": 5}}))])).await;

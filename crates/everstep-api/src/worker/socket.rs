@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message as Frame, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use everstep_engine::{self as engine, Session};
@@ -111,9 +111,13 @@ pub(crate) async fn open(
 
 async fn run(served: Served, caller: Caller, socket: WebSocket) {
     let (mut sink, mut stream) = socket.split();
-    let introduced = timeout(INTRODUCTION, introduce(&served, &caller, &mut stream)).await;
     let late = || End::of(&Problem::invalid(format!("nothing was said within {} s", INTRODUCTION.as_secs())));
-    let session = match introduced.unwrap_or_else(|_| Err(late())) {
+    let greeted = timeout(INTRODUCTION, greeting(&mut stream)).await.unwrap_or_else(|_| Err(late()));
+    let introduced = match greeted {
+        Ok(text) => introduce(&served, &caller, &text).await,
+        Err(end) => Err(end),
+    };
+    let session = match introduced {
         Ok(session) => session,
         Err(End::Words(words)) => return say_last(&mut sink, words).await,
         Err(End::Silence) => return,
@@ -145,17 +149,21 @@ async fn run(served: Served, caller: Caller, socket: WebSocket) {
     }
 }
 
-/// Hears who comes, and opens their session or finds it.
-async fn introduce(served: &Served, caller: &Caller, stream: &mut SplitStream<WebSocket>) -> Result<Arc<Session>, End> {
-    let text = loop {
+/// The first that is said.
+async fn greeting(stream: &mut SplitStream<WebSocket>) -> Result<Utf8Bytes, End> {
+    loop {
         match stream.next().await {
-            Some(Ok(Frame::Text(text))) => break text,
+            Some(Ok(Frame::Text(text))) => return Ok(text),
             Some(Ok(Frame::Ping(_) | Frame::Pong(_))) => {}
             Some(Ok(Frame::Binary(_))) => return Err(End::of(&binary())),
             Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(End::Silence),
         }
-    };
-    let first: First = read(&text).map_err(|problem| End::of(&problem))?;
+    }
+}
+
+/// Hears who comes, and opens their session or finds it.
+async fn introduce(served: &Served, caller: &Caller, greeting: &str) -> Result<Arc<Session>, End> {
+    let first: First = read(greeting).map_err(|problem| End::of(&problem))?;
     match first {
         First { hello: Some(hello), resume: None } => {
             let hello = hello.check(caller.workspace).map_err(|problem| End::of(&problem))?;
@@ -321,7 +329,7 @@ impl Writer {
                     if !self.session.is_carried_by(self.carrier) {
                         return self.say(close(why::REPLACED, "another connection carries the session")).await;
                     }
-                    while let Some(message) = self.session.take() {
+                    while let Some(message) = self.session.take_as(self.carrier) {
                         self.tell(&message).await?;
                     }
                     self.flush().await?;

@@ -10,7 +10,7 @@ mod turns;
 pub(crate) use lane::{is_code, lane};
 pub use letter::{Known, Letter, Turn, What};
 pub use registry::WorkerInfo;
-pub(crate) use registry::Workers;
+pub(crate) use registry::{More, Workers};
 pub use session::{Backlog, Hello, Message, Served, Session, SessionId};
 pub use turns::Reported;
 pub(crate) use turns::{AtWorker, answer_of};

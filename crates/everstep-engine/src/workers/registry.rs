@@ -67,6 +67,21 @@ impl Inner {
     }
 }
 
+/// Whether more runs wait in a lane than were claimed.
+#[derive(Clone, Copy)]
+pub(crate) enum More {
+    No,
+    Unknown,
+    Likely,
+}
+
+impl More {
+    /// After a claim that had room for so many.
+    pub(crate) fn after(claimed: usize, room: usize) -> Self {
+        if claimed < room { Self::No } else { Self::Likely }
+    }
+}
+
 /// A worker as lists show it.
 #[derive(Clone, Debug)]
 pub struct WorkerInfo {
@@ -305,15 +320,23 @@ impl Workers {
     }
 
     /// Runs were claimed and are on their way to their seats.
-    pub(crate) fn claimed(&self, lane: &str, runs: &[RunId], has_more: bool) {
+    pub(crate) fn claimed(&self, lane: &Arc<str>, runs: &[RunId], more: More) {
         let mut inner = self.inner();
         // When the last worker has gone meanwhile nobody counts them.
         if !inner.sessions.is_empty() {
             inner.coming.extend(runs);
         }
-        if !has_more {
-            inner.starved.remove(lane);
-            inner.waited_in.remove(lane);
+        match more {
+            More::No => {
+                inner.starved.remove(lane);
+                inner.waited_in.remove(lane);
+            }
+            More::Unknown => {}
+            More::Likely => {
+                if inner.lanes.contains_key(lane) {
+                    inner.waited_in.insert(Arc::clone(lane));
+                }
+            }
         }
     }
 
@@ -323,14 +346,6 @@ impl Workers {
             return None;
         }
         self.seat(lane, run, code)
-    }
-
-    /// More runs wait in a lane than were claimed.
-    pub(crate) fn wait_in(&self, lane: &Arc<str>) {
-        let mut inner = self.inner();
-        if inner.lanes.contains_key(lane) {
-            inner.waited_in.insert(Arc::clone(lane));
-        }
     }
 
     /// A run may wait in a lane: it is to be asked.

@@ -318,7 +318,16 @@ impl Session {
 
     /// Takes what has gathered, as the next message.
     pub fn take(&self) -> Option<Arc<Message>> {
-        let mut inner = self.inner();
+        Self::take_from(self.inner())
+    }
+
+    /// The same for a carrier that others may have replaced: what it took after that would never arrive.
+    pub fn take_as(&self, carrier: u64) -> Option<Arc<Message>> {
+        let inner = self.inner();
+        if inner.carrier == carrier { Self::take_from(inner) } else { None }
+    }
+
+    fn take_from(mut inner: MutexGuard<'_, Inner>) -> Option<Arc<Message>> {
         if inner.outbox.is_empty() || inner.is_full() {
             return None;
         }
@@ -490,6 +499,18 @@ mod tests {
             }
         });
         assert_eq!(news.await.unwrap(), Some(told as u64 + 1));
+    }
+
+    #[test]
+    fn a_carrier_that_was_replaced_takes_nothing_more() {
+        let session = session();
+        let (old, _) = session.attach();
+        (1..=2).for_each(|n| session.put(letter(n)));
+        assert_eq!(session.take_as(old).map(|message| message.m), Some(1));
+        let (new, _) = session.attach();
+        assert_eq!(session.unseen().len(), 1);
+        assert!(session.take_as(old).is_none());
+        assert_eq!(session.take_as(new).map(|message| message.m), Some(2));
     }
 
     #[test]

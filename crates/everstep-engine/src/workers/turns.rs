@@ -2,6 +2,7 @@
 //!
 //! **Invariant**: a run of code that can go on is at a worker, or due in its lane. Nobody else would find it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use everstep_core::code::{End, Step};
@@ -46,6 +47,13 @@ impl AtWorker {
             self.seat.set_blocked(is_blocked);
         }
     }
+}
+
+/// What is new to a function that goes on in memory.
+struct News {
+    session: Arc<Session>,
+    /// By their entries.
+    wakes: Vec<(u64, Letter)>,
 }
 
 /// A report with what it is about.
@@ -98,23 +106,56 @@ impl Shard {
         held.take_seat(seat, decided, now, &*self.world.evaluate);
     }
 
-    /// Tells a function that goes on in memory what is new.
-    pub(crate) fn wake_worker(&mut self, run: RunId, flight: &Flight) {
-        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
-        let Some(at_worker) = held.at_worker.as_mut().filter(|at| at.is_told) else { return };
+    /// Answers the inputs of an item, and tells a function that goes on in memory what is new: in the order of the
+    /// entries, for a message may end between any two letters, and results reach the function as they come.
+    ///
+    /// What an input has brought about is told before its answer: an output that cannot be kept is a failure, and the
+    /// function is to see nothing else.
+    pub(crate) fn answer(&mut self, run: RunId, flight: &mut Flight) {
+        let news = self.news(run, flight);
+        let answered = std::mem::take(&mut flight.answered);
+        let Some(News { session, wakes }) = news else {
+            return answered.into_iter().for_each(|(mail, reply)| mail.answer(Ok(reply)));
+        };
+        // Where the entries of each input begin; one that is a repetition has none.
+        let mut begins = VecDeque::new();
+        let mut last = flight.entries.first().map_or(0, |entry| entry.seq - 1);
+        for (mail, _) in &answered {
+            if mail.seq > last {
+                last = mail.seq;
+                begins.push_back(last);
+            }
+        }
+        let mut wakes = wakes.into_iter().peekable();
+        for (mail, reply) in answered {
+            begins.pop_front_if(|seq| *seq == mail.seq);
+            let end = begins.front().copied().unwrap_or(u64::MAX);
+            while let Some((_, wake)) = wakes.next_if(|(seq, _)| *seq < end) {
+                session.put(wake);
+            }
+            mail.answer(Ok(reply));
+        }
+        wakes.for_each(|(_, wake)| session.put(wake));
+    }
+
+    fn news(&mut self, run: RunId, flight: &Flight) -> Option<News> {
+        let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return None };
+        let at_worker = held.at_worker.as_mut().filter(|at| at.is_told)?;
         let session = at_worker.seat.session.id;
         let is_here = |mail: &Mail| matches!(&mail.respond, Respond::Worker(asked, _) if asked.id == session);
         let are_all_here = flight.answered.iter().all(|(mail, _)| is_here(mail));
         // What the worker has reported in another session is answered there, where it does not listen any more.
         let is_answered =
             |seq| are_all_here || flight.answered.iter().any(|(mail, _)| mail.seq == seq && is_here(mail));
+        let mut wakes = Vec::new();
         for entry in &flight.entries {
             if let Some(step) = wake(&held.state, entry, is_answered) {
                 at_worker.told = entry.seq;
                 let turn = at_worker.seat.turn;
-                at_worker.seat.session.put(Letter::Wake { run, turn, step });
+                wakes.push((entry.seq, Letter::Wake { run, turn, step }));
             }
         }
+        (!wakes.is_empty()).then(|| News { session: Arc::clone(&at_worker.seat.session), wakes })
     }
 
     /// Gives a worker a turn that it does not know of, or takes the turn of a run that is over, parked or paused.
@@ -293,8 +334,11 @@ impl Held {
                 at_worker.set_blocked(has_all && self.state.open().next().is_some());
             }
             Report::Declined { failure } => {
-                tracing::warn!(worker = session.worker, lane = %self.lane, %failure, "a worker declined a run");
-                at_worker.seat.workers.decline(session, &self.lane);
+                // One that drains gives back what it has, and gets nothing more at any rate.
+                if session.inner().capacity > 0 {
+                    tracing::warn!(worker = session.worker, lane = %self.lane, %failure, "a worker declined a run");
+                    at_worker.seat.workers.decline(session, &self.lane);
+                }
                 self.at_worker = None;
                 self.wants_turn = true;
             }
