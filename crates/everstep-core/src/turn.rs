@@ -67,7 +67,7 @@ pub enum Report {
     Diverged { failure: Failure },
     /// The function does nothing but wait for what the journal knows. `seq` is the last entry that it was told.
     Blocked { seq: u64 },
-    /// The worker cannot run this version after all.
+    /// The worker cannot run this version after all, or is being stopped.
     Declined { failure: Failure },
 }
 

@@ -9,7 +9,7 @@ import { connect, Refused, type WebSocket } from "./websocket.js";
 export class Gone extends Error {}
 
 /** A message with results is larger than somebody on the way takes. */
-export class TooLarge extends Error {}
+export class TooLarge extends ApiError {}
 
 /** Whoever a carrier carries for. After `lost` it hears nothing more. */
 export interface Sink {
@@ -256,7 +256,7 @@ export class HttpCarrier implements Carrier {
       if (answer.status === 200 || answer.status === 201) return take(answer);
       const found = problemOf(answer.status, answer.text);
       if (answer.status === 410) this.lose(new Gone(found.detail));
-      else if (answer.status === 413 && path === RESULTS) this.lose(new TooLarge(found.detail));
+      else if (answer.status === 413 && path === RESULTS) this.lose(new TooLarge(413, found.code, found.detail));
       else this.lose(found);
     } catch (error) {
       if (signal?.aborted === true) return;

@@ -281,6 +281,7 @@ async function request<T>(http: Http, method: string, path: string, asking: Aski
     if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the time is over: ${error.detail}`, undefined, { cause: error });
     const pause = least + Math.min(2_000, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
     await new Promise((resolve) => setTimeout(resolve, until === undefined ? pause : Math.min(pause, left)));
+    if (http.isClosed) throw error;
   }
 }
 

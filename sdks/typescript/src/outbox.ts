@@ -24,6 +24,8 @@ const LATER = 1_000;
 const PATIENCE = 250;
 /** Characters of a report that a run is blocked, at most. */
 const BLOCKED = 160;
+/** Characters of an error's message that are kept at any rate. */
+const SENTENCE = 200;
 /** Bytes of a message that are not results. */
 const ENVELOPE = 1_024;
 
@@ -43,6 +45,8 @@ export class Outbox {
   private candidates: Replay[] = [];
   private batch = 0;
   private batchAt = 0;
+  /** How much went with the last message. */
+  private batchSize = { results: 0, characters: 0 };
   private inFlight = 0;
   private isFlushing = false;
 
@@ -71,17 +75,21 @@ export class Outbox {
     this.postponed.length = 0;
   }
 
-  /** The last message was larger than somebody on the way takes. What it told is told in smaller ones, or given up. */
-  shrink(): void {
-    const last = [...this.unanswered.values()].filter((pending) => pending.batch === this.batch);
-    const [alone] = last;
-    if (last.length > 1) {
-      this.most = Math.floor(last.reduce((sum, pending) => sum + pending.text.length, 0) / 2);
-    } else if (alone !== undefined && alone.text.length > ENVELOPE) {
-      const report = tooLarge(alone.report, `somebody on the way refuses its ${Buffer.byteLength(alone.text)} bytes`);
-      this.unanswered.set(alone.n, { ...alone, report, text: encode(alone.n, alone.run, alone.turn, report) });
+  /** The last message was larger than somebody on the way takes: the next are smaller. False if they cannot be. */
+  shrink(): boolean {
+    if (this.batchSize.results > 1) {
+      this.most = Math.floor(this.batchSize.characters / 2);
+      return true;
     }
+    const alone = [...this.unanswered.values()].find((pending) => pending.batch === this.batch);
+    if (alone === undefined) return true;
+    // Its size is not what is refused.
+    if (alone.text.length <= ENVELOPE) return false;
+    const report = smaller(alone.report, `somebody on the way refuses its ${Buffer.byteLength(alone.text)} bytes`);
+    if (report === undefined) return false;
+    this.unanswered.set(alone.n, { ...alone, report, text: encode(alone.n, alone.run, alone.turn, report) });
     this.queue = [...this.unanswered.values()];
+    return true;
   }
 
   post(replay: Replay | undefined, run: string, turn: number, report: Report): void {
@@ -136,8 +144,11 @@ export class Outbox {
   private pend(replay: Replay | undefined, run: string, turn: number, report: Report): Pending {
     const n = ++this.n;
     let text = encode(n, run, turn, report);
-    if (text.length * 3 > this.maxBytes - ENVELOPE && Buffer.byteLength(text) > this.maxBytes - ENVELOPE) {
-      report = tooLarge(report, `it has more than ${this.maxBytes} bytes`);
+    const most = this.maxBytes - ENVELOPE;
+    while (text.length * 3 > most && Buffer.byteLength(text) > most) {
+      const less = smaller(report, `it has more than ${this.maxBytes} bytes`);
+      if (less === undefined) break;
+      report = less;
       text = encode(n, run, turn, report);
     }
     const pending: Pending = { n, text, report, run, turn, replay, batch: 0 };
@@ -198,6 +209,7 @@ export class Outbox {
     for (const pending of queue) if (pending.replay !== undefined) pending.replay.inBatch = 0;
     if (count === 0) return;
     this.inFlight = count;
+    this.batchSize = { results: count, characters: results.length };
     this.batchAt = performance.now();
     this.sentAt = this.batchAt;
     carrier.send(this.seen(), results);
@@ -219,12 +231,27 @@ export function isOpening(report: Report): boolean {
   return report.kind === "sleep" || report.kind === "wait" || report.kind === "call";
 }
 
-/** What is said in place of a report that is larger than a message may be. */
-function tooLarge(report: Report, message: string): Report {
+/** Less in place of a report that is larger than a message may be: what explains it goes before what it says. */
+function smaller(report: Report, message: string): Report | undefined {
+  if ("logs" in report && report.logs !== undefined) return { ...report, logs: undefined };
+  if ("error" in report) {
+    const { stack, ...error } = report.error;
+    if (stack !== undefined) return { ...report, error };
+    return error.message.length > SENTENCE ? { ...report, error: { ...error, message: error.message.slice(0, SENTENCE) } } : undefined;
+  }
   const error: Fault = { code: "PAYLOAD_TOO_LARGE", message };
-  if (report.kind === "wait" || report.kind === "call") return { kind: "threw", error, step: report.step };
-  if (report.kind !== "completed") return { kind: "threw", error };
-  const { step, attempt, tookMs } = report;
-  const retry = { attempts: 1, backoff: { kind: "fixed" as const, baseMs: 0, maxMs: 0, jitter: 0 } };
-  return { kind: "failed", step, attempt, error: { ...error, retryable: false }, retry, logs: undefined, tookMs };
+  switch (report.kind) {
+    case "completed": {
+      const { step, attempt, tookMs } = report;
+      const retry = { attempts: 1, backoff: { kind: "fixed" as const, baseMs: 0, maxMs: 0, jitter: 0 } };
+      return { kind: "failed", step, attempt, error: { ...error, retryable: false }, retry, logs: undefined, tookMs };
+    }
+    case "wait":
+    case "call":
+      return { kind: "threw", error, step: report.step };
+    case "returned":
+      return { kind: "threw", error };
+    default:
+      return undefined;
+  }
 }

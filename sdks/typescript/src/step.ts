@@ -6,9 +6,6 @@ import type { Lines } from "./log.js";
 import { RETRY } from "./policy.js";
 import type { Kind, Report, Retry } from "./wire.js";
 
-/** Nobody has to be told when it is gone. */
-const MANUAL = { requireManualDestroy: true };
-
 /** A step that the function has asked for. */
 export class Step {
   state: "held" | "running" | "reported" | "open" | "settled" = "held";
@@ -31,7 +28,7 @@ export class Step {
     /** What any other step tells the journal. */
     readonly opening: Report | undefined,
   ) {
-    this.scope = fn === undefined ? undefined : new AsyncResource("EverstepStep", MANUAL);
+    this.scope = fn === undefined ? undefined : new AsyncResource("EverstepStep");
   }
 }
 

@@ -262,9 +262,8 @@ class Serving implements Worker, Host, Sink {
       this.say("warn", `${error.message}: going on over HTTP`);
       this.isHttp = true;
       most = 0;
-    } else if (error instanceof TooLarge) {
-      this.say("warn", `somebody on the way refuses large requests (status 413), and the worker sends smaller ones: ${error.message}`);
-      this.outbox.shrink();
+    } else if (error instanceof TooLarge && this.outbox.shrink()) {
+      this.say("warn", `somebody on the way refuses large requests (status 413), and the worker sends smaller ones: ${error.detail}`);
       most = 50;
     } else if (error instanceof ApiError && isFinal(error.status, this.session === undefined)) {
       return this.end(error);

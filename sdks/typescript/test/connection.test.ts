@@ -39,15 +39,44 @@ test("where somebody on the way takes small requests only, results travel in sma
   const text = (length: number) => "x".repeat(length);
   const wide = workflow({ name: "wide", run: async (ctx) => (await Promise.all(Array.from({ length: 40 }, (_, i) => ctx.step.run(`s${i}`, () => text(1_000))))).length });
   const large = workflow({ name: "large", run: (ctx) => ctx.step.run("a", () => text(30_000)) });
-  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [wide, large], transport: "http" });
+  const wordy = workflow({
+    name: "wordy",
+    run: (ctx) =>
+      ctx.step.run("a", (step) => {
+        for (let i = 0; i < 30; i++) step.log.info(text(1_000));
+        if (step.attempt === 1) throw new Error("not yet");
+        return step.attempt;
+      }),
+  });
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [wide, large, wordy], transport: "http" });
   await worker.ready;
-  const runs = [peer.start("wide"), peer.start("large")] as const;
+  const runs = [peer.start("wide"), peer.start("large"), peer.start("wordy")] as const;
   for (const run of runs) await peer.ended(run, 10_000);
   assert.equal(runs[0].output, 40);
   assert.equal(runs[1].error?.code, "PAYLOAD_TOO_LARGE");
   assert.match(runs[1].error?.message ?? "", /somebody on the way refuses its 30\d\d\d bytes/);
+  assert.equal(runs[2].output, 2, "logs are less than what the step gave, and than its next attempt");
   assert.ok(refusals > 0 && peer.longest <= most);
   assert.equal(peer.hellos.length, 1, "the session went on");
+  await worker.stop();
+  await peer.close();
+});
+
+test("a small message that is refused as too large is sent again, and not at once", async () => {
+  const peer = new Peer();
+  await peer.listen();
+  const refused: number[] = [];
+  peer.onRequest = (path) => {
+    if (!path.endsWith("/results") || refused.length === 2) return undefined;
+    refused.push(performance.now());
+    return { status: 413, text: "" };
+  };
+  const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum], transport: "http" });
+  await worker.ready;
+  const run = peer.start("sum", { upTo: 0 });
+  await peer.ended(run);
+  const [first = 0, second = 0] = refused;
+  assert.ok(second - first >= 500);
   await worker.stop();
   await peer.close();
 });

@@ -112,9 +112,11 @@ pub(crate) async fn open(
 async fn run(served: Served, caller: Caller, socket: WebSocket) {
     let (mut sink, mut stream) = socket.split();
     let late = || End::of(&Problem::invalid(format!("nothing was said within {} s", INTRODUCTION.as_secs())));
+    let slow = || End::of(&Problem::unavailable("the session could not be opened in time"));
     let greeted = timeout(INTRODUCTION, greeting(&mut stream)).await.unwrap_or_else(|_| Err(late()));
     let introduced = match greeted {
-        Ok(text) => introduce(&served, &caller, &text).await,
+        // A worker that hears nothing for so long comes again, and a session that comes later is nobody's.
+        Ok(text) => timeout(INTRODUCTION, introduce(&served, &caller, &text)).await.unwrap_or_else(|_| Err(slow())),
         Err(end) => Err(end),
     };
     let session = match introduced {

@@ -50,10 +50,10 @@ impl AtWorker {
 }
 
 /// What is new to a function that goes on in memory.
-struct News {
+struct Wakes {
     session: Arc<Session>,
     /// By their entries.
-    wakes: Vec<(u64, Letter)>,
+    letters: Vec<(u64, Letter)>,
 }
 
 /// A report with what it is about.
@@ -112,9 +112,9 @@ impl Shard {
     /// What an input has brought about is told before its answer: an output that cannot be kept is a failure, and the
     /// function is to see nothing else.
     pub(crate) fn answer(&mut self, run: RunId, flight: &mut Flight) {
-        let news = self.news(run, flight);
+        let wakes = self.wakes(run, flight);
         let answered = std::mem::take(&mut flight.answered);
-        let Some(News { session, wakes }) = news else {
+        let Some(Wakes { session, letters }) = wakes else {
             return answered.into_iter().for_each(|(mail, reply)| mail.answer(Ok(reply)));
         };
         // Where the entries of each input begin; one that is a repetition has none.
@@ -126,7 +126,7 @@ impl Shard {
                 begins.push_back(last);
             }
         }
-        let mut wakes = wakes.into_iter().peekable();
+        let mut wakes = letters.into_iter().peekable();
         for (mail, reply) in answered {
             begins.pop_front_if(|seq| *seq == mail.seq);
             let end = begins.front().copied().unwrap_or(u64::MAX);
@@ -138,7 +138,7 @@ impl Shard {
         wakes.for_each(|(_, wake)| session.put(wake));
     }
 
-    fn news(&mut self, run: RunId, flight: &Flight) -> Option<News> {
+    fn wakes(&mut self, run: RunId, flight: &Flight) -> Option<Wakes> {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return None };
         let at_worker = held.at_worker.as_mut().filter(|at| at.is_told)?;
         let session = at_worker.seat.session.id;
@@ -147,15 +147,15 @@ impl Shard {
         // What the worker has reported in another session is answered there, where it does not listen any more.
         let is_answered =
             |seq| are_all_here || flight.answered.iter().any(|(mail, _)| mail.seq == seq && is_here(mail));
-        let mut wakes = Vec::new();
+        let mut letters = Vec::new();
         for entry in &flight.entries {
             if let Some(step) = wake(&held.state, entry, is_answered) {
                 at_worker.told = entry.seq;
                 let turn = at_worker.seat.turn;
-                wakes.push((entry.seq, Letter::Wake { run, turn, step }));
+                letters.push((entry.seq, Letter::Wake { run, turn, step }));
             }
         }
-        (!wakes.is_empty()).then(|| News { session: Arc::clone(&at_worker.seat.session), wakes })
+        (!letters.is_empty()).then(|| Wakes { session: Arc::clone(&at_worker.seat.session), letters })
     }
 
     /// Gives a worker a turn that it does not know of, or takes the turn of a run that is over, parked or paused.

@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension, named_params};
 use super::database::Database;
 use super::queries::query;
 use super::rows;
+use super::sweep::{close_grave, delete_journal};
 use crate::error::Result;
 use crate::numbers;
 
@@ -33,6 +34,9 @@ impl Database {
         let Some(last) = last else {
             return Ok(None);
         };
+        // The fork of a key has the id of one before, of whose journal something may be left.
+        delete_journal(&tx, id, usize::MAX)?;
+        close_grave(&tx, id)?;
         tx.prepare_cached(query!("fork_run/2_run"))?.execute(named_params! {
             ":run": id, ":source": source, ":now": now.micros(),
         })?;
@@ -50,7 +54,7 @@ impl Database {
             .prepare_cached(query!("delete_test_run"))?
             .execute(named_params! { ":run": run, ":workspace": workspace.uuid().into_bytes() })?;
         if deleted == 1 {
-            tx.prepare_cached(query!("sweep/2_journal"))?.execute(named_params! { ":run": run, ":limit": i64::MAX })?;
+            delete_journal(&tx, run, usize::MAX)?;
             for statement in [query!("sweep/2_waits"), query!("sweep/2_inbox"), query!("sweep/2_snapshots")] {
                 tx.prepare_cached(statement)?.execute(named_params! { ":run": run })?;
             }

@@ -120,13 +120,19 @@ fn sweep_graves(tx: &Connection) -> Result<usize> {
         if room == 0 {
             break;
         }
-        tx.prepare_cached(query!("sweep/2_close"))?.execute(named_params! { ":run": run })?;
+        close_grave(tx, run)?;
     }
     Ok(room)
 }
 
+/// Nothing is left of a run.
+pub(super) fn close_grave(tx: &Connection, run: [u8; 16]) -> Result<()> {
+    tx.prepare_cached(query!("sweep/2_close"))?.execute(named_params! { ":run": run })?;
+    Ok(())
+}
+
 /// Deletes at most `room` entries of a journal. Returns how many it has deleted.
-fn delete_journal(tx: &Connection, run: [u8; 16], room: usize) -> Result<usize> {
+pub(super) fn delete_journal(tx: &Connection, run: [u8; 16], room: usize) -> Result<usize> {
     let params = named_params! { ":run": run, ":limit": numbers::limit(room) };
     Ok(tx.prepare_cached(query!("sweep/2_journal"))?.execute(params)?)
 }

@@ -165,11 +165,32 @@ fn a_run_is_gone_before_its_long_journal_is() {
         ..item(run, Gate::Unowned)
     };
     assert_eq!(database.commit(node, &[retry]).unwrap(), [Outcome::Lost]);
+    // Nor may another with its id begin among what is left.
+    assert_eq!(database.commit(node, &[start(run, Some(node))]).unwrap(), [Outcome::Conflict]);
 
     // As after a restart: the rest goes with the next sweep, whatever else is due.
     let swept = database.sweep(at(0), 10).unwrap();
     assert!(swept.runs == 0 && !swept.is_cut);
     assert_eq!(database.journal(run, 0, 10).unwrap(), []);
+    assert_eq!(database.commit(node, &[start(run, Some(node))]).unwrap(), [applied()]);
+}
+
+#[test]
+fn a_fork_that_has_the_id_of_one_before_has_nothing_of_its_journal() {
+    let mut database = Database::in_memory().unwrap();
+    let (node, source, fork) = (new_node(), new_run(), new_run());
+    database.join(node, LEASE, None).unwrap();
+    let entries = (2..=30_000).map(|seq| entry(seq, Kind::StepCompleted, Some(&format!("s{seq}")))).collect();
+    let long = Item { entries, ..item(fork, Gate::Owned) };
+    database
+        .commit(node, &[start(source, Some(node)), start(fork, Some(node)), long, end(fork, 30_001, at(0))])
+        .unwrap();
+    assert!(database.sweep(Timestamp::NEVER, 10).unwrap().is_cut);
+
+    assert_eq!(database.fork_run(HERE, source, 1, fork, at(0)).unwrap(), Some(1));
+    database.sweep(at(0), 10).unwrap();
+    let seqs: Vec<_> = database.journal(fork, 0, 10).unwrap().into_iter().map(|entry| entry.seq).collect();
+    assert_eq!(seqs, [1]);
 }
 
 /// The simulator must catch this one; here we see that it is really there.
