@@ -1,5 +1,7 @@
 //! The parts of a commit: starts, heads, and what follows a head.
 
+use std::cell::OnceCell;
+
 use everstep_core::event::FORMAT;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::planted::{self, Bug};
@@ -10,7 +12,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
 use super::database::Database;
 use super::errors;
 use super::queries::query;
-use super::rows;
+use super::{rows, sweep};
 use crate::error::Error;
 use crate::item::{Change, Gate, InboxId, Item, Message, NewRun, Outcome, Projection, Sent, Wait};
 use crate::numbers;
@@ -34,6 +36,8 @@ pub(super) struct Batch<'tx> {
     // The two statements that every step needs are looked up once per batch.
     head: CachedStatement<'tx>,
     entry: CachedStatement<'tx>,
+    /// Whose ids are not free yet, once somebody starts.
+    graves: OnceCell<Vec<Id>>,
 }
 
 impl<'tx> Batch<'tx> {
@@ -44,11 +48,15 @@ impl<'tx> Batch<'tx> {
             node: node.uuid().into_bytes(),
             head: tx.prepare_cached(query!("commit/3_head"))?,
             entry: tx.prepare_cached(query!("commit/4_entry"))?,
+            graves: OnceCell::new(),
         })
     }
 
     /// Inserts the row of a new run. Returns why it was refused.
     pub(super) fn start(&self, item: &Item, run: &NewRun) -> Result<Option<Outcome>, Stop> {
+        if self.is_grave(item)? {
+            return Ok(Some(Outcome::Conflict));
+        }
         let projection = item.projection.as_ref();
         let (scope, key) = run.key.as_ref().map(|(scope, key)| (scope.as_str(), key.as_str())).unzip();
         let inserted = self.tx.prepare_cached(query!("commit/2_start"))?.execute(named_params! {
@@ -92,6 +100,14 @@ impl<'tx> Batch<'tx> {
         }
         let is_ours = self.stored(item)? == Stored::Ours;
         Ok(Some(if is_ours { Outcome::Duplicate } else { Outcome::Conflict }))
+    }
+
+    /// Whether something is left of a run that had the id. All are asked for once per batch: there is hardly ever one.
+    fn is_grave(&self, item: &Item) -> Result<bool, Stop> {
+        if self.graves.get().is_none() {
+            let _ = self.graves.set(sweep::graves(self.tx)?);
+        }
+        Ok(self.graves.get().is_some_and(|graves| graves.contains(&id(item))))
     }
 
     /// Writes an item whose run exists or has just started: its head, and the rest only if that was not refused.

@@ -111,11 +111,7 @@ impl Expired {
 /// Deletes what is left of journals that a sweep stopped in. Returns how many entries may still be deleted.
 fn sweep_graves(tx: &Connection) -> Result<usize> {
     let mut room = MOST_ENTRIES;
-    let graves: Vec<[u8; 16]> = tx
-        .prepare_cached(query!("sweep/1_graves"))?
-        .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    for run in graves {
+    for run in graves(tx)? {
         room -= delete_journal(tx, run, room)?;
         if room == 0 {
             break;
@@ -123,6 +119,11 @@ fn sweep_graves(tx: &Connection) -> Result<usize> {
         close_grave(tx, run)?;
     }
     Ok(room)
+}
+
+/// Runs whose rows are gone and of whose journals something is left.
+pub(super) fn graves(tx: &Connection) -> rusqlite::Result<Vec<[u8; 16]>> {
+    tx.prepare_cached(query!("sweep/1_graves"))?.query_map([], |row| row.get(0))?.collect()
 }
 
 /// Nothing is left of a run.
