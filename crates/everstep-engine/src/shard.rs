@@ -287,7 +287,9 @@ impl Shard {
         });
         let leaves = held.tenure == Tenure::Owned && becomes != Becomes::Owned;
         let has_rows = decided.answered.iter().any(|(mail, _)| mail.inbox.is_some());
-        if decided.entries.is_empty() && !has_rows && !leaves && !held.renews_waits {
+        // Whoever owns the run does so. Two who only visit it would write the same rows at once, and neither be refused.
+        let renews_waits = held.renews_waits && held.tenure == Tenure::Owned;
+        if decided.entries.is_empty() && !has_rows && !leaves && !renews_waits {
             // No gate was asked: only while nobody else can own the run is its state here sure to be the newest.
             let is_sure = held.tenure == Tenure::Visiting || self.shared.may_dispatch(&self.world.clock);
             for (mail, reply) in decided.answered {
