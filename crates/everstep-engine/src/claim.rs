@@ -135,11 +135,11 @@ impl Claimer {
                 continue;
             }
             let runs = self.world.store.claim_runs(self.node, &lane, now, room).await?;
-            let has_more = runs.len() == room;
-            self.workers.claimed(&lane, &runs, More::after(runs.len(), room));
+            let more = More::after(runs.len(), room);
+            self.workers.claimed(&lane, &runs, more);
             self.hand_out(runs);
             // Of what did not fit nobody hears before there is room.
-            let wake = if has_more { None } else { self.world.store.next_wake(&lane).await? };
+            let wake = if more == More::No { self.world.store.next_wake(&lane).await? } else { None };
             next.lanes.insert(lane, wake.unwrap_or(Timestamp::NEVER));
         }
         Ok(())

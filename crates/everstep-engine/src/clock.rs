@@ -52,14 +52,6 @@ impl NodeClock {
         self.machine.sleep(duration)
     }
 
-    /// Learns the same when nothing that this clock has stamped is at work: a node that stood still, and was fenced,
-    /// does not lag behind the others for as long as it takes to catch up slowly.
-    pub fn catch_up(&self, database: Timestamp, sent: Duration, received: Duration) {
-        self.follow(database, sent, received);
-        let mut slew = self.slew.lock().expect("no holder of the lock panics");
-        slew.offset = slew.offset.max(slew.target);
-    }
-
     /// Learns what the database's clock showed at some moment between two of our own.
     pub fn follow(&self, database: Timestamp, sent: Duration, received: Duration) {
         let middle = micros(sent + received.saturating_sub(sent) / 2);
@@ -67,6 +59,14 @@ impl NodeClock {
         let mut slew = self.slew.lock().expect("no holder of the lock panics");
         slew.aim(self.machine.monotonic(), database.micros() - middle);
         slew.skew = Some(wall - database.micros());
+    }
+
+    /// Learns the same when nothing that this clock has stamped is at work: a node that stood still, and was fenced,
+    /// does not lag behind the others for as long as it takes to catch up slowly.
+    pub fn catch_up(&self, database: Timestamp, sent: Duration, received: Duration) {
+        self.follow(database, sent, received);
+        let mut slew = self.slew.lock().expect("no holder of the lock panics");
+        slew.offset = slew.offset.max(slew.target);
     }
 
     /// How far the machine's clock is ahead of the database's, in microseconds; `None` until it was compared.

@@ -261,14 +261,14 @@ const WAIT = { timeout: true } as const;
 
 async function request<T>(http: Http, method: string, path: string, asking: Asking = {}): Promise<T> {
   const isRepeatable = method === "GET" || asking.isRepeatable === true;
-  const { until, headers = {} } = asking;
+  const { until, headers } = asking;
   for (let tries = 1; ; tries++) {
     let error: ApiError;
     let least = 0;
     try {
       // A server that holds the request until the time is over answers then.
       const timeoutMs = until === undefined ? 45_000 : Math.min(60_000, Math.max(0, until - Date.now()) + 5_000);
-      const answer = await http.send(method, path, asking.body, { timeoutMs, headers });
+      const answer = await http.send(method, path, asking.body, { timeoutMs, ...(headers === undefined ? {} : { headers }) });
       if (answer.status >= 200 && answer.status < 300) return parse<T>(answer);
       error = problemOf(answer.status, answer.text);
       least = Math.min(LONGEST_PAUSE, 1_000 * (Number(answer.headers["retry-after"]) || 0));

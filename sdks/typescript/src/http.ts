@@ -28,7 +28,7 @@ export interface RequestOptions {
 /** Where the server is, and what opens it. */
 export class Address {
   readonly url: URL;
-  // Private: whoever prints a worker or a client must not print its key.
+  // Not shown to whoever prints a worker.
   readonly #headers: Record<string, string>;
   readonly isSecure: boolean;
   private readonly prefix: string;
@@ -45,9 +45,9 @@ export class Address {
     if (key === undefined || key === "") {
       throw new TypeError("there is no API key: give apiKey, or set EVERSTEP_API_KEY");
     }
+    if (!isHeader(key)) throw new TypeError("the API key has characters that no key has");
     this.isSecure = this.url.protocol === "https:";
     this.prefix = this.url.pathname.replace(/\/+$/, "");
-    if (!isHeader(key)) throw new TypeError("the API key has characters that no key has");
     this.#headers = { authorization: `Bearer ${key}` };
   }
 

@@ -111,15 +111,7 @@ pub(crate) async fn open(
 
 async fn run(served: Served, caller: Caller, socket: WebSocket) {
     let (mut sink, mut stream) = socket.split();
-    let late = || End::of(&Problem::invalid(format!("nothing was said within {} s", INTRODUCTION.as_secs())));
-    let slow = || End::of(&Problem::unavailable("the session could not be opened in time"));
-    let greeted = timeout(INTRODUCTION, greeting(&mut stream)).await.unwrap_or_else(|_| Err(late()));
-    let introduced = match greeted {
-        // A worker that hears nothing for so long comes again, and a session that comes later is nobody's.
-        Ok(text) => timeout(INTRODUCTION, introduce(&served, &caller, &text)).await.unwrap_or_else(|_| Err(slow())),
-        Err(end) => Err(end),
-    };
-    let session = match introduced {
+    let session = match introduce(&served, &caller, &mut stream).await {
         Ok(session) => session,
         Err(End::Words(words)) => return say_last(&mut sink, words).await,
         Err(End::Silence) => return,
@@ -151,6 +143,19 @@ async fn run(served: Served, caller: Caller, socket: WebSocket) {
     }
 }
 
+/// Hears who comes, and opens their session or finds it.
+async fn introduce(served: &Served, caller: &Caller, stream: &mut SplitStream<WebSocket>) -> Result<Arc<Session>, End> {
+    let silent = Problem::invalid(format!("nothing was said within {} s", INTRODUCTION.as_secs()));
+    let greeting = in_time(greeting(stream), silent).await?;
+    // A worker that hears nothing for so long comes again, and a session that comes later is nobody's.
+    let slow = Problem::unavailable("the session could not be opened in time");
+    in_time(enter(served, caller, &greeting), slow).await
+}
+
+async fn in_time<T>(what: impl Future<Output = Result<T, End>>, problem: Problem) -> Result<T, End> {
+    timeout(INTRODUCTION, what).await.unwrap_or_else(|_| Err(End::of(&problem)))
+}
+
 /// The first that is said.
 async fn greeting(stream: &mut SplitStream<WebSocket>) -> Result<Utf8Bytes, End> {
     loop {
@@ -163,8 +168,8 @@ async fn greeting(stream: &mut SplitStream<WebSocket>) -> Result<Utf8Bytes, End>
     }
 }
 
-/// Hears who comes, and opens their session or finds it.
-async fn introduce(served: &Served, caller: &Caller, greeting: &str) -> Result<Arc<Session>, End> {
+/// Opens a session or finds it.
+async fn enter(served: &Served, caller: &Caller, greeting: &str) -> Result<Arc<Session>, End> {
     let first: First = read(greeting).map_err(|problem| End::of(&problem))?;
     match first {
         First { hello: Some(hello), resume: None } => {

@@ -68,7 +68,7 @@ impl Inner {
 }
 
 /// Whether more runs wait in a lane than were claimed.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum More {
     No,
     Unknown,

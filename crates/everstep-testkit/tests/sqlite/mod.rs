@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use everstep_core::event::Kind;
+use everstep_core::ids::{NodeId, RunId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -145,14 +146,19 @@ fn a_swept_run_leaves_even_its_id() {
     });
 }
 
+/// A run that has ended, with more entries than one transaction of a sweep deletes.
+fn long_run(node: NodeId, run: RunId) -> [Item; 3] {
+    let entries = (2..=30_000).map(|seq| entry(seq, Kind::StepCompleted, Some(&format!("s{seq}")))).collect();
+    let long = Item { entries, ..item(run, Gate::Owned) };
+    [start(run, Some(node)), long, end(run, 30_001, at(0))]
+}
+
 #[test]
 fn a_run_is_gone_before_its_long_journal_is() {
     let mut database = Database::in_memory().unwrap();
     let (node, run) = (new_node(), new_run());
     database.join(node, LEASE, None).unwrap();
-    let entries = (2..=30_000).map(|seq| entry(seq, Kind::StepCompleted, Some(&format!("s{seq}")))).collect();
-    let long = Item { entries, ..item(run, Gate::Owned) };
-    let outcomes = database.commit(node, &[start(run, Some(node)), long, end(run, 30_001, at(0))]).unwrap();
+    let outcomes = database.commit(node, &long_run(node, run)).unwrap();
     assert_eq!(outcomes, [applied(), applied(), applied()]);
 
     let swept = database.sweep(Timestamp::NEVER, 10).unwrap();
@@ -180,11 +186,8 @@ fn a_fork_that_has_the_id_of_one_before_has_nothing_of_its_journal() {
     let mut database = Database::in_memory().unwrap();
     let (node, source, fork) = (new_node(), new_run(), new_run());
     database.join(node, LEASE, None).unwrap();
-    let entries = (2..=30_000).map(|seq| entry(seq, Kind::StepCompleted, Some(&format!("s{seq}")))).collect();
-    let long = Item { entries, ..item(fork, Gate::Owned) };
-    database
-        .commit(node, &[start(source, Some(node)), start(fork, Some(node)), long, end(fork, 30_001, at(0))])
-        .unwrap();
+    database.commit(node, &[start(source, Some(node))]).unwrap();
+    database.commit(node, &long_run(node, fork)).unwrap();
     assert!(database.sweep(Timestamp::NEVER, 10).unwrap().is_cut);
 
     assert_eq!(database.fork_run(HERE, source, 1, fork, at(0)).unwrap(), Some(1));
