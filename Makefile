@@ -53,7 +53,7 @@ lint: check
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
 unit: databases clients
 	$(CARGO) test $(WORKSPACE)
-	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children --test forks --test lanes --test code --test stranded
+	TEST_STORE=postgres $(CARGO) test $(WORKSPACE) --test engine --test shapes --test children --test forks --test lanes --test code --test names --test stranded
 
 # The SDK by itself; with servers it is tested by the scenarios of sdks/conformance, which `unit` plays.
 sdk: clients

@@ -247,7 +247,10 @@ impl Shared {
 
     /// This node may not write any more.
     pub(crate) fn fence(&self) {
-        self.is_fenced.store(true, Ordering::SeqCst);
+        // One that has left in order finds so too, by a tick that was under way, and does not join anew.
+        if !self.is_stopping() {
+            self.is_fenced.store(true, Ordering::SeqCst);
+        }
         self.fenced.notify_one();
     }
 
