@@ -14,7 +14,7 @@ use super::queries::{params, query};
 use super::rows;
 use super::schema;
 use super::store::PostgresStore;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const DAY: i64 = 86_400_000;
 const WEEK: i64 = 7 * DAY;
@@ -24,6 +24,8 @@ const MONDAY: i64 = -3 * DAY;
 const AHEAD: i64 = 4;
 /// Locks on the journal are not waited for longer: everybody else would wait behind us.
 const LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
+/// Nobody is at the journal until we commit.
+const ALONE: &str = "lock table only journal in access exclusive mode";
 /// How many runs are thinned out at once, and how often in one go.
 const THIN: i64 = 500;
 const THIN_ROUNDS: usize = 20;
@@ -97,27 +99,38 @@ impl Partition {
 }
 
 impl PostgresStore {
-    /// Makes the partitions of some weeks, unless they are there.
+    /// Makes the partitions of some weeks that are needed now, unless they are there.
     ///
     /// Whoever needs one that another has just made waits for his lock all the same: a new partition is
     /// in the catalogue a moment before every connection is told to look there.
     pub(super) async fn make_partitions(&self, weeks: BTreeSet<Week>) -> Result<()> {
+        self.keep_making_partitions(&weeks, true).await
+    }
+
+    async fn keep_making_partitions(&self, weeks: &BTreeSet<Week>, alone: bool) -> Result<()> {
         let mut tries = 0;
         loop {
-            match self.try_to_make_partitions(&weeks).await {
+            match self.try_to_make_partitions(weeks, alone).await {
                 Err(failure) if failure.is_to_be_resent() && tries < TRIES => tries += 1,
+                Err(failure) if failure.is_to_be_resent() => return Err(busy(weeks)),
                 result => return Ok(result?),
             }
         }
     }
 
-    async fn try_to_make_partitions(&self, weeks: &BTreeSet<Week>) -> Result<(), Failure> {
+    /// A connection that learns of the journal's partitions while one is attached can miss it, and does not look
+    /// again before the next one comes: until then it finds no journal for a run of that week. So nobody may be at
+    /// the journal meanwhile, unless that week is far away.
+    async fn try_to_make_partitions(&self, weeks: &BTreeSet<Week>, alone: bool) -> Result<(), Failure> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
         // Others who make partitions are waited for, as long as it takes them.
         schema::lock(&connection).await?;
         connection.define(LOCK_TIMEOUT).await?;
         let known = partitions(&connection).await?;
+        if alone && !are_usable(weeks, &known) {
+            connection.define(ALONE).await?;
+        }
         for week in weeks {
             match known.iter().find(|partition| partition.week == *week) {
                 Some(partition) if partition.is_usable() => {}
@@ -140,10 +153,12 @@ impl PostgresStore {
     /// Makes the partitions of this week and of some to come.
     pub(super) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<()> {
         let this = Week::at(now.millis());
-        let weeks: BTreeSet<_> = (this.0..=this.0 + AHEAD).map(Week).collect();
+        let (soon, weeks) = ([0, 1].map(|n| Week(this.0 + n)), (0..=AHEAD).map(|n| Week(this.0 + n)).collect());
         let known = partitions(&self.connections.get().await?).await?;
-        let is_there = |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable());
-        if weeks.iter().all(is_there) { Ok(()) } else { self.make_partitions(weeks).await }
+        if are_usable(&weeks, &known) {
+            return Ok(());
+        }
+        self.keep_making_partitions(&weeks, !are_usable(&soon, &known)).await
     }
 
     /// Makes partitions ahead, drops those whose runs are all gone, and thins out those with few runs left.
@@ -247,6 +262,20 @@ async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>, Failu
         })
     };
     Ok(tables.iter().filter_map(partition).collect())
+}
+
+fn are_usable<'a>(weeks: impl IntoIterator<Item = &'a Week>, known: &[Partition]) -> bool {
+    let is_usable = |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable());
+    weeks.into_iter().all(is_usable)
+}
+
+fn busy(weeks: &BTreeSet<Week>) -> Error {
+    let tables: Vec<_> = weeks.iter().map(|week| week.table()).collect();
+    Error::Unavailable(format!(
+        "the journal lacks a partition ({}), which cannot be made while somebody else, such as a backup, reads the \
+         journal: it is made as soon as he has done",
+        tables.join(", ")
+    ))
 }
 
 fn detach(week: Week, how: &str) -> String {

@@ -105,6 +105,62 @@ fn a_missing_partition_is_made_by_one_and_used_by_all() {
     });
 }
 
+/// A connection that looks for partitions while one is attached may miss it for long.
+#[test]
+fn nobody_is_at_the_journal_while_a_missing_partition_is_made() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = std::sync::Arc::new(open(&database).await);
+        let node = member(&*store).await;
+        let reader = session(&database).await;
+        reader.batch_execute("begin; select count(*) from journal").await.unwrap();
+        let run = run_of(at(-500 * DAY), 1);
+        let starting = tokio::spawn({
+            let store = store.clone();
+            async move { commit(&*store, node, &start(run, Some(node))).await }
+        });
+        super::wait_for_a_waiter(&session(&database).await).await;
+        let week = partition(&database, at(-500 * DAY));
+        assert!(!partitions(&database).contains(&week));
+        reader.batch_execute("commit").await.unwrap();
+        assert_eq!(starting.await.unwrap(), applied());
+        assert_eq!(seqs(&*store, run).await, [1]);
+    });
+}
+
+#[test]
+fn nobody_is_waited_for_when_a_partition_is_made_ahead() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        let last = partitions(&database).pop().unwrap();
+        database.sql(&format!("drop table {last}"));
+        let reader = session(&database).await;
+        reader.batch_execute("begin; select count(*) from journal").await.unwrap();
+        let clock = store.join(new_node(), LEASE, None).await.unwrap();
+        store.maintain(clock).await.unwrap();
+        assert_eq!(partitions(&database).last(), Some(&last));
+        reader.batch_execute("commit").await.unwrap();
+    });
+}
+
+#[test]
+fn a_partition_that_cannot_be_made_is_told() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        let node = member(&store).await;
+        let backup = session(&database).await;
+        backup.batch_execute("begin; select count(*) from journal").await.unwrap();
+        let item = start(run_of(at(-500 * DAY), 1), Some(node));
+        let error = store.commit(node, std::slice::from_ref(&item)).await.unwrap_err();
+        assert!(error.is_transient(), "{error}");
+        assert!(error.to_string().contains("backup"), "{error}");
+        backup.batch_execute("commit").await.unwrap();
+        apply(&store, node, &item).await;
+    });
+}
+
 #[test]
 fn a_week_is_dropped_with_its_last_run() {
     run(async {
