@@ -37,9 +37,12 @@ impl Failure {
         self.code().is_some_and(|code| codes.contains(code))
     }
 
-    /// Whether the connection is of no use any more, although it is open.
+    /// Whether the connection is of no use any more, although it is open. One that lacks a partition may be the only
+    /// one that does.
     pub(super) fn spoils_connection(&self) -> bool {
-        self.code().is_none_or(|code| *code == SqlState::READ_ONLY_SQL_TRANSACTION || code.code().starts_with("57P"))
+        let is_useless =
+            |code: &SqlState| *code == SqlState::READ_ONLY_SQL_TRANSACTION || code.code().starts_with("57P");
+        self.code().is_none_or(is_useless) || self.lacks_partition()
     }
 
     /// Whether a row stands where one was to be written.

@@ -29,7 +29,9 @@ impl PostgresStore {
         let params = params! { "source": source, "at": at, "workspace": workspace, "run": id, "now": now };
         let mut tries = 0;
         loop {
-            match self.connections.get().await?.query(query!("fork_run"), params).await {
+            // The connection is given back before another is asked for.
+            let sent = self.connections.get().await?.query(query!("fork_run"), params).await;
+            match sent {
                 Ok(rows) => return rows.first().map(|row| rows::seq(row, 0)).transpose(),
                 Err(failure) if failure.is_to_be_resent() && tries < TRIES => tries += 1,
                 Err(failure) if failure.lacks_partition() && tries < TRIES => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -14,7 +15,7 @@ use super::queries::{params, query};
 use super::rows;
 use super::schema;
 use super::store::PostgresStore;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 const DAY: i64 = 86_400_000;
 const WEEK: i64 = 7 * DAY;
@@ -24,13 +25,19 @@ const MONDAY: i64 = -3 * DAY;
 const AHEAD: i64 = 4;
 /// Locks on the journal are not waited for longer: everybody else would wait behind us.
 const LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
-/// Nobody is at the journal until we commit.
-const ALONE: &str = "lock table only journal in access exclusive mode";
+/// Tells every connection that the journal has changed, though nothing has.
+const TELL: &str = "alter table only journal alter column run_id set statistics -1";
+/// Until the transaction ends, nobody looks for the journal's partitions. All others wait, so that it is tried briefly.
+const UNSEEN: &str = "set local lock_timeout = '200ms'; lock table only journal in access exclusive mode";
+/// How long others may go on before the next try.
+const PAUSE: Duration = Duration::from_millis(300);
 /// How many runs are thinned out at once, and how often in one go.
 const THIN: i64 = 500;
 const THIN_ROUNDS: usize = 20;
 /// What is noted on a partition that we detach to drop it. Others' tables are left alone.
 const DOOMED: &str = "everstep: its runs are gone, and it is about to be dropped";
+/// What is noted on a partition that some connections may have missed.
+const UNTOLD: &str = "everstep: attached, but not every connection may know it yet";
 /// How often the making of partitions is tried, a second each time.
 const TRIES: usize = 10;
 /// How long a partition may take to be detached. If it takes longer, it is detached later.
@@ -90,6 +97,7 @@ struct Partition {
     is_attached: bool,
     is_leaving: bool,
     is_doomed: bool,
+    is_untold: bool,
 }
 
 impl Partition {
@@ -104,33 +112,27 @@ impl PostgresStore {
     /// Whoever needs one that another has just made waits for his lock all the same: a new partition is
     /// in the catalogue a moment before every connection is told to look there.
     pub(super) async fn make_partitions(&self, weeks: BTreeSet<Week>) -> Result<()> {
-        self.keep_making_partitions(&weeks, true).await
+        self.attach_partitions(&weeks, &format!("'{UNTOLD}'")).await?;
+        self.tell_of_partitions(&weeks).await
     }
 
-    async fn keep_making_partitions(&self, weeks: &BTreeSet<Week>, alone: bool) -> Result<()> {
+    async fn attach_partitions(&self, weeks: &BTreeSet<Week>, note: &str) -> Result<()> {
         let mut tries = 0;
         loop {
-            match self.try_to_make_partitions(weeks, alone).await {
+            match self.try_to_attach_partitions(weeks, note).await {
                 Err(failure) if failure.is_to_be_resent() && tries < TRIES => tries += 1,
-                Err(failure) if failure.is_to_be_resent() => return Err(busy(weeks)),
                 result => return Ok(result?),
             }
         }
     }
 
-    /// A connection that learns of the journal's partitions while one is attached can miss it, and does not look
-    /// again before the next one comes: until then it finds no journal for a run of that week. So nobody may be at
-    /// the journal meanwhile, unless that week is far away.
-    async fn try_to_make_partitions(&self, weeks: &BTreeSet<Week>, alone: bool) -> Result<(), Failure> {
+    async fn try_to_attach_partitions(&self, weeks: &BTreeSet<Week>, note: &str) -> Result<(), Failure> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
         // Others who make partitions are waited for, as long as it takes them.
         schema::lock(&connection).await?;
         connection.define(LOCK_TIMEOUT).await?;
         let known = partitions(&connection).await?;
-        if alone && !are_usable(weeks, &known) {
-            connection.define(ALONE).await?;
-        }
         for week in weeks {
             match known.iter().find(|partition| partition.week == *week) {
                 Some(partition) if partition.is_usable() => {}
@@ -138,27 +140,60 @@ impl PostgresStore {
                     if partition.is_leaving {
                         connection.define(&detach(*week, "finalize")).await?;
                     }
-                    attach(&connection, *week).await?;
+                    attach(&connection, *week, note).await?;
                 }
                 None => {
                     let table = week.table();
                     connection.define(&format!("create table {table} (like journal including all)")).await?;
-                    attach(&connection, *week).await?;
+                    attach(&connection, *week, note).await?;
                 }
             }
         }
         connection.commit().await
     }
 
-    /// Makes the partitions of this week and of some to come.
+    /// Tells every connection of new partitions once more.
+    ///
+    /// One that looks for the journal's partitions just when another is attached can miss it, and PostgreSQL does not
+    /// tell it again before the next one: until then it finds no journal for a run of that week. So they are told
+    /// at a moment when nobody looks; or, if somebody else reads for long, when all have answered who were looking.
+    async fn tell_of_partitions(&self, weeks: &BTreeSet<Week>) -> Result<()> {
+        let (began, limit) = (Instant::now(), self.connections.call_timeout);
+        loop {
+            let how = if began.elapsed() <= limit { UNSEEN } else { LOCK_TIMEOUT };
+            match self.try_to_tell(weeks, how).await {
+                Err(failure) if failure.is_to_be_resent() && began.elapsed() < 2 * limit => sleep(PAUSE).await,
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    async fn try_to_tell(&self, weeks: &BTreeSet<Week>, how: &str) -> Result<(), Failure> {
+        let connection = self.connections.get().await?;
+        connection.begin("begin").await?;
+        schema::lock(&connection).await?;
+        let mut untold = partitions(&connection).await?;
+        untold.retain(|partition| partition.is_untold && weeks.contains(&partition.week));
+        if !untold.is_empty() {
+            let notes = untold.iter().map(|partition| format!("; comment on table {} is null", partition.week.table()));
+            connection.define(&format!("{how}; {TELL}{}", notes.collect::<String>())).await?;
+        }
+        connection.commit().await
+    }
+
+    /// Makes the partitions of this week and of some to come. Of those that are needed in a while, everybody hears
+    /// with the next one at the latest.
     pub(super) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<()> {
         let this = Week::at(now.millis());
-        let (soon, weeks) = ([0, 1].map(|n| Week(this.0 + n)), (0..=AHEAD).map(|n| Week(this.0 + n)).collect());
+        let weeks: BTreeSet<_> = (this.0..=this.0 + AHEAD).map(Week).collect();
         let known = partitions(&self.connections.get().await?).await?;
-        if are_usable(&weeks, &known) {
-            return Ok(());
+        let is_ready =
+            |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable() && !known.is_untold);
+        match weeks.iter().find(|week| !is_ready(week)) {
+            None => Ok(()),
+            Some(week) if week.0 > this.0 + 1 => self.attach_partitions(&weeks, "null").await,
+            Some(_) => self.make_partitions(weeks).await,
         }
-        self.keep_making_partitions(&weeks, !are_usable(&soon, &known)).await
     }
 
     /// Makes partitions ahead, drops those whose runs are all gone, and thins out those with few runs left.
@@ -208,7 +243,7 @@ impl PostgresStore {
         if known.iter().any(|known| known.week == week && !known.is_attached && known.is_doomed) {
             // Whoever was writing to it when it was detached is waited for, and then looked for once more.
             connection.define(&format!("lock table {} in access exclusive mode", week.table())).await?;
-            if self.is_in_use(week).await? {
+            if is_in_use(&connection, week).await? {
                 return Ok(());
             }
             connection.define(&format!("drop table {}", week.table())).await?;
@@ -223,10 +258,7 @@ impl PostgresStore {
     }
 
     async fn is_in_use(&self, week: Week) -> Result<bool> {
-        let (from, until) = week.ids();
-        let row =
-            self.connections.query_one(query!("maintain/2_in_use"), params! { "from": from, "until": until }).await?;
-        rows::get(&row, 0)
+        is_in_use(&self.connections.get().await?, week).await
     }
 
     /// Deletes what gone runs have left in a partition that outlives most of its runs.
@@ -259,37 +291,30 @@ async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>, Failu
             is_attached: row.get(1),
             is_leaving: row.get(2),
             is_doomed: row.get::<_, Option<&str>>(3) == Some(DOOMED),
+            is_untold: row.get::<_, Option<&str>>(3) == Some(UNTOLD),
         })
     };
     Ok(tables.iter().filter_map(partition).collect())
 }
 
-fn are_usable<'a>(weeks: impl IntoIterator<Item = &'a Week>, known: &[Partition]) -> bool {
-    let is_usable = |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable());
-    weeks.into_iter().all(is_usable)
-}
-
-fn busy(weeks: &BTreeSet<Week>) -> Error {
-    let tables: Vec<_> = weeks.iter().map(|week| week.table()).collect();
-    Error::Unavailable(format!(
-        "the journal lacks a partition ({}), which cannot be made while somebody else, such as a backup, reads the \
-         journal: it is made as soon as he has done",
-        tables.join(", ")
-    ))
+async fn is_in_use(connection: &Connection<'_>, week: Week) -> Result<bool> {
+    let (from, until) = week.ids();
+    let found = connection.query(query!("maintain/2_in_use"), params! { "from": from, "until": until }).await?;
+    rows::get(&found[0], 0)
 }
 
 fn detach(week: Week, how: &str) -> String {
     format!("alter table journal detach partition {} {how}", week.table())
 }
 
-/// Attaches a table, which has no rows that would have to be looked at.
-async fn attach(connection: &Connection<'_>, week: Week) -> Result<(), Failure> {
+/// Attaches a table, which mostly has no rows that would have to be looked at.
+async fn attach(connection: &Connection<'_>, week: Week, note: &str) -> Result<(), Failure> {
     let (from, until) = week.ids();
     let until = if until.is_max() { "maxvalue".to_owned() } else { format!("'{until}'") };
     let table = week.table();
     let statement = format!(
         "alter table journal attach partition {table} for values from ('{from}') to ({until}); \
-         comment on table {table} is null"
+         comment on table {table} is {note}"
     );
     connection.define(&statement).await
 }

@@ -1,8 +1,10 @@
 //! The journal's partitions: made ahead or when they are missing, dropped with their last run.
 
+use std::time::{Duration, Instant};
+
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
-use everstep_store::postgres::PostgresStore;
+use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{Item, NewRun, Store};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Database};
@@ -11,6 +13,8 @@ use tokio::task::JoinSet;
 use super::{open, session};
 
 const DAY: i64 = 86_400;
+/// Nothing takes as long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn partitions(database: &Database<'_>) -> Vec<String> {
     database.sql("select inhrelid::regclass from pg_inherits where inhparent = 'journal'::regclass order by 1")
@@ -105,9 +109,11 @@ fn a_missing_partition_is_made_by_one_and_used_by_all() {
     });
 }
 
+const UNTOLD: &str = "select count(*) from pg_description where description like 'everstep: attached, but%'";
+
 /// A connection that looks for partitions while one is attached may miss it for long.
 #[test]
-fn nobody_is_at_the_journal_while_a_missing_partition_is_made() {
+fn everybody_is_told_of_a_missing_partition_when_nobody_looks() {
     run(async {
         let database = Cluster::shared().database();
         let store = std::sync::Arc::new(open(&database).await);
@@ -119,12 +125,47 @@ fn nobody_is_at_the_journal_while_a_missing_partition_is_made() {
             let store = store.clone();
             async move { commit(&*store, node, &start(run, Some(node))).await }
         });
-        super::wait_for_a_waiter(&session(&database).await).await;
-        let week = partition(&database, at(-500 * DAY));
-        assert!(!partitions(&database).contains(&week));
+        let watcher = session(&database).await;
+        tokio::time::timeout(PATIENCE, super::wait_for_a_waiter(&watcher)).await.unwrap();
+        assert_eq!(database.sql(UNTOLD), ["1"]);
+        assert!(!starting.is_finished());
         reader.batch_execute("commit").await.unwrap();
         assert_eq!(starting.await.unwrap(), applied());
+        assert_eq!(database.sql(UNTOLD), ["0"]);
         assert_eq!(seqs(&*store, run).await, [1]);
+    });
+}
+
+#[test]
+fn whoever_reads_for_long_holds_a_missing_partition_up_for_a_while() {
+    run(async {
+        let database = Cluster::shared().database();
+        let options = Options { call_timeout: Duration::from_secs(1), ..Options::default() };
+        let store = PostgresStore::open(&database.url(), &options).await.unwrap();
+        let node = member(&store).await;
+        let backup = session(&database).await;
+        backup.batch_execute("begin; select count(*) from journal").await.unwrap();
+        let run = run_of(at(-500 * DAY), 1);
+        let began = Instant::now();
+        apply(&store, node, &start(run, Some(node))).await;
+        assert!(began.elapsed() >= options.call_timeout, "all have had their answers who looked when it was attached");
+        assert_eq!(database.sql(UNTOLD), ["0"]);
+        assert_eq!(seqs(&store, run).await, [1]);
+        backup.batch_execute("commit").await.unwrap();
+    });
+}
+
+#[test]
+fn what_was_attached_and_not_told_is_told_by_the_next() {
+    run(async {
+        let database = Cluster::shared().database();
+        let store = open(&database).await;
+        let note = "everstep: attached, but not every connection may know it yet";
+        database.sql(&format!("comment on table {} is '{note}'", partitions(&database)[0]));
+        assert_eq!(database.sql(UNTOLD), ["1"]);
+        let clock = store.join(new_node(), LEASE, None).await.unwrap();
+        store.maintain(clock).await.unwrap();
+        assert_eq!(database.sql(UNTOLD), ["0"]);
     });
 }
 
@@ -138,26 +179,26 @@ fn nobody_is_waited_for_when_a_partition_is_made_ahead() {
         let reader = session(&database).await;
         reader.batch_execute("begin; select count(*) from journal").await.unwrap();
         let clock = store.join(new_node(), LEASE, None).await.unwrap();
+        let began = Instant::now();
         store.maintain(clock).await.unwrap();
-        assert_eq!(partitions(&database).last(), Some(&last));
+        assert!(began.elapsed() < Options::default().call_timeout);
+        assert!(partitions(&database).contains(&last));
         reader.batch_execute("commit").await.unwrap();
     });
 }
 
 #[test]
-fn a_partition_that_cannot_be_made_is_told() {
+fn a_fork_that_needs_a_partition_needs_one_connection() {
     run(async {
         let database = Cluster::shared().database();
-        let store = open(&database).await;
+        let options = Options { connections: 2, ..Options::default() };
+        let store = PostgresStore::open(&database.url(), &options).await.unwrap();
         let node = member(&store).await;
-        let backup = session(&database).await;
-        backup.batch_execute("begin; select count(*) from journal").await.unwrap();
-        let item = start(run_of(at(-500 * DAY), 1), Some(node));
-        let error = store.commit(node, std::slice::from_ref(&item)).await.unwrap_err();
-        assert!(error.is_transient(), "{error}");
-        assert!(error.to_string().contains("backup"), "{error}");
-        backup.batch_execute("commit").await.unwrap();
-        apply(&store, node, &item).await;
+        let source = run_of(at(0), 1);
+        apply(&store, node, &start(source, Some(node))).await;
+        let fork = run_of(at(-500 * DAY), 2);
+        assert_eq!(store.fork_run(HERE, source, 1, fork, at(0)).await.unwrap(), Some(1));
+        assert_eq!(seqs(&store, fork).await, [1]);
     });
 }
 
