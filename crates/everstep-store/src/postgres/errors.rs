@@ -38,7 +38,7 @@ impl Failure {
     }
 
     /// Whether the connection is of no use any more, although it is open. One that lacks a partition may be the only
-    /// one that does.
+    /// one that does (behind a pooler, what is closed is not that one).
     pub(super) fn spoils_connection(&self) -> bool {
         let is_useless =
             |code: &SqlState| *code == SqlState::READ_ONLY_SQL_TRANSACTION || code.code().starts_with("57P");

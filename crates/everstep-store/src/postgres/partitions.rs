@@ -29,6 +29,8 @@ const LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
 const TELL: &str = "alter table only journal alter column run_id set statistics -1";
 /// Until the transaction ends, nobody looks for the journal's partitions. All others wait, so that it is tried briefly.
 const UNSEEN: &str = "set local lock_timeout = '200ms'; lock table only journal in access exclusive mode";
+/// Locks on a partition alone hinder nobody. A vacuum gives way after a second.
+const NOTE_TIMEOUT: &str = "set local lock_timeout = '2s'";
 /// How long others may go on before the next try.
 const PAUSE: Duration = Duration::from_millis(300);
 /// How many runs are thinned out at once, and how often in one go.
@@ -158,6 +160,8 @@ impl PostgresStore {
     /// tell it again before the next one: until then it finds no journal for a run of that week. So they are told
     /// at a moment when nobody looks; or, if somebody else reads for long, when all have answered who were looking.
     async fn tell_of_partitions(&self, weeks: &BTreeSet<Week>) -> Result<()> {
+        // One at a time: between its tries, others are to get at the journal.
+        let _telling = self.telling.lock().await;
         let (began, limit) = (Instant::now(), self.connections.call_timeout);
         loop {
             let how = if began.elapsed() <= limit { UNSEEN } else { LOCK_TIMEOUT };
@@ -175,25 +179,26 @@ impl PostgresStore {
         let mut untold = partitions(&connection).await?;
         untold.retain(|partition| partition.is_untold && weeks.contains(&partition.week));
         if !untold.is_empty() {
-            let notes = untold.iter().map(|partition| format!("; comment on table {} is null", partition.week.table()));
-            connection.define(&format!("{how}; {TELL}{}", notes.collect::<String>())).await?;
+            let notes = untold.iter().map(|partition| format!("comment on table {} is null; ", partition.week.table()));
+            connection.define(&format!("{NOTE_TIMEOUT}; {}{how}; {TELL}", notes.collect::<String>())).await?;
         }
         connection.commit().await
     }
 
-    /// Makes the partitions of this week and of some to come. Of those that are needed in a while, everybody hears
-    /// with the next one at the latest.
+    /// Makes the partitions of this week and of some to come, and tells of those of which their makers did not.
     pub(super) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<()> {
         let this = Week::at(now.millis());
         let weeks: BTreeSet<_> = (this.0..=this.0 + AHEAD).map(Week).collect();
         let known = partitions(&self.connections.get().await?).await?;
-        let is_ready =
-            |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable() && !known.is_untold);
-        match weeks.iter().find(|week| !is_ready(week)) {
-            None => Ok(()),
-            Some(week) if week.0 > this.0 + 1 => self.attach_partitions(&weeks, "null").await,
-            Some(_) => self.make_partitions(weeks).await,
+        let is_there = |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable());
+        match weeks.iter().find(|week| !is_there(week)) {
+            None => {}
+            // Everybody hears of it with the next one, before it is needed.
+            Some(week) if week.0 > this.0 + 1 => self.attach_partitions(&weeks, "null").await?,
+            Some(_) => self.make_partitions(weeks).await?,
         }
+        let untold: BTreeSet<_> = known.iter().filter(|known| known.is_untold).map(|known| known.week).collect();
+        if untold.is_empty() { Ok(()) } else { self.tell_of_partitions(&untold).await }
     }
 
     /// Makes partitions ahead, drops those whose runs are all gone, and thins out those with few runs left.
@@ -222,8 +227,9 @@ impl PostgresStore {
             if self.is_in_use(week).await? {
                 return self.thin(week).await;
             }
-            let note = format!("comment on table {} is '{DOOMED}'", week.table());
-            self.connections.get().await?.define(&note).await?;
+            if !self.doom(week).await? {
+                return Ok(());
+            }
             self.detach(week, "concurrently").await?;
         }
         // It is detached. A run that came meanwhile must find its journal again.
@@ -231,6 +237,21 @@ impl PostgresStore {
             return self.make_partitions(BTreeSet::from([week])).await;
         }
         if is_ours { self.drop_partition(week).await } else { Ok(()) }
+    }
+
+    /// Notes on a partition that it is to be dropped, unless somebody is just making it.
+    async fn doom(&self, week: Week) -> Result<bool> {
+        let connection = self.connections.get().await?;
+        connection.begin("begin").await?;
+        schema::lock(&connection).await?;
+        let known = partitions(&connection).await?;
+        let is_idle = known.iter().any(|known| known.week == week && known.is_usable() && !known.is_untold);
+        if is_idle {
+            let note = format!("{NOTE_TIMEOUT}; comment on table {} is '{DOOMED}'", week.table());
+            connection.define(&note).await?;
+        }
+        connection.commit().await?;
+        Ok(is_idle)
     }
 
     /// Drops a detached partition, unless somebody has needed it meanwhile and attached it again.

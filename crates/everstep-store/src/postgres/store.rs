@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::connections::Connections;
@@ -54,6 +55,8 @@ pub struct PostgresStore {
     pub(super) connections: Connections,
     /// For what a node asks in its tick, one thing after the other: it waits for no other caller, nor for long.
     pub(super) heartbeat: Connections,
+    /// Held by whoever tells of new partitions.
+    pub(super) telling: Mutex<()>,
 }
 
 impl PostgresStore {
@@ -66,7 +69,7 @@ impl PostgresStore {
         let heartbeat = Connections::new(&address, &hurried, 2)?;
         let server = server::greet(&connections, &address).await?;
         schema::migrate(&connections, &server).await?;
-        let store = Self { connections, heartbeat };
+        let store = Self { connections, heartbeat, telling: Mutex::new(()) };
         store.make_partitions_ahead(server.clock).await?;
         Ok(store)
     }

@@ -156,16 +156,26 @@ fn whoever_reads_for_long_holds_a_missing_partition_up_for_a_while() {
 }
 
 #[test]
-fn what_was_attached_and_not_told_is_told_by_the_next() {
+fn what_was_attached_and_not_told_is_told_by_maintenance() {
     run(async {
         let database = Cluster::shared().database();
         let store = open(&database).await;
-        let note = "everstep: attached, but not every connection may know it yet";
-        database.sql(&format!("comment on table {} is '{note}'", partitions(&database)[0]));
-        assert_eq!(database.sql(UNTOLD), ["1"]);
+        let node = member(&store).await;
         let clock = store.join(new_node(), LEASE, None).await.unwrap();
+        // An old week with a run, one that nobody needs, and this one.
+        apply(&store, node, &start(run_of(at(-500 * DAY), 1), Some(node))).await;
+        let weeks = [at(-500 * DAY), at(-400 * DAY), clock].map(|time| partition(&database, time));
+        short_run(&store, at(-400 * DAY), 2).await;
+        assert_eq!(store.sweep(at(0), 10).await.unwrap(), 1);
+        let note = "everstep: attached, but not every connection may know it yet";
+        for week in &weeks {
+            database.sql(&format!("comment on table {week} is '{note}'"));
+        }
+        assert_eq!(database.sql(UNTOLD), ["3"]);
         store.maintain(clock).await.unwrap();
         assert_eq!(database.sql(UNTOLD), ["0"]);
+        let left = partitions(&database);
+        assert_eq!(weeks.map(|week| left.contains(&week)), [true, false, true]);
     });
 }
 
