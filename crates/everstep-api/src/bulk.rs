@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use axum::Json;
 use axum::extract::State;
 use everstep_core::ids::RunId;
-use everstep_core::input::{Input, Reply};
+use everstep_core::run::{Input, Reply};
 use everstep_engine::{Delivery, Error};
 use everstep_store::RunFilter;
 use futures_util::StreamExt as _;

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use everstep_core::input::{Input, Reply};
 use everstep_core::limits;
+use everstep_core::run::{Input, Reply};
 use everstep_engine::Delivery;
 
 use crate::auth::Caller;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::{Path, State};
 use everstep_core::code::End;
-use everstep_core::codec;
-use everstep_core::event::Event;
 use everstep_core::graph::{Path as ScopePath, View};
+use everstep_core::journal::Event;
+use everstep_core::journal::codec;
 use everstep_core::payload::Payload;
-use everstep_core::state;
+use everstep_core::run;
 use everstep_core::workflow::Workflow;
 use everstep_store::RunRow;
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub(crate) async fn context(
 }
 
 /// What the steps of a run of code have given so far, by name.
-pub(crate) fn of_code(state: &state::State) -> Payload {
+pub(crate) fn of_code(state: &run::State) -> Payload {
     #[derive(Serialize)]
     struct Given<'a> {
         input: &'a Payload,
@@ -80,8 +80,8 @@ pub(crate) fn of_code(state: &state::State) -> Payload {
 }
 
 /// Folds a journal from its beginning up to an entry.
-async fn fold(served: &Served, row: &RunRow, workflow: &Workflow, at: u64) -> Result<state::State, Problem> {
-    let mut state = state::State::new(row.id);
+async fn fold(served: &Served, row: &RunRow, workflow: &Workflow, at: u64) -> Result<run::State, Problem> {
+    let mut state = run::State::new(row.id);
     while state.seq < at {
         let wanted = usize::try_from(at - state.seq).unwrap_or(usize::MAX).min(PART);
         let part = served.engine.world().store.journal(row.id, state.seq, wanted).await?;

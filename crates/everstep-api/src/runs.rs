@@ -5,12 +5,13 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
-use everstep_core::event::FORMAT;
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::state;
+use everstep_core::journal::FORMAT;
+use everstep_core::journal::codec;
+use everstep_core::run;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_core::{codec, workflow};
+use everstep_core::workflow;
 use everstep_engine::{Beginning, Look};
 use everstep_store::{Loaded, RunFilter, RunRow};
 
@@ -240,11 +241,11 @@ pub(crate) async fn for_worker(
 }
 
 /// The state that a journal tells; none when this build cannot read all of it.
-pub(crate) fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<state::State> {
+pub(crate) fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<run::State> {
     let mut state = match &loaded.snapshot {
         Some(snapshot) if snapshot.format != FORMAT => return None,
         Some(snapshot) => serde_json::from_slice(&snapshot.state).ok()?,
-        None => state::State::new(loaded.run.id),
+        None => run::State::new(loaded.run.id),
     };
     for stored in &loaded.entries {
         let entry = codec::decode(stored.seq, stored.at, stored.row.clone()).ok()?;

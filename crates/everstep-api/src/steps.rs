@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::{Path, State};
-use everstep_core::codec;
-use everstep_core::event::{Dispatch, Entry, Event};
 use everstep_core::graph::{Graph, Place};
 use everstep_core::ids::StepKey;
-use everstep_core::state;
+use everstep_core::journal::codec;
+use everstep_core::journal::{Dispatch, Entry, Event};
+use everstep_core::run;
 use everstep_core::status::StepStatus;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -63,7 +63,7 @@ async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>
     let mut page = Page::new(usize::try_from(limit).expect("a page is small"));
     // The first entry of a step of code does not say that it is the first.
     let code = workflow.as_ref().filter(|workflow| workflow.is_code());
-    let mut state = code.map(|_| state::State::new(row.id));
+    let mut state = code.map(|_| run::State::new(row.id));
     let mut last = if code.is_some() { 0 } else { after };
     loop {
         let part = served.engine.world().store.journal(row.id, last, PART).await?;
@@ -90,7 +90,7 @@ async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>
 }
 
 /// The state after an entry, as long as all of them can be read.
-fn go_on(mut state: state::State, workflow: &Workflow, entry: &Entry) -> Option<state::State> {
+fn go_on(mut state: run::State, workflow: &Workflow, entry: &Entry) -> Option<run::State> {
     state.apply(workflow, entry).is_ok().then_some(state)
 }
 
@@ -308,8 +308,8 @@ impl Folded {
 
 #[cfg(test)]
 mod tests {
-    use everstep_core::event::Outcome;
     use everstep_core::failure::Failure;
+    use everstep_core::journal::Outcome;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
-use everstep_core::input::Input;
 use everstep_core::limits;
+use everstep_core::run::Input;
 use everstep_core::strict::Strict;
 use everstep_engine::Delivery;
 

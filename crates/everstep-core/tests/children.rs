@@ -2,18 +2,16 @@
 
 use std::time::Duration;
 
-use everstep_core::child::Parent;
-use everstep_core::event::{Dispatch, Event};
+use everstep_core::code::Report;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::input::Input;
+use everstep_core::journal::{Dispatch, Event};
 use everstep_core::limits;
-use everstep_core::messages::{ended, messages};
 use everstep_core::payload::Payload;
-use everstep_core::state::OpenWhat;
+use everstep_core::run::inbox::{ended, messages};
+use everstep_core::run::{Input, OpenWhat, Parent};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::Report;
 use serde_json::json;
 
 use super::support::{self, Game, compile, definition};
@@ -58,7 +56,7 @@ fn runs_start_one_another_up_to_a_depth() {
 fn a_childs_id_is_of_its_own_time_and_stands_in_the_journal() {
     let mut game = start("start -> a -> call -> end", Payload::from(json!({})), None);
     game.now = game.now.plus(Duration::from_secs(7));
-    let result = Ok(everstep_core::event::Outcome::default());
+    let result = Ok(everstep_core::journal::Outcome::default());
     game.input(Input::Result { step: "a".into(), attempt: 1, result, logs: vec![] });
     let child = open_child(&game);
     let millis = child.uuid().as_u128() >> 80;

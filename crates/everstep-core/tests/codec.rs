@@ -5,17 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use everstep_core::child::{Child, Parent};
 use everstep_core::code::End;
-use everstep_core::codec::{self, Row, Unreadable};
-use everstep_core::event::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
-use everstep_core::input::{Input, Reply};
-use everstep_core::key;
-use everstep_core::law;
+use everstep_core::journal::codec::{self, Row, Unreadable};
+use everstep_core::journal::law;
+use everstep_core::journal::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use everstep_core::payload::Payload;
-use everstep_core::state::{OpenStep, OpenWhat, State};
+use everstep_core::run::keys;
+use everstep_core::run::{Child, Input, OpenStep, OpenWhat, Parent, Reply, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -323,7 +321,7 @@ fn journals_with_keys_are_read_for_ever() {
         (&states[1], &Input::Retry, "retry"),
         (&states[1], &signal, "too much"),
     ] {
-        assert_eq!(key::answer(state, input, key), Some(Reply::Repeated), "{key}");
+        assert_eq!(keys::answer(state, input, key), Some(Reply::Repeated), "{key}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which branch a condition takes: every operator, with every kind of value.
 
-use everstep_core::input::Input;
 use everstep_core::payload::Payload;
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use serde_json::{Value, json};
 

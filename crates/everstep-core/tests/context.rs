@@ -1,13 +1,12 @@
 //! What a run remembers, and how much.
 
-use everstep_core::codec;
-use everstep_core::event::{Entry, Event, Outcome};
 use everstep_core::failure::code;
 use everstep_core::graph::{Path, View};
-use everstep_core::input::{Input, Reply};
+use everstep_core::journal::codec;
+use everstep_core::journal::{Entry, Event, Outcome};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
-use everstep_core::state::State;
+use everstep_core::run::{Input, Reply, State};
 use everstep_core::status::{Status, StepStatus};
 use serde_json::{Value, json};
 
@@ -192,7 +191,7 @@ fn numbers_are_the_same_after_a_reload() {
         reloaded.state = State::fold(game.state.run, &game.workflow, &entries).unwrap();
         let end = done(&mut game, "b", Payload::null());
         let input = Input::Result { step: "b".into(), attempt: 1, result: Ok(Outcome::default()), logs: vec![] };
-        let decision = everstep_core::decide::decide(
+        let decision = everstep_core::run::decide::decide(
             &reloaded.workflow,
             &mut reloaded.state,
             input,

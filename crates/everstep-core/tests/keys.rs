@@ -1,8 +1,8 @@
 //! Idempotency keys of signals and controls.
 
-use everstep_core::input::{Input, Reply};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
+use everstep_core::run::{Input, Reply};
 use serde_json::json;
 
 use super::support::{Game, compile, definition};

@@ -5,15 +5,13 @@ mod code;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use everstep_core::child::Parent;
-use everstep_core::decide::decide;
-use everstep_core::event::{Dispatch, Entry, Event, Outcome};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::input::{Input, Reply};
-use everstep_core::key;
+use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 use everstep_core::payload::Payload;
-use everstep_core::state::OpenWhat;
+use everstep_core::run::decide::decide;
+use everstep_core::run::keys;
+use everstep_core::run::{Input, OpenWhat, Parent, Reply};
 use everstep_core::status::Status;
 use serde_json::json;
 
@@ -118,7 +116,7 @@ impl Player {
         let kept = entries.iter().filter(|entry| entry.key.as_deref() == Some(&*key)).count();
         assert_eq!(kept, usize::from(reply == Reply::Accepted), "seed {}: {reply:?} to {input:?}", self.seed);
         if reply.is_accepted() {
-            assert_eq!(key::answer(&self.game.state, input, &key), Some(Reply::Repeated), "seed {}", self.seed);
+            assert_eq!(keys::answer(&self.game.state, input, &key), Some(Reply::Repeated), "seed {}", self.seed);
             self.repeated += usize::from(reply == Reply::Repeated);
         }
     }

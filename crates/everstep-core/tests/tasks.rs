@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use everstep_core::decide::decide;
-use everstep_core::event::{Event, Outcome};
 use everstep_core::failure::{Failure, code};
-use everstep_core::input::Input;
+use everstep_core::journal::{Event, Outcome};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
+use everstep_core::run::Input;
+use everstep_core::run::decide::decide;
+use everstep_core::run::task::{self, TaskSpec};
 use everstep_core::status::Status;
-use everstep_core::task::{self, TaskSpec};
 use everstep_core::workflow;
 use serde_json::{Value, json};
 

@@ -7,10 +7,10 @@ mod variables;
 
 use std::collections::BTreeSet;
 
-use everstep_core::event::Outcome;
 use everstep_core::graph::Problem;
-use everstep_core::input::Input;
+use everstep_core::journal::Outcome;
 use everstep_core::payload::Payload;
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use serde_json::{Value, json};
 

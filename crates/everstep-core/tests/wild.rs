@@ -2,15 +2,13 @@
 
 mod code;
 
-use everstep_core::child::{Child, Parent};
-use everstep_core::decide::decide;
-use everstep_core::event::{Dispatch, Entry, Event, Outcome};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::input::Input;
-use everstep_core::messages::messages;
+use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 use everstep_core::payload::Payload;
-use everstep_core::state::{OpenWhat, State};
+use everstep_core::run::decide::decide;
+use everstep_core::run::inbox::messages;
+use everstep_core::run::{Child, Input, OpenWhat, Parent, State};
 use serde_json::{Map, Value, json};
 
 use super::support::{Game, Plan, Random, compile, definition, often};

@@ -1,6 +1,6 @@
 //! How a run began, told to whoever started it: nothing need be read for it.
 
-use everstep_core::event::FORMAT;
+use everstep_core::journal::FORMAT;
 use everstep_store::{Gate, Item, RunRow};
 
 use crate::engine::Started;

@@ -7,13 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::child::{Child, Parent};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::input::Input;
-use everstep_core::messages;
 use everstep_core::payload::Payload;
-use everstep_core::state::OpenWhat;
+use everstep_core::run::inbox;
+use everstep_core::run::{Child, Input, OpenWhat, Parent};
 use everstep_store::{NewRun, RunRow};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -170,7 +168,7 @@ impl Call {
 
     fn found(&self, row: &RunRow) -> Input {
         let error = row.error.as_ref();
-        match messages::ended(row.id, row.status, row.output.as_ref(), error, None) {
+        match inbox::ended(row.id, row.status, row.output.as_ref(), error, None) {
             Some(result) if self.parent.waits => self.ended(result),
             _ => self.started(),
         }

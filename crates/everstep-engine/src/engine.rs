@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use everstep_core::graph::Problem;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_core::input::{Input, Reply};
 use everstep_core::limits;
 use everstep_core::payload::{self, Payload};
-use everstep_core::state::State;
+use everstep_core::run::{Input, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_store::{NewRun, RunRow};

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use everstep_core::codec;
-use everstep_core::event::{Dispatch, Event};
 use everstep_core::ids::{CommitId, RunId, StepKey, WorkspaceId};
+use everstep_core::journal::codec;
+use everstep_core::journal::{Dispatch, Event};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::RunRow;

@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::codec;
-use everstep_core::decide::{self, Decision};
+use everstep_core::code::Report;
 use everstep_core::evaluate::Evaluate;
-use everstep_core::event::{Entry, FORMAT};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
-use everstep_core::input::{Input, Reply};
-use everstep_core::key;
+use everstep_core::journal::codec;
+use everstep_core::journal::{Entry, FORMAT};
 use everstep_core::limits;
-use everstep_core::state::{OpenStep, OpenWhat, State};
+use everstep_core::run::decide::{self, Decision};
+use everstep_core::run::keys;
+use everstep_core::run::{Input, OpenStep, OpenWhat, Reply, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::Report;
 use everstep_core::workflow::Workflow;
 use everstep_store::{InboxId, Loaded, RunRow, StoredEntry};
 use futures_util::future::AbortHandle;
@@ -286,7 +285,7 @@ impl Held {
                 _ => {}
             }
             // What was accepted before has changed the version itself.
-            let known = mail.key.as_deref().and_then(|key| key::answer(&self.state, &mail.input, key));
+            let known = mail.key.as_deref().and_then(|key| keys::answer(&self.state, &mail.input, key));
             if known.is_none() && mail.expected.is_some_and(|expected| expected != self.state.seq) {
                 let message = "Concurrent modification detected".to_owned();
                 decided.answered.push((mail, Reply::refused("CONCURRENCY_ERROR", message)));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
-use everstep_core::codec;
-use everstep_core::event::Event;
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
+use everstep_core::journal::Event;
+use everstep_core::journal::codec;
 use everstep_core::payload::Payload;
 use everstep_core::workflow::{Style, Workflow, is_name};
 use everstep_store::{Expects, NewWorkflow, Put, Registered, RunRow, StoredEntry, WorkflowRow};

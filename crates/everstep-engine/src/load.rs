@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::codec;
-use everstep_core::event::{Entry, Event, FORMAT};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::RunId;
-use everstep_core::input::Input;
+use everstep_core::journal::codec;
+use everstep_core::journal::{Entry, Event, FORMAT};
 use everstep_core::planted::{self, Bug};
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{Gate, Item, Loaded, NewEntry, Projection, RunRow};

@@ -2,7 +2,7 @@
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::state::{OpenStep, OpenWhat, State};
+use everstep_core::run::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 

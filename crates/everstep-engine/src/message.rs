@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use everstep_core::child::Parent;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
-use everstep_core::state::State;
+use everstep_core::run::{Input, Parent, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_store::{Arrival, Gate, InboxId, Item, Loaded, NewRun, NodeRow, Outcome};

@@ -1,11 +1,10 @@
 //! The port to whoever counts and measures what runs do.
 
-use everstep_core::child::Parent;
 use everstep_core::code::Progress;
-use everstep_core::event::Entry;
 use everstep_core::graph::Graph;
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
-use everstep_core::input::{Input, Reply};
+use everstep_core::journal::Entry;
+use everstep_core::run::{Input, Parent, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 

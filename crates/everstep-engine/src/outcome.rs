@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use everstep_core::code::Report;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{NodeId, RunId};
-use everstep_core::input::Input;
 use everstep_core::planted::{self, Bug};
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::Report;
 use everstep_store::{InboxId, Outcome, Sent, Snapshot};
 
 use crate::beginning::{Beginning, Begun};
@@ -205,7 +205,7 @@ impl Shard {
         if held.state.seq > held.snapshot_seq + SNAPSHOT_AFTER {
             held.snapshot_seq = held.state.seq;
             let state = serde_json::to_vec(&held.state).expect("a state is plain data");
-            let snapshot = Snapshot { seq: held.state.seq, format: everstep_core::event::FORMAT, state };
+            let snapshot = Snapshot { seq: held.state.seq, format: everstep_core::journal::FORMAT, state };
             let world = self.world.clone();
             self.world.spawn.spawn(Box::pin(async move {
                 if let Err(error) = world.store.put_snapshot(run, snapshot).await {

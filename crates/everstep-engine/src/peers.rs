@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_core::input::{Input, Reply};
+use everstep_core::run::{Input, Reply};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;

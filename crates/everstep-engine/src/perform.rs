@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
-use everstep_core::input::Input;
+use everstep_core::run::Input;
 use everstep_handlers::{Handler, Report, Task};
 use futures_util::FutureExt;
 use futures_util::future::{self, AbortRegistration, Abortable, Either};

@@ -1,11 +1,10 @@
 //! Makes an item of what was decided for a run.
 
-use everstep_core::codec;
-use everstep_core::event::{Dispatch, Entry, Event};
 use everstep_core::ids::{CommitId, NodeId, RunId};
-use everstep_core::input::Input;
-use everstep_core::messages;
-use everstep_core::state::OpenWhat;
+use everstep_core::journal::codec;
+use everstep_core::journal::{Dispatch, Entry, Event};
+use everstep_core::run::inbox;
+use everstep_core::run::{Input, OpenWhat};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{Change, Gate, Item, Message, NewEntry, NewRun, Projection, Wait};
@@ -58,7 +57,7 @@ pub(crate) fn propose(
             NewEntry { seq: entry.seq, at: entry.at, row }
         })
         .collect();
-    let messages: Vec<_> = messages::messages(&held.state, &entries).into_iter().map(message).collect();
+    let messages: Vec<_> = inbox::messages(&held.state, &entries).into_iter().map(message).collect();
     bytes += messages.iter().map(|message| ENTRY_BYTES + message.input.len()).sum::<usize>();
     let flight = Flight {
         dispatched,

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use everstep_core::decide;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
-use everstep_core::input::Input;
 use everstep_core::planted::{self, Bug};
+use everstep_core::run::Input;
+use everstep_core::run::decide;
+use everstep_core::run::task;
 use everstep_core::status::Status;
-use everstep_core::task;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Task;
 use everstep_store::Item;

@@ -6,10 +6,10 @@ mod support;
 
 use std::time::Duration;
 
-use everstep_core::event::Kind;
 use everstep_core::ids::RunId;
-use everstep_core::input::{Input, Reply};
+use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
+use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_engine::Engine;
 use everstep_store::RunFilter;

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::event::Event;
+use everstep_core::code::{Moment, Report};
 use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
-use everstep_core::input::Input;
+use everstep_core::journal::Event;
 use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
+use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_core::turn::{Moment, Report};
 use everstep_engine::{Engine, Hello, Letter, NewStart, Reported, Saving, Served, Turn, What};
 use everstep_store::Expects;
 use serde_json::{Value, json};
@@ -471,7 +471,7 @@ async fn an_event_of_a_turn_names_its_worker() {
     let run = start(&engine).await;
     worker.turn().await;
     let entries = engine.world().store.journal(run, 1, 1).await.unwrap();
-    let entry = everstep_core::codec::decode(2, entries[0].at, entries[0].row.clone()).unwrap();
+    let entry = everstep_core::journal::codec::decode(2, entries[0].at, entries[0].row.clone()).unwrap();
     assert!(matches!(entry.event, Event::TurnStarted { turn: 1, worker } if worker == "ann"));
     assert_eq!(engine.look(run).await.unwrap().worker.as_deref(), Some("ann"));
 }

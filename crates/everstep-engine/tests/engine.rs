@@ -7,11 +7,11 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::codec;
-use everstep_core::event::{Entry, Event, Kind};
 use everstep_core::ids::{CommitId, WorkspaceId};
-use everstep_core::input::{Input, Reply};
+use everstep_core::journal::codec;
+use everstep_core::journal::{Entry, Event, Kind};
 use everstep_core::payload::Payload;
+use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{Engine, Error, NewStart, Options};

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use everstep_core::event::{Event, Kind};
 use everstep_core::ids::RunId;
-use everstep_core::input::Input;
+use everstep_core::ids::StepKey;
+use everstep_core::journal::codec;
+use everstep_core::journal::{Event, Kind};
 use everstep_core::payload::Payload;
+use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_core::{codec, ids::StepKey};
 use everstep_engine::{Activity, Engine, Observe, Options, Seen, Unforkable, World};
 use everstep_handlers::{Ports, Registry};
 use serde_json::json;
@@ -83,7 +84,7 @@ async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
                 let journal = engine.world().store.journal(of, 0, 100).await.unwrap();
                 let entries = journal.into_iter().map(|entry| codec::decode(entry.seq, entry.at, entry.row).unwrap());
                 let child = entries.filter_map(|entry| match entry.event {
-                    Event::StepDispatched { dispatch: everstep_core::event::Dispatch::Child(child), .. } => {
+                    Event::StepDispatched { dispatch: everstep_core::journal::Dispatch::Child(child), .. } => {
                         Some(child.run)
                     }
                     _ => None,

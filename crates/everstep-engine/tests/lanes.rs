@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
-use everstep_core::event::Outcome;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::status::Status;
 use everstep_engine::{Engine, NewStart, Options};

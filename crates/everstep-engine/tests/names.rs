@@ -5,9 +5,9 @@ mod support;
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod worker;
 
+use everstep_core::code::Report;
 use everstep_core::failure::Failure;
 use everstep_core::status::Status;
-use everstep_core::turn::Report;
 use everstep_core::workflow::Style;
 use everstep_engine::{Hello, NewStart, Served};
 use serde_json::json;

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use everstep_core::input::Input;
+use everstep_core::run::Input;
 use everstep_engine::Engine;
 use serde_json::{Value, json};
 use support::{chain, engine, finish, publish, start};

@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use everstep_core::event::Kind;
 use everstep_core::ids::{NodeId, RunId};
-use everstep_core::input::{Input, Reply};
+use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
+use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_engine::{Delivery, Engine, Error, Hint, Options, Peer, Peers, World};
 use everstep_handlers::{Ports, Registry};

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use everstep_core::codec;
-use everstep_core::event::{Entry, Kind, Outcome};
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::input::Input;
-use everstep_core::law;
+use everstep_core::journal::codec;
+use everstep_core::journal::law;
+use everstep_core::journal::{Entry, Kind, Outcome};
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_engine::{Engine, NewStart, Options};
 use everstep_handlers::{Ports, Registry};

@@ -7,10 +7,10 @@ mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::input::Input;
+use everstep_core::code::Report;
 use everstep_core::payload::Payload;
+use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_core::turn::Report;
 use everstep_engine::{Letter, Reported, Turn, What};
 use serde_json::{Value, json};
 use support::{engine_with, finish, open, options};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
-use everstep_core::event::Outcome;
 use everstep_core::failure::Failure;
+use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
-use everstep_core::event::Outcome;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
+use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
 use schemars::JsonSchema;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
-use everstep_core::event::Outcome;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::WorkspaceId;
+use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
 use everstep_net::Client;

@@ -1,8 +1,8 @@
 //! An item: all that one decision writes.
 
-use everstep_core::codec::Row;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::journal::codec::Row;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;

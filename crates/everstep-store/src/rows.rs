@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use everstep_core::codec::Row;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
+use everstep_core::journal::codec::Row;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;

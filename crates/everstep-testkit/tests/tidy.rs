@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use everstep_core::event::Kind;
+use everstep_core::journal::Kind;
 use everstep_testkit::tidy::{files, root};
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-use everstep_core::event::Entry;
+use everstep_core::journal::Entry;
 use everstep_core::time::Timestamp;
 
 use crate::steps::{Row, Stage, Steps};
@@ -154,8 +154,8 @@ fn say(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use everstep_core::event::{Dispatch, Event, Outcome};
     use everstep_core::ids::StepKey;
+    use everstep_core::journal::{Dispatch, Event, Outcome};
 
     use super::*;
 

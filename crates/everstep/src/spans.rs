@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use everstep_core::event::{Entry, Event};
+use everstep_core::code::StepKind;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::journal::{Entry, Event};
 use everstep_core::retry::mix;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::StepKind;
 use everstep_engine::{Observe, Seen};
 use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use everstep_core::event::{Dispatch, Entry, Event, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
+use everstep_core::journal::{Dispatch, Entry, Event, Resolution};
 use everstep_core::time::Timestamp;
 
 use crate::text;
@@ -197,7 +197,7 @@ fn with_logs(step: &StepKey, logs: &[String], last: String) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use everstep_core::event::Outcome;
+    use everstep_core::journal::Outcome;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use axum::body::Bytes;
 use axum::http::{Method, Request, StatusCode, header};
 use everstep_core::ids::{NodeId, WorkspaceId};
-use everstep_core::input::Reply;
+use everstep_core::run::Reply;
 use everstep_engine::{Delivery, Engine, Error, Hint, Peer, Peers, Question};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;

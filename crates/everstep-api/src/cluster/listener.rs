@@ -10,8 +10,8 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use axum::{Json, Router};
 use everstep_core::ids::WorkspaceId;
-use everstep_core::input::Reply;
 use everstep_core::limits;
+use everstep_core::run::Reply;
 use everstep_engine::{Delivery, Engine, Error, Hint};
 use tokio::net::TcpListener;
 

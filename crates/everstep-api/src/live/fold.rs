@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use everstep_core::codec;
-use everstep_core::event::{Entry, Kind};
 use everstep_core::failure::Failure;
 use everstep_core::graph::{Path, View};
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::journal::codec;
+use everstep_core::journal::{Entry, Kind};
 use everstep_core::payload::Payload;
-use everstep_core::state::State;
+use everstep_core::run::State;
 use everstep_core::status::Status;
 use everstep_core::workflow::Workflow;
 use everstep_engine::Look;

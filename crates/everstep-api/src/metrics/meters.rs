@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use everstep_core::event::{Entry, Event};
+use everstep_core::journal::{Entry, Event};
 use everstep_core::status::Status;
 use everstep_engine::{Observe, Seen};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString};

@@ -1,9 +1,9 @@
 //! The steps of a run of code. A step is one entry, or the few that say that it was tried again, slept, waited or called.
 
-use everstep_core::event::{Dispatch, Entry, Event, Resolution};
 use everstep_core::ids::StepKey;
+use everstep_core::journal::{Dispatch, Entry, Event, Resolution};
 use everstep_core::payload::Payload;
-use everstep_core::state::State;
+use everstep_core::run::State;
 use everstep_core::status::StepStatus;
 use everstep_core::time::Timestamp;
 use serde_json::json;
@@ -152,10 +152,10 @@ impl Folded {
 
 #[cfg(test)]
 mod tests {
-    use everstep_core::child::Child;
-    use everstep_core::event::Outcome;
     use everstep_core::failure::Failure;
     use everstep_core::ids::RunId;
+    use everstep_core::journal::Outcome;
+    use everstep_core::run::Child;
     use everstep_core::workflow::{Style, Workflow};
 
     use super::*;

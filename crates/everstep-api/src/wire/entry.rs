@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use everstep_core::codec;
-use everstep_core::event::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::journal::codec;
+use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::payload::Payload;
 use everstep_store::StoredEntry;
 use schemars::JsonSchema;

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use everstep_core::code::StepKind;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
-use everstep_core::turn::StepKind;
 use everstep_engine::{self as engine, Letter, What};
 use schemars::JsonSchema;
 use serde::Serialize;

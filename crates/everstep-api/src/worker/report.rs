@@ -8,12 +8,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use everstep_core::code::{Moment, Report};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::{Moment, Report};
 use everstep_core::workflow;
 use everstep_engine::Reported;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::model::Call;
-use crate::child::{self, Child};
 use crate::evaluate::{Evaluate, Lookup};
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
-use crate::state::State;
+use crate::run::State;
+use crate::run::child::{self, Child};
 use crate::time::Timestamp;
 
 /// The child that an attempt of a step starts.

@@ -26,11 +26,11 @@ use super::progress::{Path, Place, Stage};
 use super::repeat::Ready;
 use super::view::View;
 use crate::evaluate::{Evaluate, Lookup};
-use crate::event::{Dispatch, Event, Outcome};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
+use crate::journal::{Dispatch, Event, Outcome};
 use crate::payload::Payload;
-use crate::state::State;
+use crate::run::State;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 

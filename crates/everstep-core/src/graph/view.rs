@@ -8,7 +8,7 @@ use super::model::{Graph, Kind};
 use super::progress::{Path, Stage};
 use crate::evaluate::Lookup;
 use crate::payload::Payload;
-use crate::state::State;
+use crate::run::State;
 use crate::workflow::Workflow;
 
 /// The context from inside one scope: its own variables first, then those around it.

@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use everstep_core::code::End;
-use everstep_core::decide::decide;
-use everstep_core::event::{Event, Kind};
+use everstep_core::code::{End, Moment, Report};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::input::{Input, Reply};
+use everstep_core::journal::{Event, Kind};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
-use everstep_core::state::{OpenWhat, State};
+use everstep_core::run::decide::decide;
+use everstep_core::run::{Input, OpenWhat, Reply, State};
 use everstep_core::status::Status;
-use everstep_core::turn::{Moment, Report};
 use serde_json::json;
 
 use crate::support::{Game, Random, code, now, often, steady};

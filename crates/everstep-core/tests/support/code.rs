@@ -5,13 +5,12 @@
 //! `report 1 returned {}`, `report 1 threw CODE a`, `report 1 diverged`, `report 1 blocked 3`, `report 1 declined`.
 //! JSON has no spaces in it; `big:9` is a text of nine bytes as JSON, `deep:9` is nested nine levels deep.
 
-use everstep_core::code::End;
+use everstep_core::code::{End, Moment, Report};
 use everstep_core::failure::Failure;
 use everstep_core::payload::Payload;
 use everstep_core::retry::RetryPolicy;
-use everstep_core::state::State;
+use everstep_core::run::State;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::{Moment, Report};
 use everstep_core::workflow::{Style, Workflow};
 use serde_json::{Value, json};
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use everstep_core::event::{Dispatch, Entry, Event};
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::input::Input;
-use everstep_core::state::{OpenWhat, State};
+use everstep_core::journal::{Dispatch, Entry, Event};
+use everstep_core::run::{Input, OpenWhat, State};
 
 #[derive(Default)]
 pub(crate) struct Family {

@@ -1,14 +1,12 @@
 //! Plays one run, holding up the laws after every item.
 
-use everstep_core::child::Child;
-use everstep_core::codec;
-use everstep_core::decide::{decide, record};
-use everstep_core::event::Entry;
 use everstep_core::ids::RunId;
-use everstep_core::input::{Input, Reply};
-use everstep_core::law;
-use everstep_core::messages::messages;
-use everstep_core::state::State;
+use everstep_core::journal::Entry;
+use everstep_core::journal::codec;
+use everstep_core::journal::law;
+use everstep_core::run::decide::{decide, record};
+use everstep_core::run::inbox::messages;
+use everstep_core::run::{Child, Input, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;

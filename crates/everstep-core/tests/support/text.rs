@@ -9,16 +9,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use everstep_core::child::Parent;
-use everstep_core::event::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::failure::Failure;
 use everstep_core::graph::{Path, Problem, View};
 use everstep_core::ids::RunId;
-use everstep_core::input::{Input, Reply};
+use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
-use everstep_core::state::OpenWhat;
-use everstep_core::task;
+use everstep_core::run::task;
+use everstep_core::run::{Input, OpenWhat, Parent, Reply};
 use everstep_core::time::Timestamp;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Where a definition may name secrets.
 
-use everstep_core::input::Input;
 use everstep_core::payload::Payload;
-use everstep_core::task;
+use everstep_core::run::Input;
+use everstep_core::run::task;
 use serde_json::{Value, json};
 
 use super::{around, assert_problems, with_config};

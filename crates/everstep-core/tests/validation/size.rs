@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use everstep_core::event::{Entry, Event, Outcome};
-use everstep_core::input::Input;
+use everstep_core::journal::{Entry, Event, Outcome};
 use everstep_core::payload::Payload;
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use serde_json::{Value, json};
 

@@ -2,18 +2,16 @@
 
 use std::time::Duration;
 
-use everstep_core::child::Child;
-use everstep_core::decide::decide;
-use everstep_core::event::{Dispatch, Entry, Event, Outcome, Resolution};
+use everstep_core::code::{Moment, Report};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::input::{Input, Reply};
-use everstep_core::messages::messages;
+use everstep_core::journal::{Dispatch, Entry, Event, Outcome, Resolution};
 use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
-use everstep_core::state::{OpenWhat, State};
+use everstep_core::run::decide::decide;
+use everstep_core::run::inbox::messages;
+use everstep_core::run::{Child, Input, OpenWhat, Reply, State};
 use everstep_core::time::Timestamp;
-use everstep_core::turn::{Moment, Report};
 use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
 use serde_json::json;

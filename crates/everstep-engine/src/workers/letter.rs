@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use everstep_core::code::StepKind;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::StepKind;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Letter {

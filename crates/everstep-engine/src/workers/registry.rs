@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use everstep_core::code::Progress;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_core::input::Input;
 use everstep_core::planted::{self, Bug};
+use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;

@@ -5,16 +5,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use everstep_core::code::{End, Step};
-use everstep_core::decide::{self, Decision};
+use everstep_core::code::{End, Report, Step, StepKind};
 use everstep_core::evaluate::Evaluate;
-use everstep_core::event::{Entry, Event};
 use everstep_core::ids::{NodeId, RunId, StepKey};
-use everstep_core::input::{Input, Reply};
-use everstep_core::state::State;
+use everstep_core::journal::{Entry, Event};
+use everstep_core::run::decide::{self, Decision};
+use everstep_core::run::{Input, Reply, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::{Report, StepKind};
 use everstep_core::workflow::Workflow;
 
 use super::letter::{Known, Letter, Turn, What};

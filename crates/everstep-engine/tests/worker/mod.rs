@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use everstep_core::code::Report;
 use everstep_core::ids::RunId;
 use everstep_core::payload::Payload;
-use everstep_core::turn::Report;
 use everstep_engine::{Engine, Hello, Letter, NewStart, Options, Reported, Served, Session, Turn};
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use everstep_core::event::Outcome;
 use everstep_core::failure::{Failure, code};
+use everstep_core::journal::Outcome;
 use everstep_net::header::{self, HeaderMap};
 use everstep_net::{Error, Response};
 use serde_json::{Map, Value, json};

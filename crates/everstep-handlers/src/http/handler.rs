@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
-use everstep_core::event::Outcome;
 use everstep_core::failure::Failure;
+use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_net::Client;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use everstep_core::event::Outcome;
 use everstep_core::failure::{Failure, code};
+use everstep_core::journal::Outcome;
 use everstep_core::limits::LOG_BYTES;
 use everstep_handlers::{Report, Task};
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use everstep_core::event::Outcome;
 use everstep_core::failure::{Failure, code};
+use everstep_core::journal::Outcome;
 use everstep_handlers::{Report, Task};
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use everstep_core::event::FORMAT;
 use everstep_core::ids::{NodeId, StepKey};
+use everstep_core::journal::FORMAT;
 use uuid::Uuid;
 
 use super::arrays::{self, Bare, Closed, Entries, Heads, Letters, Projections, Starts, Taken, Waits};

@@ -1,9 +1,9 @@
 //! Rows of the database as the contract's types.
 
-use everstep_core::codec::Row as Encoded;
-use everstep_core::event::Kind;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::journal::Kind;
+use everstep_core::journal::codec::Row as Encoded;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;

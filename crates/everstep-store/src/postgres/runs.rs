@@ -1,7 +1,7 @@
 //! Runs: claiming them, reading them, and what waits for them.
 
-use everstep_core::event::FORMAT;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::journal::FORMAT;
 use everstep_core::time::Timestamp;
 use futures_util::future;
 use uuid::Uuid;

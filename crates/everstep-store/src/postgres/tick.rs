@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use everstep_core::event::FORMAT;
 use everstep_core::ids::{NodeId, RunId};
+use everstep_core::journal::FORMAT;
 use everstep_core::time::Timestamp;
 use uuid::Uuid;
 

@@ -2,8 +2,8 @@
 
 use std::cell::OnceCell;
 
-use everstep_core::event::FORMAT;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
+use everstep_core::journal::FORMAT;
 use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;

@@ -1,7 +1,7 @@
 //! Databases of the release before are opened with all that they hold, and it could go on with them.
 
-use everstep_core::event::Kind;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use refinery::Target;

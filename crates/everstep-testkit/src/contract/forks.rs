@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use everstep_core::event::Kind;
 use everstep_core::ids::RunId;
+use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::{Change, Error, Item, NewRun, Outcome, RunFilter, RunRow, Snapshot, Store};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use everstep_core::event::Kind;
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_store::{Gate, Item, NewRun, RunFilter, Snapshot, Store, StoredEntry};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use everstep_core::event::{FORMAT, Kind};
+use everstep_core::journal::{FORMAT, Kind};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;

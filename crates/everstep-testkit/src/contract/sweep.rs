@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use everstep_core::event::Kind;
 use everstep_core::ids::{NodeId, RunId};
+use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_store::{Change, Counts, Gate, Item, NewRun, Outcome, Snapshot, Store};
 
@@ -113,7 +113,7 @@ pub async fn retried_runs_are_not_swept(store: Arc<dyn Store>) {
     let failing = Item { projection: Some(ended(Status::Failed, at(0))), ..end(run, 2, at(0)) };
     apply(&*store, node, &failing).await;
     let retry = Item {
-        entries: vec![entry(3, everstep_core::event::Kind::RunRetried, None)],
+        entries: vec![entry(3, everstep_core::journal::Kind::RunRetried, None)],
         projection: Some(projection(Status::Running, Some(node), at(0))),
         ..item(run, everstep_store::Gate::Unowned)
     };

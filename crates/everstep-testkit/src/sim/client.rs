@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
-use everstep_core::input::{Input, Reply};
 use everstep_core::payload::Payload;
+use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_engine::{Delivery, Error, NewStart};
 use everstep_store::RunRow;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use everstep_core::code::Report;
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
 use everstep_core::payload::Payload;
-use everstep_core::turn::Report;
 use everstep_engine::{Known, Turn, What as Told};
 
 use super::scripts::{self, Demand, End, Ends, Op, What};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::evaluate::Fault;
-use everstep_core::event::{Kind, Outcome};
 use everstep_core::failure::Failure;
-use everstep_core::input::Input;
+use everstep_core::journal::{Kind, Outcome};
 use everstep_core::kinds::KindInfo;
+use everstep_core::run::Input;
 use everstep_handlers::{Description, Handler, Report, Task};
 use serde_json::{Value, json};
 

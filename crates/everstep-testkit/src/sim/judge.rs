@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use everstep_core::codec;
-use everstep_core::event::{Dispatch, Entry, Event, Resolution};
 use everstep_core::failure::code;
 use everstep_core::graph;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_core::law;
+use everstep_core::journal::codec;
+use everstep_core::journal::law;
+use everstep_core::journal::{Dispatch, Entry, Event, Resolution};
 use everstep_core::payload::Payload;
-use everstep_core::state::{OpenStep, OpenWhat, State};
+use everstep_core::run::{OpenStep, OpenWhat, State};
 use everstep_core::status::Status;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_engine::World;

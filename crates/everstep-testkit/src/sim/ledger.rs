@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId, StepKey};
-use everstep_core::input::Input;
+use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
 use tokio::sync::Notify;
 

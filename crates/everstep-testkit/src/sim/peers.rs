@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use everstep_core::input::Reply;
+use everstep_core::run::Reply;
 use everstep_engine::{Delivery, Error, Hint, Peer, Peers};
 use futures_util::future::{self, Either};
 use tokio::sync::oneshot;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
-use everstep_core::input::Input;
 use everstep_core::payload::Payload;
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::Hint;

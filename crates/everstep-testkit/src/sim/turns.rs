@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use everstep_core::codec;
-use everstep_core::event::{Entry, Event, Resolution};
+use everstep_core::code::Report;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::journal::codec;
+use everstep_core::journal::{Entry, Event, Resolution};
 use everstep_core::limits;
-use everstep_core::turn::Report;
 use everstep_engine::{Turn, What as Told};
 use serde_json::Value;
 

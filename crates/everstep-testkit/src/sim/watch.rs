@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
-use everstep_core::state::{OpenStep, OpenWhat};
+use everstep_core::run::{OpenStep, OpenWhat};
 use everstep_core::time::Timestamp;
 use everstep_store::{Gate, Item, Outcome, RunRow};
 

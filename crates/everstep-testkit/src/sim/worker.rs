@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use everstep_core::code::{Moment, Report};
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::retry::RetryPolicy;
 use everstep_core::time::Timestamp;
-use everstep_core::turn::{Moment, Report};
 use everstep_engine::{Hello, Known, Letter, Message, Reported, Served, SessionId, Turn};
 use serde_json::json;
 use tokio::sync::Notify;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::event::Kind;
 use everstep_core::ids::RunId;
+use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_store::{Change, Error, Gate, Item, NewRun, Outcome, Store, Wants};
 use everstep_testkit::contract::{fixtures::*, run};

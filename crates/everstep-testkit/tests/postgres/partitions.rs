@@ -387,7 +387,8 @@ fn a_detached_week_that_has_a_run_is_attached_again() {
         database.sql(&format!("alter table journal detach partition {week}"));
         let other = run_of(long_ago, 2);
         let node = member(&store).await;
-        let item = Item { entries: vec![entry(1, everstep_core::event::Kind::RunStarted, None)], ..start(other, None) };
+        let item =
+            Item { entries: vec![entry(1, everstep_core::journal::Kind::RunStarted, None)], ..start(other, None) };
         apply(&store, node, &item).await;
         assert_eq!(seqs(&store, run).await, [1, 2]);
     });

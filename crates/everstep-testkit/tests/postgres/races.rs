@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use everstep_core::event::Kind;
 use everstep_core::ids::{NodeId, RunId};
+use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_store::{Gate, Item, NewRun, Outcome, RunFilter, Store};
 use everstep_testkit::contract::{fixtures::*, run};

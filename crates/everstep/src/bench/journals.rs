@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use everstep_core::event::Kind;
 use everstep_core::ids::RunId;
+use everstep_core::journal::Kind;
 use everstep_store::{Store, StoredEntry};
 
 /// Runs whose journals are read: more would only repeat them.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use everstep_core::codec;
-use everstep_core::event::{Entry, Event};
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::journal::codec;
+use everstep_core::journal::{Entry, Event};
 use everstep_core::status::Status;
 use everstep_engine::{Blind, Engine, NewStart};
 use everstep_store::RunRow;

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use everstep_core::codec;
-use everstep_core::event::Entry;
 use everstep_core::graph;
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::law;
+use everstep_core::journal::Entry;
+use everstep_core::journal::codec;
+use everstep_core::journal::law;
 use everstep_core::status::Status;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, btree_map};
 use std::path::Path;
 use std::time::Duration;
 
-use everstep_core::codec;
-use everstep_core::event::{Entry, Event};
+use everstep_core::graph;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::journal::codec;
+use everstep_core::journal::law;
+use everstep_core::journal::{Entry, Event};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::{Style, Workflow};
-use everstep_core::{graph, law};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres::PostgresStore;
@@ -127,7 +128,7 @@ impl Account {
             match &entry.event {
                 Event::StepDispatched { step, dispatch, .. } => {
                     dispatched.push(step.clone());
-                    if let everstep_core::event::Dispatch::Child(child) = dispatch {
+                    if let everstep_core::journal::Dispatch::Child(child) = dispatch {
                         called.push(child.run);
                     }
                 }

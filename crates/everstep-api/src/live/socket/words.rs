@@ -11,8 +11,8 @@
 //! Statuses of runs are in capitals: `RUNNING`, `WAITING`, `PAUSED`, `COMPLETED`, `FAILED`, `CANCELLED`.
 //! A node in a loop keeps its id in every iteration; `stepKey` tells them apart.
 
-use everstep_core::event::{Dispatch, Entry, Event, Resolution};
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::journal::{Dispatch, Entry, Event, Resolution};
 use everstep_core::payload::Payload;
 use serde::Serialize;
 

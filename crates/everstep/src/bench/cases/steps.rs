@@ -1,8 +1,8 @@
 //! Items of the same shape as the engine's: runs of a chain, a step each.
 
-use everstep_core::codec;
-use everstep_core::event::{Dispatch, Entry, Event, Outcome};
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::journal::codec;
+use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;

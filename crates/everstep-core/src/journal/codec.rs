@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::child::Parent;
-use crate::event::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use crate::failure::Failure;
 use crate::ids::StepKey;
+use crate::journal::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use crate::payload::Payload;
+use crate::run::Parent;
 use crate::time::Timestamp;
 
 /// An entry as the store keeps it.

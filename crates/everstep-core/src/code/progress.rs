@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::code::StepKind;
 use crate::contains::contains;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::time::Timestamp;
-use crate::turn::StepKind;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {

@@ -1,23 +1,19 @@
 //! A run's state: the fold of its journal, common to all styles.
 
-mod apply;
-mod children;
-mod code;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::child::{Child, Children, Parent};
 use crate::code::Progress as CodeProgress;
-use crate::event::Entry;
 use crate::failure::Failure;
 use crate::graph::{Place, Progress};
 use crate::ids::{RunId, StepKey};
-use crate::key::Keys;
+use crate::journal::Entry;
 use crate::payload::Payload;
 use crate::retry::RetryPolicy;
+use crate::run::child::{Child, Children, Parent};
+use crate::run::keys::Keys;
 use crate::status::{Status, StepStatus};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::child::{Child, Parent};
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
+use crate::run::{Child, Parent};
 use crate::time::Timestamp;
 
 /// The highest event format this build writes and reads.
@@ -224,22 +224,6 @@ impl Event {
             | Self::RunFailed { .. }
             | Self::RunCancelled { .. } => None,
         }
-    }
-}
-
-/// A fact with its place in the journal.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    pub seq: u64,
-    pub at: Timestamp,
-    pub event: Event,
-    /// The idempotency key of the signal or control that wrote it.
-    pub key: Option<Arc<str>>,
-}
-
-impl Entry {
-    pub fn new(seq: u64, at: Timestamp, event: Event) -> Self {
-        Self { seq, at, event, key: None }
     }
 }
 

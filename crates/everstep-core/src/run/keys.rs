@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Event;
-use crate::input::{Input, Reply};
+use crate::journal::Event;
 use crate::limits;
-use crate::state::State;
+use crate::run::State;
+use crate::run::{Input, Reply};
 
 /// The kinds of input that may have a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

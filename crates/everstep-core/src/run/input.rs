@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::child::Parent;
-use crate::event::Outcome;
+use crate::code::Report;
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
+use crate::journal::Outcome;
 use crate::payload::Payload;
-use crate::turn::Report;
+use crate::run::Parent;
 
 /// What may happen to a run from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

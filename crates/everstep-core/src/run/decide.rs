@@ -10,30 +10,25 @@
 //! 4. Paused: results and signals are recorded, due timers stay due, nothing is dispatched.
 //! 5. An ended run changes no more, but for the retry of a failed one.
 //! 6. A child's end counts as a result does; [`crate::child`] has the rules.
-//! 7. A signal or control under a key that was accepted before is not done again; [`key`] has the rules.
-
-mod children;
-mod trim;
-mod turns;
-mod waits;
+//! 7. A signal or control under a key that was accepted before is not done again; [`keys`] has the rules.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::child::Parent;
 use crate::contains::contains;
 use crate::evaluate::Evaluate;
-use crate::event::{Dispatch, Entry, Event, Outcome};
 use crate::failure::{Failure, code};
 use crate::graph::{self, Place};
 use crate::ids::StepKey;
-use crate::input::{Input, Reply};
-use crate::key;
+use crate::journal::{Dispatch, Entry, Event, Outcome};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
 use crate::retry;
-use crate::state::{Doing, Phase, State};
+use crate::run::Parent;
+use crate::run::keys;
+use crate::run::{Doing, Phase, State};
+use crate::run::{Input, Reply};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
@@ -82,30 +77,30 @@ pub fn settle(workflow: &Workflow, state: &mut State, now: Timestamp, evaluate: 
     decide(workflow, state, Input::Settle, None, now, evaluate).entries
 }
 
-struct Draft<'a> {
-    workflow: &'a Workflow,
-    state: &'a mut State,
-    now: Timestamp,
-    evaluate: &'a dyn Evaluate,
+pub(crate) struct Draft<'a> {
+    pub(crate) workflow: &'a Workflow,
+    pub(crate) state: &'a mut State,
+    pub(crate) now: Timestamp,
+    pub(crate) evaluate: &'a dyn Evaluate,
     /// The key of the input, until the entry is written that keeps it.
-    key: Option<Arc<str>>,
-    entries: Vec<Entry>,
-    since: Vec<Option<Timestamp>>,
+    pub(crate) key: Option<Arc<str>>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) since: Vec<Option<Timestamp>>,
 }
 
 impl Draft<'_> {
-    fn write(&mut self, event: Event) {
+    pub(crate) fn write(&mut self, event: Event) {
         self.append(event, None);
     }
 
     /// Writes the entry by which a signal or control is accepted.
-    fn accept(&mut self, event: Event) -> Reply {
+    pub(crate) fn accept(&mut self, event: Event) -> Reply {
         let key = self.key.take();
         self.append(event, key);
         Reply::Accepted
     }
 
-    fn append(&mut self, event: Event, key: Option<Arc<str>>) {
+    pub(crate) fn append(&mut self, event: Event, key: Option<Arc<str>>) {
         // Time does not go back within a journal.
         let at = self.now.max(self.state.updated_at);
         let entry = Entry { seq: self.state.seq + 1, at, event, key };
@@ -115,9 +110,9 @@ impl Draft<'_> {
     }
 
     /// Records an input unless its key was seen before.
-    fn record_once(&mut self, input: Input, key: Option<&str>) -> Reply {
+    pub(crate) fn record_once(&mut self, input: Input, key: Option<&str>) -> Reply {
         if let Some(key) = key {
-            if let Some(reply) = key::answer(self.state, &input, key) {
+            if let Some(reply) = keys::answer(self.state, &input, key) {
                 return reply;
             }
             self.key = Some(key.into());
@@ -125,7 +120,7 @@ impl Draft<'_> {
         self.record(input)
     }
 
-    fn record(&mut self, input: Input) -> Reply {
+    pub(crate) fn record(&mut self, input: Input) -> Reply {
         match input {
             Input::Settle => Reply::Accepted,
             Input::Start { input, parent } => self.start(input, parent),
@@ -148,7 +143,7 @@ impl Draft<'_> {
         }
     }
 
-    fn start(&mut self, input: Payload, parent: Option<Parent>) -> Reply {
+    pub(crate) fn start(&mut self, input: Payload, parent: Option<Parent>) -> Reply {
         if self.state.phase != Phase::Pending {
             return Reply::ignored("the run was started before");
         }
@@ -158,7 +153,13 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    fn result(&mut self, step: StepKey, attempt: u32, result: Result<Outcome, Failure>, logs: Vec<String>) -> Reply {
+    pub(crate) fn result(
+        &mut self,
+        step: StepKey,
+        attempt: u32,
+        result: Result<Outcome, Failure>,
+        logs: Vec<String>,
+    ) -> Reply {
         let is_over = self.state.has_ended()
             && !(self.state.phase == Phase::Cancelled && planted::is_planted(Bug::LateResultAfterCancel));
         if is_over || !self.state.has_open_task(&step, attempt) {
@@ -174,7 +175,7 @@ impl Draft<'_> {
     }
 
     /// Refuses a result that cannot be read back, or leaves by a handle that its node does not have.
-    fn check(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
+    pub(crate) fn check(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         let outcome = self.fit(step, outcome)?;
         check_output(step, &outcome.output)?;
         if self.workflow.is_code() {
@@ -192,7 +193,7 @@ impl Draft<'_> {
     }
 
     /// Refuses an output that is over a limit.
-    fn fit(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
+    pub(crate) fn fit(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         let size = outcome.output.size();
         if size > limits::PAYLOAD_BYTES {
             return Err(Failure::fatal(
@@ -215,7 +216,7 @@ impl Draft<'_> {
         Ok(outcome)
     }
 
-    fn task_lost(&mut self, step: StepKey, attempt: u32) -> Reply {
+    pub(crate) fn task_lost(&mut self, step: StepKey, attempt: u32) -> Reply {
         if self.state.phase != Phase::Live || !self.state.has_open_task(&step, attempt) {
             return Reply::ignored("the task is not open");
         }
@@ -233,7 +234,7 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    fn timer(&mut self, step: &StepKey, attempt: u32) -> Reply {
+    pub(crate) fn timer(&mut self, step: &StepKey, attempt: u32) -> Reply {
         if self.state.phase != Phase::Live {
             return Reply::ignored("the run is not running");
         }
@@ -267,7 +268,7 @@ impl Draft<'_> {
     }
 
     /// A signal for a wait. Where there is none, it is kept or dropped.
-    fn signal(&mut self, event: &str, payload: Payload, keeps: bool) -> Reply {
+    pub(crate) fn signal(&mut self, event: &str, payload: Payload, keeps: bool) -> Reply {
         if self.state.has_ended() {
             return self.refuse("RUN_ENDED", "takes no signals");
         }
@@ -309,7 +310,7 @@ impl Draft<'_> {
     }
 
     /// What a signal means to the step that waited for it: an approval may be refused.
-    fn answer(&self, step: &StepKey, payload: Payload) -> Result<Outcome, Reply> {
+    pub(crate) fn answer(&self, step: &StepKey, payload: Payload) -> Result<Outcome, Reply> {
         let graph = self.workflow.graph();
         let kind = Place::find(graph, step).map(|place| &graph.node(place.node).kind);
         if !matches!(kind, Some(graph::Kind::Wait { is_approval: true, .. })) {
@@ -325,7 +326,7 @@ impl Draft<'_> {
         }
     }
 
-    fn set_context(&mut self, values: Payload) -> Reply {
+    pub(crate) fn set_context(&mut self, values: Payload) -> Reply {
         if self.state.has_ended() {
             return self.refuse("RUN_ENDED", "changes no more");
         }
@@ -350,7 +351,7 @@ impl Draft<'_> {
         self.accept(Event::ContextSet { values })
     }
 
-    fn pause(&mut self, reason: Option<Failure>) -> Reply {
+    pub(crate) fn pause(&mut self, reason: Option<Failure>) -> Reply {
         match self.state.phase {
             Phase::Live => self.accept(Event::RunPaused { reason }),
             Phase::Paused => Reply::ignored("the run is paused"),
@@ -360,14 +361,14 @@ impl Draft<'_> {
         }
     }
 
-    fn resume(&mut self) -> Reply {
+    pub(crate) fn resume(&mut self) -> Reply {
         if self.state.phase != Phase::Paused {
             return self.refuse("INVALID_TRANSITION", "is not paused");
         }
         self.accept(Event::RunResumed)
     }
 
-    fn cancel(&mut self, reason: Option<String>) -> Reply {
+    pub(crate) fn cancel(&mut self, reason: Option<String>) -> Reply {
         match self.state.phase {
             Phase::Live | Phase::Paused => self.accept(Event::RunCancelled { reason }),
             Phase::Cancelled => Reply::ignored("the run is cancelled"),
@@ -377,7 +378,7 @@ impl Draft<'_> {
         }
     }
 
-    fn retry(&mut self) -> Reply {
+    pub(crate) fn retry(&mut self) -> Reply {
         if self.state.phase != Phase::Failed {
             return self.refuse("INVALID_TRANSITION", "has not failed");
         }
@@ -387,7 +388,7 @@ impl Draft<'_> {
         self.accept(Event::RunRetried)
     }
 
-    fn fail(&mut self, failure: Failure) -> Reply {
+    pub(crate) fn fail(&mut self, failure: Failure) -> Reply {
         if !matches!(self.state.phase, Phase::Live | Phase::Paused) {
             return self.refuse("INVALID_TRANSITION", "is not running");
         }
@@ -395,12 +396,12 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    fn refuse(&self, code: &'static str, what: &str) -> Reply {
+    pub(crate) fn refuse(&self, code: &'static str, what: &str) -> Reply {
         Reply::refused(code, format!("run {} is {} and {what}", self.state.run, self.state.status()))
     }
 
     /// Writes what is ready until nothing is, or the item is full. Says whether more is ready.
-    fn settle(&mut self) -> bool {
+    pub(crate) fn settle(&mut self) -> bool {
         while self.state.phase == Phase::Live {
             if self.entries.len() >= limits::EVENTS_PER_DECISION {
                 return true;
@@ -428,7 +429,7 @@ impl Draft<'_> {
     }
 
     /// Sets the timer of a failed attempt, or dispatches a step again.
-    fn again(&self, step: StepKey) -> Vec<Event> {
+    pub(crate) fn again(&self, step: StepKey) -> Vec<Event> {
         let open = &self.state.open[&step];
         let attempt = open.attempt;
         let place = Place::find(self.workflow.graph(), &step).expect("open steps are part of the workflow");
@@ -443,7 +444,7 @@ impl Draft<'_> {
     }
 
     /// What the core itself makes is bounded as results are.
-    fn limit(&self, event: Event) -> Event {
+    pub(crate) fn limit(&self, event: Event) -> Event {
         match event {
             Event::StepCompleted { step, attempt, outcome } => match self.fit(&step, outcome) {
                 Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
@@ -455,6 +456,6 @@ impl Draft<'_> {
 }
 
 /// Refuses an output that nobody could read back.
-fn check_output(step: &StepKey, output: &Payload) -> Result<(), Failure> {
+pub(crate) fn check_output(step: &StepKey, output: &Payload) -> Result<(), Failure> {
     payload::check(output.json()).map_err(|unfit| Failure::fatal(unfit.code(), format!("the output of {step} {unfit}")))
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{Doing, Misfit, Open, Phase, State};
-use crate::event::{Dispatch, Entry, Event, Outcome};
 use crate::failure::Failure;
 use crate::graph::{Kind, Pacing, Path, Place};
 use crate::ids::StepKey;
-use crate::key::Keyed;
+use crate::journal::{Dispatch, Entry, Event, Outcome};
 use crate::payload::Payload;
+use crate::run::keys::Keyed;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
@@ -187,7 +187,7 @@ impl State {
         Some(since)
     }
 
-    pub(super) fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch) {
+    pub(crate) fn dispatched(&mut self, step: &StepKey, attempt: u32, dispatch: &Dispatch) {
         let (doing, timer) = match dispatch {
             Dispatch::Task => (Doing::Task, None),
             Dispatch::Instant => (Doing::Instant, None),
@@ -219,7 +219,7 @@ impl State {
     }
 
     /// Removes an open step with its timer.
-    pub(super) fn close(&mut self, step: &StepKey) -> Option<Open> {
+    pub(crate) fn close(&mut self, step: &StepKey) -> Option<Open> {
         let open = self.open.remove(step)?;
         self.tasks -= usize::from(open.doing == Doing::Task);
         if let Doing::Child(child) = &open.doing {

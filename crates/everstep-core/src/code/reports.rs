@@ -11,22 +11,23 @@
 
 use std::time::Duration;
 
-use super::{Draft, check_output, trim, waits};
+use super::{trim, waits};
 use crate::code::{End, Standing, Step};
-use crate::event::{Event, Outcome};
+use crate::code::{Report, StepKind};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::input::Reply;
+use crate::journal::{Event, Outcome};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
 use crate::retry::{self, RetryPolicy};
-use crate::state::Phase;
+use crate::run::Phase;
+use crate::run::Reply;
+use crate::run::decide::{Draft, check_output};
 use crate::time::Timestamp;
-use crate::turn::{Report, StepKind};
 
 impl Draft<'_> {
-    pub(super) fn begin_turn(&mut self, worker: String) -> Reply {
+    pub(crate) fn begin_turn(&mut self, worker: String) -> Reply {
         if self.state.phase != Phase::Live || !self.workflow.is_code() {
             return Reply::ignored("the run needs no worker");
         }
@@ -34,7 +35,7 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    pub(super) fn lose_turn(&mut self, turn: u32) -> Reply {
+    pub(crate) fn lose_turn(&mut self, turn: u32) -> Reply {
         let is_held = turn == self.state.code.turn && self.state.code.standing == Standing::Held;
         if self.state.phase != Phase::Live || turn == 0 || !is_held {
             return Reply::ignored("the turn is over");
@@ -47,7 +48,7 @@ impl Draft<'_> {
         Reply::Accepted
     }
 
-    pub(super) fn report(&mut self, turn: u32, report: Report) -> Reply {
+    pub(crate) fn report(&mut self, turn: u32, report: Report) -> Reply {
         let (last, standing) = (self.state.code.turn, self.state.code.standing);
         let is_over = turn != last || standing == Standing::Over;
         if turn == 0 || is_over && !planted::is_planted(Bug::TurnNotFenced) {

@@ -5,12 +5,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::decide;
 use crate::evaluate::Evaluate;
-use crate::event::{Dispatch, Entry, Event, Kind};
 use crate::ids::RunId;
+use crate::journal::{Dispatch, Entry, Event, Kind};
 use crate::limits;
-use crate::state::State;
+use crate::run::State;
+use crate::run::decide;
 use crate::workflow::Workflow;
 
 /// Checks a journal that was committed to its end, and returns its state.

@@ -14,7 +14,7 @@ use crate::ids::{RunId, StepKey};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::retry;
-use crate::state::State;
+use crate::run::State;
 use crate::time::Timestamp;
 
 /// The step that started a run.

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::limits;
 
 /// Cuts the log of an attempt.
-pub(super) fn logs(mut lines: Vec<String>) -> Vec<String> {
+pub(crate) fn logs(mut lines: Vec<String>) -> Vec<String> {
     let size = |line: &String| line.len() + 1;
     if lines.iter().map(size).sum::<usize>() <= limits::LOG_BYTES {
         return lines;
@@ -22,7 +22,7 @@ pub(super) fn logs(mut lines: Vec<String>) -> Vec<String> {
 }
 
 /// Cuts the words of a failure.
-pub(super) fn failure(failure: Failure) -> Failure {
+pub(crate) fn failure(failure: Failure) -> Failure {
     let Failure { code, message, .. } = failure;
     Failure { code: text(code, 128), message: text(message, limits::MESSAGE_BYTES), ..failure }
 }

@@ -9,7 +9,7 @@ use crate::failure::{Failure, code};
 use crate::graph::{Kind, Place, View};
 use crate::ids::StepKey;
 use crate::payload::Payload;
-use crate::state::State;
+use crate::run::State;
 use crate::workflow::Workflow;
 
 /// An open task, with everything that its handler needs to know.

@@ -1,11 +1,11 @@
 //! What a run tells other runs.
 
-use crate::event::{Entry, Event};
 use crate::failure::{Failure, code};
 use crate::ids::RunId;
-use crate::input::Input;
+use crate::journal::{Entry, Event};
 use crate::payload::Payload;
-use crate::state::State;
+use crate::run::Input;
+use crate::run::State;
 use crate::status::Status;
 
 /// What follows for other runs from the entries of one item. `state` is what the item leaves behind.

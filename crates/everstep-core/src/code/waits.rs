@@ -6,20 +6,20 @@
 
 use std::time::Duration;
 
-use super::Draft;
-use crate::child::{self, Child};
-use crate::event::{Dispatch, Event, Resolution};
+use crate::code::Moment;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::input::Reply;
+use crate::journal::{Dispatch, Event, Resolution};
 use crate::limits;
 use crate::payload::{self, Payload};
-use crate::state::Doing;
+use crate::run::Doing;
+use crate::run::Reply;
+use crate::run::child::{self, Child};
+use crate::run::decide::Draft;
 use crate::time::Timestamp;
-use crate::turn::Moment;
 
 impl Draft<'_> {
-    pub(super) fn sleep(&mut self, step: StepKey, until: Moment) {
+    pub(crate) fn sleep(&mut self, step: StepKey, until: Moment) {
         let due = match until {
             Moment::After(millis) => self.now.plus(bounded(millis)),
             Moment::At(time) => time.clamp(Timestamp::EPOCH, self.now.plus(farthest())),
@@ -27,7 +27,7 @@ impl Draft<'_> {
         self.write(Event::TimerSet { step, attempt: 1, due });
     }
 
-    pub(super) fn wait(
+    pub(crate) fn wait(
         &mut self,
         step: StepKey,
         event: Option<String>,
@@ -67,7 +67,7 @@ impl Draft<'_> {
         is_full.then(|| Reply::refused(code::CONTEXT_TOO_LARGE, message))
     }
 
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         step: StepKey,
         workflow: String,
@@ -93,7 +93,7 @@ impl Draft<'_> {
     }
 
     /// A timer of a code workflow has come.
-    pub(super) fn code_timer(&mut self, step: StepKey, attempt: u32, doing: &Doing) -> Reply {
+    pub(crate) fn code_timer(&mut self, step: StepKey, attempt: u32, doing: &Doing) -> Reply {
         let event = match doing {
             Doing::Delay | Doing::Backoff => Event::TimerFired { step, attempt },
             Doing::Wait { .. } => Event::WaitResolved { step, attempt, by: Resolution::Timeout },
@@ -111,7 +111,7 @@ impl Draft<'_> {
     }
 
     /// A signal for a code workflow: the wait that was opened first takes it.
-    pub(super) fn code_signal(&mut self, event: &str, payload: Payload, keeps: bool) -> Reply {
+    pub(crate) fn code_signal(&mut self, event: &str, payload: Payload, keeps: bool) -> Reply {
         let fits = |step: &StepKey| match &self.state.open[step].doing {
             Doing::Wait { event: awaited, pattern } => awaited == event && crate::code::matches(&payload, pattern),
             _ => false,
@@ -139,7 +139,7 @@ impl Draft<'_> {
     }
 
     /// What follows without any news: a call that a fork takes over from its original is made again.
-    pub(super) fn code_again(&self, step: StepKey) -> Vec<Event> {
+    pub(crate) fn code_again(&self, step: StepKey) -> Vec<Event> {
         let open = &self.state.open[&step];
         let Doing::Child(child) = &open.doing else { return Vec::new() };
         let attempt = open.attempt + 1;
@@ -149,7 +149,7 @@ impl Draft<'_> {
 }
 
 /// How far ahead anything may lie.
-pub(super) fn farthest() -> Duration {
+pub(crate) fn farthest() -> Duration {
     Duration::from_secs(limits::FARTHEST_DAYS * 86_400)
 }
 

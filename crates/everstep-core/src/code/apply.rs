@@ -1,16 +1,16 @@
 //! Runs of code workflows, as part of a run's state.
 
-use super::{Doing, Open, State};
+use crate::code::StepKind;
 use crate::code::{Buffered, End, Standing};
-use crate::event::{Dispatch, Entry, Event, Resolution};
 use crate::ids::StepKey;
+use crate::journal::{Dispatch, Entry, Event, Resolution};
+use crate::run::{Doing, Open, State};
 use crate::status::StepStatus;
 use crate::time::Timestamp;
-use crate::turn::StepKind;
 
 impl State {
     /// Folds an entry about a turn or a step of a code workflow. `None` when it does not fit.
-    pub(super) fn apply_code(&mut self, entry: &Entry) -> Option<Option<Timestamp>> {
+    pub(crate) fn apply_code(&mut self, entry: &Entry) -> Option<Option<Timestamp>> {
         let seq = entry.seq;
         let mut since = None;
         match &entry.event {
@@ -139,7 +139,7 @@ impl State {
     }
 
     /// A failed run is retried. Children that were waited for were cancelled with it, and are called again by the function.
-    pub(super) fn retried_code(&mut self, blamed: Option<&StepKey>) {
+    pub(crate) fn retried_code(&mut self, blamed: Option<&StepKey>) {
         let is_left = |open: &Open| matches!(&open.doing, Doing::Child(child) if child.waits);
         let left: Vec<_> = self.open.iter().filter(|(_, open)| is_left(open)).map(|(step, _)| step.clone()).collect();
         for step in left {
@@ -167,7 +167,7 @@ impl State {
         self.open.contains_key(step)
     }
 
-    pub(super) fn code_step_status(&self, step: &StepKey) -> Option<StepStatus> {
+    pub(crate) fn code_step_status(&self, step: &StepKey) -> Option<StepStatus> {
         Some(match &self.code.step(step)?.end {
             Some(End::Failure(_)) => StepStatus::Failed,
             Some(_) => StepStatus::Completed,

@@ -1,0 +1,9 @@
+//! The journal of a run: its events, how they are stored, and the laws that every journal obeys.
+
+pub mod codec;
+mod entry;
+mod event;
+pub mod law;
+
+pub use entry::Entry;
+pub use event::{Dispatch, Event, FORMAT, Kind, Outcome, Resolution};
