@@ -60,10 +60,10 @@ macro_rules! statuses {
 statuses! {
     /// Where a run is.
     Status {
-        Pending = "pending" => [Running, Paused, Cancelled],
+        Pending = "pending" => [Running, Paused, Completed, Failed, Cancelled],
         Running = "running" => [Waiting, Paused, Completed, Failed, Cancelled],
-        Waiting = "waiting" => [Running, Paused, Failed, Cancelled],
-        Paused = "paused" => [Running, Cancelled],
+        Waiting = "waiting" => [Running, Paused, Completed, Failed, Cancelled],
+        Paused = "paused" => [Pending, Running, Failed, Cancelled],
         Completed = "completed" => [],
         Failed = "failed" => [Running],
         Cancelled = "cancelled" => [],

@@ -5,10 +5,10 @@ use everstep_core::status::{Status, StepStatus};
 #[test]
 fn a_run_s_statuses_follow_each_other_as_listed() {
     let table = [
-        ("pending", "running paused cancelled"),
+        ("pending", "running paused completed failed cancelled"),
         ("running", "waiting paused completed failed cancelled"),
-        ("waiting", "running paused failed cancelled"),
-        ("paused", "running cancelled"),
+        ("waiting", "running paused completed failed cancelled"),
+        ("paused", "pending running failed cancelled"),
         ("completed", ""),
         ("failed", "running"),
         ("cancelled", ""),
