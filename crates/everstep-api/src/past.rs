@@ -1,18 +1,12 @@
 //! `/v1/runs/{id}/context` and `/v1/runs/{id}/logs`: what a journal says of variables, and of log lines.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::{Path, State};
-use everstep_core::code::End;
-use everstep_core::graph::{Path as ScopePath, View};
 use everstep_core::journal::Event;
 use everstep_core::journal::codec;
-use everstep_core::payload::Payload;
 use everstep_core::run;
 use everstep_core::workflow::Workflow;
 use everstep_store::RunRow;
-use serde::Serialize;
 
 use crate::auth::Caller;
 use crate::openapi::Parameter;
@@ -52,36 +46,13 @@ pub(crate) async fn context(
         }
         at => fold(&served, &row, &workflow, at.unwrap_or(row.seq)).await?,
     };
-    if workflow.is_code() {
-        return Ok(Json(Context { seq: state.seq, context: of_code(&state), scopes: Vec::new() }));
-    }
-    let graph = workflow.graph();
-    let scopes = state
-        .graph
-        .iterations()
-        .map(|path| Scope { scope: path.name(graph), context: View::new(&workflow, &state, path).own() });
-    let context = View::new(&workflow, &state, &ScopePath::default()).document(false);
-    Ok(Json(Context { seq: state.seq, context, scopes: scopes.collect() }))
-}
-
-/// What the steps of a run of code have given so far, by name.
-pub(crate) fn of_code(state: &run::State) -> Payload {
-    #[derive(Serialize)]
-    struct Given<'a> {
-        input: &'a Payload,
-        steps: BTreeMap<&'a str, &'a Payload>,
-    }
-    let given = state.code.steps().filter_map(|(name, step)| match &step.end {
-        Some(End::Output(output) | End::Signal(output)) => Some((name.as_str(), output)),
-        Some(End::Failure(_) | End::Slept | End::Timeout) | None => None,
-    });
-    let given = Given { input: &state.input, steps: given.collect() };
-    Payload::from_raw(serde_json::value::to_raw_value(&given).expect("payloads are JSON"))
+    let scopes = state.scopes(&workflow).into_iter().map(|(scope, context)| Scope { scope, context });
+    Ok(Json(Context { seq: state.seq, context: state.context(&workflow), scopes: scopes.collect() }))
 }
 
 /// Folds a journal from its beginning up to an entry.
 async fn fold(served: &Served, row: &RunRow, workflow: &Workflow, at: u64) -> Result<run::State, Problem> {
-    let mut state = run::State::new(row.id);
+    let mut state = run::State::new(row.id, workflow);
     while state.seq < at {
         let wanted = usize::try_from(at - state.seq).unwrap_or(usize::MAX).min(PART);
         let part = served.engine.world().store.journal(row.id, state.seq, wanted).await?;

@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::journal::FORMAT;
 use everstep_core::journal::codec;
 use everstep_core::run;
 use everstep_core::status::Status;
@@ -228,7 +227,7 @@ pub(crate) async fn for_worker(
     look: &Look,
     place: Where,
 ) -> Option<ForWorker> {
-    if !workflow.is_code() || !may_want_worker(served, row, look) {
+    if !workflow.needs_worker() || !may_want_worker(served, row, look) {
         return None;
     }
     let (name, version) = (&*workflow.name, workflow.version);
@@ -243,9 +242,9 @@ pub(crate) async fn for_worker(
 /// The state that a journal tells; none when this build cannot read all of it.
 pub(crate) fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<run::State> {
     let mut state = match &loaded.snapshot {
-        Some(snapshot) if snapshot.format != FORMAT => return None,
-        Some(snapshot) => serde_json::from_slice(&snapshot.state).ok()?,
-        None => run::State::new(loaded.run.id),
+        Some(snapshot) if snapshot.format != run::SNAPSHOT_FORMAT => return None,
+        Some(snapshot) => run::State::from_snapshot(workflow, &snapshot.state).ok()?,
+        None => run::State::new(loaded.run.id, workflow),
     };
     for stored in &loaded.entries {
         let entry = codec::decode(stored.seq, stored.at, stored.row.clone()).ok()?;

@@ -103,7 +103,8 @@ pub(crate) async fn batch(
     });
     let started = future::join_all(starts).await;
     let mut warning = None;
-    for workflow in versions.values().flatten().map(|found| &found.workflow).filter(|workflow| workflow.is_code()) {
+    for workflow in versions.values().flatten().map(|found| &found.workflow).filter(|workflow| workflow.needs_worker())
+    {
         let elsewhere = &served.live.elsewhere;
         let is_served = elsewhere.is_served(&served.engine, caller.workspace, &name, workflow.version).await;
         // What was started is told, whether or not this can be found out.

@@ -62,8 +62,8 @@ async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>
     let workflow = served.engine.library().of_run(&row).await.ok();
     let mut page = Page::new(usize::try_from(limit).expect("a page is small"));
     // The first entry of a step of code does not say that it is the first.
-    let code = workflow.as_ref().filter(|workflow| workflow.is_code());
-    let mut state = code.map(|_| run::State::new(row.id));
+    let code = workflow.as_ref().filter(|workflow| workflow.needs_worker());
+    let mut state = code.map(|workflow| run::State::new(row.id, workflow));
     let mut last = if code.is_some() { 0 } else { after };
     loop {
         let part = served.engine.world().store.journal(row.id, last, PART).await?;
@@ -85,7 +85,7 @@ async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>
             break;
         }
     }
-    let graph = workflow.as_ref().filter(|workflow| !workflow.is_code()).map(|workflow| workflow.graph());
+    let graph = workflow.as_ref().and_then(|workflow| workflow.graph());
     Ok(Json(page.finish(row.ended_at.is_some(), graph)))
 }
 

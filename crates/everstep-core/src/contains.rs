@@ -2,6 +2,14 @@
 
 use serde_json::Value;
 
+use crate::payload::Payload;
+
+/// Whether a signal's payload matches the pattern of a wait. An empty pattern matches any payload, also one that is
+/// no object.
+pub(crate) fn matches(payload: &Payload, pattern: &Payload) -> bool {
+    pattern.json() == "{}" || contains(payload.value(), pattern.value())
+}
+
 /// Whether `value` contains `pattern`: every field of the pattern, at any depth; of an array every element,
 /// in any order. The rule of PostgreSQL's `@>`.
 pub fn contains(value: &Value, pattern: &Value) -> bool {

@@ -18,5 +18,6 @@ pub mod retry;
 pub mod run;
 pub mod status;
 pub mod strict;
+pub mod style;
 pub mod time;
 pub mod workflow;

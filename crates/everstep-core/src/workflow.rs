@@ -1,8 +1,7 @@
 //! A workflow version, ready to be run.
 
-use std::sync::LazyLock;
-
 use crate::graph::Graph;
+pub use crate::style::{PerformedBy, Style};
 
 /// One immutable version of a workflow.
 #[derive(Clone, Debug)]
@@ -10,30 +9,24 @@ pub struct Workflow {
     pub name: String,
     pub version: u32,
     pub style: Style,
-    /// Whether it is in no library, so that its definition stands in the journals of its runs.
+    /// Whether no library has it, so that the journals of its runs contain its definition.
     pub is_unpublished: bool,
 }
 
-/// How a workflow is written. A style answers one question: what next?
-#[derive(Clone, Debug)]
-pub enum Style {
-    Graph(Graph),
-    /// A function in a user's process: the server knows nothing but its name.
-    Code,
-}
-
 impl Workflow {
-    /// Its graph; an empty one where it is written otherwise.
-    pub fn graph(&self) -> &Graph {
-        static NONE: LazyLock<Graph> = LazyLock::new(Graph::default);
-        match &self.style {
-            Style::Graph(graph) => graph,
-            Style::Code => &NONE,
-        }
+    /// Whether the server performs its steps, or a worker.
+    pub fn performed_by(&self) -> PerformedBy {
+        self.style.performed_by()
     }
 
-    pub fn is_code(&self) -> bool {
-        matches!(self.style, Style::Code)
+    /// Whether its runs need a worker to continue.
+    pub fn needs_worker(&self) -> bool {
+        self.performed_by() == PerformedBy::Worker
+    }
+
+    /// Its graph, where it has one to draw.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.style.graph()
     }
 }
 

@@ -48,7 +48,7 @@ fn runs_start_one_another_up_to_a_depth() {
     }
     let game = start("start -> call -> end", Payload::from(json!({})), Some(parent(limits::CHILD_DEPTH)));
     assert_eq!(game.state.status(), Status::Failed);
-    let failure = game.state.failure.as_ref().unwrap();
+    let failure = game.state.failure().unwrap();
     assert_eq!((failure.code.as_str(), failure.retryable), (code::TOO_DEEP, false));
 }
 
@@ -78,7 +78,7 @@ fn a_step_that_does_not_wait_gives_the_childs_id() {
         let mut game = start(head, Payload::from(json!({})), None);
         let child = open_child(&game);
         game.input(news(child));
-        assert_eq!(*game.state.output.as_ref().unwrap().value(), json!({"id": child.to_string()}));
+        assert_eq!(*game.state.output().unwrap().value(), json!({"id": child.to_string()}));
     }
 }
 
@@ -88,7 +88,7 @@ fn what_a_child_is_given_and_gives_is_bounded() {
         "start -> call -> end\ncall: workflow {\"config\": {\"workflow\": \"other\", \"input\": \"{{ctx.input}}\"}}";
     let nested = |levels: usize| Payload::from_json("[".repeat(levels) + &"]".repeat(levels)).unwrap();
     let big = || Payload::from(json!("x".repeat(limits::PAYLOAD_BYTES)));
-    let code = |game: &Game| game.state.failure.as_ref().unwrap().code.clone();
+    let code = |game: &Game| game.state.failure().unwrap().code.clone();
     assert_eq!(code(&start(head, big(), None)), code::PAYLOAD_TOO_LARGE);
     for (output, expected) in
         [(big(), code::PAYLOAD_TOO_LARGE), (nested(limits::JSON_DEPTH + 1), code::PAYLOAD_TOO_DEEP)]
@@ -173,7 +173,7 @@ fn children_of_an_earlier_time_are_forgotten() {
     assert_eq!(game.told.len(), 300);
     // What the last item said is all that is left to say.
     let snapshot = serde_json::to_value(&game.state).unwrap();
-    assert_eq!(snapshot["children"]["left"].as_array().map(Vec::len), Some(1));
+    assert_eq!(snapshot["open"]["children"]["left"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_parent_hears_why_a_function_failed_and_not_where() {
         Report::Failed { step: step.clone(), attempt: 1, failure: failure.clone(), retry, logs: vec![], took: 0 };
     game.input(report(failed));
     game.input(report(Report::Threw { failure, step: Some(step.clone()) }));
-    let known = game.state.failure.as_ref().unwrap();
+    let known = game.state.failure().unwrap();
     assert_eq!((known.code.as_str(), &known.step, known.attempts), ("NO_STOCK", &Some(step), Some(1)));
     let [(_, Input::ChildEnded { result: Err(told), .. })] = game.told.as_slice() else { panic!("{:?}", game.told) };
     assert_eq!((told.code.as_str(), &told.step, told.attempts), ("NO_STOCK", &None, None));

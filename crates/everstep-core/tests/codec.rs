@@ -300,7 +300,7 @@ fn the_first_journals_are_read_for_ever() {
     let states = replay("1.jsonl", "1.definition.json");
     let statuses: Vec<_> = states.iter().map(State::status).collect();
     assert_eq!(statuses, [Status::Completed, Status::Cancelled]);
-    assert_eq!(states[0].output.as_ref().unwrap().json(), r#"{"all":["A","B"],"note":"checked","approved":true}"#);
+    assert_eq!(states[0].output().unwrap().json(), r#"{"all":["A","B"],"note":"checked","approved":true}"#);
 }
 
 /// Journals with the keys of signals and controls.
@@ -340,7 +340,7 @@ fn journals_with_children_are_read_for_ever() {
     );
     let parent = states[1].parent.as_ref().unwrap();
     assert_eq!((parent.step.as_str(), parent.attempt, parent.waits, parent.depth), ("each[0].call", 2, true, 5));
-    assert_eq!(states[1].output.as_ref().unwrap().json(), r#"{"paid":true}"#);
+    assert_eq!(states[1].output().unwrap().json(), r#"{"paid":true}"#);
 }
 
 /// A journal that holds its workflow, and one of a fork that started a child of its own in place of its original's.
@@ -371,12 +371,12 @@ fn journals_of_functions_are_read_for_ever() {
     let statuses: Vec<_> = states.iter().map(State::status).collect();
     let expected = [Status::Completed, Status::Cancelled, Status::Running, Status::Running, Status::Failed];
     assert_eq!(statuses, expected);
-    let turns: Vec<_> = states.iter().map(|state| state.code.turn).collect();
+    let turns: Vec<_> = states.iter().map(|state| state.code().unwrap().turn).collect();
     assert_eq!(turns, [4, 1, 2, 2, 10]);
-    assert_eq!(states[0].output.as_ref().unwrap().json(), r#"{"ok":true}"#);
-    assert_eq!(states[4].failure.as_ref().unwrap().code, "WORKER_LOST");
+    assert_eq!(states[0].output().unwrap().json(), r#"{"ok":true}"#);
+    assert_eq!(states[4].failure().unwrap().code, "WORKER_LOST");
 
-    let end = |state: &State, step: &str| state.code.step(&step.into()).unwrap().end.clone();
+    let end = |state: &State, step: &str| state.code().unwrap().step(&step.into()).unwrap().end.clone();
     let gave = |json: &str| Some(End::Output(Payload::from_json(json).unwrap()));
     let got = |json: &str| Some(End::Signal(Payload::from_json(json).unwrap()));
     assert_eq!(end(&states[0], "create"), gave(r#"{"id":"u1"}"#));
@@ -394,6 +394,6 @@ fn journals_of_functions_are_read_for_ever() {
 
     let open: Vec<_> = states[2].open().map(|open| (open.step.as_str(), open.attempt)).collect();
     assert_eq!(open, [("c", 1), ("nap", 1), ("ok", 1), ("pay", 1)]);
-    let retried = states[2].code.step(&"b".into()).unwrap();
+    let retried = states[2].code().unwrap().step(&"b".into()).unwrap();
     assert_eq!((retried.attempt, retried.failures, &retried.end), (1, 1, &None), "it may be tried again");
 }

@@ -27,7 +27,7 @@ fn branch(config: &Value, input: &Value) -> String {
     let mut game = Game::new(compile(&definition).unwrap());
     game.input(Input::Start { input: Payload::from(input.clone()), parent: None });
     assert_eq!(game.state.status(), Status::Completed);
-    game.state.output.unwrap().value()["branch"].as_str().unwrap().to_owned()
+    game.state.output().unwrap().value()["branch"].as_str().unwrap().to_owned()
 }
 
 /// Whether one comparison holds.

@@ -1,12 +1,12 @@
 //! What a run remembers, and how much.
 
 use everstep_core::failure::code;
-use everstep_core::graph::{Path, View};
+use everstep_core::graph::{Path, Run, View};
 use everstep_core::journal::codec;
 use everstep_core::journal::{Entry, Event, Outcome};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
-use everstep_core::run::{Input, Reply, State};
+use everstep_core::run::{Cx, Input, Reply, State};
 use everstep_core::status::{Status, StepStatus};
 use serde_json::{Value, json};
 
@@ -154,7 +154,8 @@ fn the_deepest_input_is_seen_whole() {
     let mut game = Game::new(compile(&definition(head)).unwrap());
     game.input(Input::Start { input: nested(limits::JSON_DEPTH), parent: None });
     assert_eq!(game.state.status(), Status::Completed);
-    let document = View::new(&game.workflow, &game.state, &Path::default()).document(true);
+    let run = Run::of(&game.workflow, game.workflow.graph().unwrap(), &game.state);
+    let document = View::new(run, &Path::default()).document(true);
     assert_ne!(*document.value(), Value::Null);
 }
 
@@ -196,8 +197,7 @@ fn numbers_are_the_same_after_a_reload() {
             &mut reloaded.state,
             input,
             None,
-            reloaded.now,
-            &reloaded.evaluate,
+            Cx { now: reloaded.now, evaluate: &reloaded.evaluate },
         );
         assert_eq!(end, decision.entries, "{x}");
         assert_eq!(game.state, reloaded.state);
@@ -211,7 +211,7 @@ fn the_input_never_changes() {
     assert!(matches!(reply, Reply::Refused { code, .. } if code == "VALIDATION_ERROR"));
     game.input(Input::SetContext { values: Payload::from(json!({"y": 2})) });
     done(&mut game, "a", Payload::from(json!({"input": 6})));
-    let document = View::new(&game.workflow, &game.state, &Path::default()).document(false);
+    let document = game.state.context(&game.workflow);
     assert_eq!(document.json(), r#"{"input":{"x":1},"y":2}"#);
 }
 
@@ -219,10 +219,10 @@ fn the_input_never_changes() {
 fn the_statuses_follow_their_table() {
     use Status::{Cancelled, Completed, Failed, Paused, Pending, Running, Waiting};
     let table: &[(Status, &[Status])] = &[
-        (Pending, &[Running, Paused, Cancelled]),
+        (Pending, &[Running, Paused, Completed, Failed, Cancelled]),
         (Running, &[Waiting, Paused, Completed, Failed, Cancelled]),
-        (Waiting, &[Running, Paused, Failed, Cancelled]),
-        (Paused, &[Running, Cancelled]),
+        (Waiting, &[Running, Paused, Completed, Failed, Cancelled]),
+        (Paused, &[Pending, Running, Failed, Cancelled]),
         (Completed, &[]),
         (Failed, &[Running]),
         (Cancelled, &[]),

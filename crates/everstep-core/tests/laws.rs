@@ -11,7 +11,7 @@ use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::keys;
-use everstep_core::run::{Input, OpenWhat, Parent, Reply};
+use everstep_core::run::{Cx, Input, OpenWhat, Parent, Reply};
 use everstep_core::status::Status;
 use serde_json::json;
 
@@ -411,11 +411,18 @@ fn a_loop_of_a_hundred_thousand_pure_iterations_completes() {
     let mut game = Game::new(workflow);
     let input = Input::Start { input: Payload::from(json!({"items": vec![0; 100_000]})), parent: None };
     let (items, time) = timed(|| {
-        let mut decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
+        let mut decision =
+            decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
         let mut items = 1;
         while decision.has_more {
             assert!(decision.entries.len() <= 257);
-            decision = decide(&game.workflow, &mut game.state, Input::Settle, None, game.now, &game.evaluate);
+            decision = decide(
+                &game.workflow,
+                &mut game.state,
+                Input::Settle,
+                None,
+                Cx { now: game.now, evaluate: &game.evaluate },
+            );
             items += 1;
         }
         items
@@ -433,7 +440,7 @@ fn a_decision_costs_the_same_early_and_late() {
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input.items}}\", \"maxIterations\": 100000}}";
     let mut game = Game::new(compile(&definition(head)).unwrap());
     let input = Input::Start { input: Payload::from(json!({"items": vec![0; 20_000]})), parent: None };
-    decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
+    decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
     let mut iteration = 0;
     let mut run = |count: usize| {
         // Too short for the time of a thread, which is counted in ticks; the best of ten tells.
@@ -443,7 +450,13 @@ fn a_decision_costs_the_same_early_and_late() {
                 let step = format!("loop[{iteration}].{node}").into();
                 let result = Ok(Outcome::of(json!({"n": iteration})));
                 let input = Input::Result { step, attempt: 1, result, logs: vec![] };
-                let decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
+                let decision = decide(
+                    &game.workflow,
+                    &mut game.state,
+                    input,
+                    None,
+                    Cx { now: game.now, evaluate: &game.evaluate },
+                );
                 assert_eq!(decision.entries.len(), 2);
             }
             iteration += 1;

@@ -6,9 +6,9 @@ use everstep_core::failure::{Failure, code};
 use everstep_core::journal::{Event, Outcome};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
-use everstep_core::run::Input;
 use everstep_core::run::decide::decide;
 use everstep_core::run::task::{self, TaskSpec};
+use everstep_core::run::{Cx, Input};
 use everstep_core::status::Status;
 use everstep_core::workflow;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn a_start_and_an_end_say_what_they_should() {
     assert_eq!(output_of(&game, "start"), json!({"started": true, "inputReceived": {"x": 1}}));
     let end = json!({"status": "success", "workflowOutput": {"x": 1}, "completedAt": "1970-01-01T00:16:40Z"});
     assert_eq!(output_of(&game, "end"), end);
-    assert_eq!(game.state.output.unwrap().json(), r#"{"x":1}"#);
+    assert_eq!(game.state.output().unwrap().json(), r#"{"x":1}"#);
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn a_journal_that_grows_too_long_fails_its_run() {
     let mut game = play("start -> a -> b -> end", json!({}));
     game.state.seq = limits::JOURNAL_ENTRIES - 257;
     let input = Input::Result { step: "a".into(), attempt: 1, result: Ok(Outcome::default()), logs: vec![] };
-    let decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
+    let decision = decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
     assert_eq!(game.state.status(), Status::Failed);
-    assert_eq!(game.state.failure.as_ref().unwrap().code, code::JOURNAL_TOO_LONG);
+    assert_eq!(game.state.failure().unwrap().code, code::JOURNAL_TOO_LONG);
     assert_eq!(decision.entries.len(), 2);
     assert!(game.state.seq < limits::JOURNAL_ENTRIES);
 }
@@ -136,10 +136,17 @@ fn an_item_is_bounded_and_the_rest_follows() {
     let fan: String = (0..1_000).map(|i| format!("start -> n{i} -> end\n")).collect();
     let mut game = Game::new(compile(&definition(&fan)).unwrap());
     let input = Input::Start { input: Payload::null(), parent: None };
-    let mut decision = decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate);
+    let mut decision =
+        decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
     let mut sizes = vec![decision.entries.len()];
     while decision.has_more {
-        decision = decide(&game.workflow, &mut game.state, Input::Settle, None, game.now, &game.evaluate);
+        decision = decide(
+            &game.workflow,
+            &mut game.state,
+            Input::Settle,
+            None,
+            Cx { now: game.now, evaluate: &game.evaluate },
+        );
         sizes.push(decision.entries.len());
     }
     assert_eq!(sizes.iter().sum::<usize>(), 1_003);

@@ -351,9 +351,9 @@ fn the_seeds_spelling_is_read_as_ours() {
         "workflowOptions": {"retentionDays": 7},
     });
     let workflow = compile(&seeds).unwrap();
-    assert_eq!(workflow.graph().retention_days(), Some(7));
+    assert_eq!(workflow.graph().unwrap().retention_days(), Some(7));
     assert_eq!(
-        *workflow.graph().definition(),
+        *workflow.graph().unwrap().definition(),
         json!({
             "name": "orders",
             "nodes": [
@@ -371,9 +371,9 @@ fn the_seeds_spelling_is_read_as_ours() {
             "options": {"retentionDays": 7},
         })
     );
-    let again = compile(workflow.graph().definition()).unwrap();
-    assert_eq!(again.graph().definition(), workflow.graph().definition());
-    assert_eq!(again.graph().definition().to_string(), workflow.graph().definition().to_string());
+    let again = compile(workflow.graph().unwrap().definition()).unwrap();
+    assert_eq!(again.graph().unwrap().definition(), workflow.graph().unwrap().definition());
+    assert_eq!(again.graph().unwrap().definition().to_string(), workflow.graph().unwrap().definition().to_string());
 }
 
 #[test]
@@ -386,8 +386,8 @@ fn every_text_s_definition_compiles_again_to_itself() {
         if is_code(head) {
             continue;
         }
-        let once = compile(&definition(head)).unwrap().graph().definition().clone();
-        let twice = compile(&once).unwrap().graph().definition().clone();
+        let once = compile(&definition(head)).unwrap().graph().unwrap().definition().clone();
+        let twice = compile(&once).unwrap().graph().unwrap().definition().clone();
         assert_eq!(once.to_string(), twice.to_string());
         seen.insert(once.to_string());
     }

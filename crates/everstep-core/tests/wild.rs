@@ -8,7 +8,7 @@ use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::inbox::messages;
-use everstep_core::run::{Child, Input, OpenWhat, Parent, State};
+use everstep_core::run::{Child, Cx, Input, OpenWhat, Parent, State};
 use serde_json::{Map, Value, json};
 
 use super::support::{Game, Plan, Random, compile, definition, often};
@@ -374,12 +374,12 @@ fn decide_on(mut state: State, workflow: &everstep_core::workflow::Workflow, ran
             _ => Input::Resume,
         };
         let key = random.chance(20).then_some("k");
-        let mut decision = decide(workflow, &mut state, input, key, Game::BEGIN, &evaluate);
+        let mut decision = decide(workflow, &mut state, input, key, Cx { now: Game::BEGIN, evaluate: &evaluate });
         for _ in 0..20 {
             if !decision.has_more {
                 break;
             }
-            decision = decide(workflow, &mut state, Input::Settle, None, Game::BEGIN, &evaluate);
+            decision = decide(workflow, &mut state, Input::Settle, None, Cx { now: Game::BEGIN, evaluate: &evaluate });
         }
         messages(&state, &decision.entries);
         assert!(!decision.has_more, "{state:?}");

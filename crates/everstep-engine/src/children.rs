@@ -54,7 +54,7 @@ impl Shard {
                 is_test: held.is_test,
                 child: child.clone(),
                 parent,
-                may_be_code: held.workflow.is_code(),
+                may_be_code: held.workflow.needs_worker(),
             };
             self.world.spawn.spawn(Box::pin(call.perform()));
         }

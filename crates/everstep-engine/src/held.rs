@@ -8,12 +8,12 @@ use everstep_core::code::Report;
 use everstep_core::evaluate::Evaluate;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
+use everstep_core::journal::Entry;
 use everstep_core::journal::codec;
-use everstep_core::journal::{Entry, FORMAT};
 use everstep_core::limits;
 use everstep_core::run::decide::{self, Decision};
 use everstep_core::run::keys;
-use everstep_core::run::{Input, OpenStep, OpenWhat, Reply, State};
+use everstep_core::run::{Cx, Input, OpenStep, OpenWhat, Reply, SNAPSHOT_FORMAT, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -196,12 +196,13 @@ impl Decided {
 
 impl Held {
     pub(crate) fn new(workspace: WorkspaceId, workflow: Arc<Workflow>, run: RunId) -> Self {
+        let state = State::new(run, &workflow);
         Self {
             lane: workers::lane(workspace, &workflow),
             workspace,
             workflow,
             is_test: false,
-            state: State::new(run),
+            state,
             tenure: Tenure::Owned,
             mailbox: VecDeque::new(),
             has_more: false,
@@ -231,7 +232,7 @@ impl Held {
         let unreadable = |message: String| Failure::fatal(code::JOURNAL_UNREADABLE, message);
         let mut held = Self::new(loaded.run.workspace, Arc::clone(workflow), loaded.run.id);
         if let Some(snapshot) = &loaded.snapshot {
-            held.state = serde_json::from_slice(&snapshot.state).map_err(|error| unreadable(error.to_string()))?;
+            held.state = State::from_snapshot(workflow, &snapshot.state).map_err(unreadable)?;
             held.snapshot_seq = snapshot.seq;
         }
         for entry in &loaded.entries {
@@ -255,7 +256,7 @@ impl Held {
     pub(crate) fn decide_all(&mut self, now: Timestamp, evaluate: &dyn Evaluate) -> Decided {
         let mut decided = Decided::default();
         if let Some(input) = self.urgent.take() {
-            decided.entries = decide::record(&self.workflow, &mut self.state, input, now, evaluate);
+            decided.entries = decide::record(&self.workflow, &mut self.state, input, Cx { now, evaluate });
             if !decided.entries.is_empty() {
                 return decided;
             }
@@ -292,10 +293,11 @@ impl Held {
                 continue;
             }
             let key = mail.key.as_deref();
-            let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), key, now, evaluate);
+            let cx = Cx { now, evaluate };
+            let decision = decide::decide(&self.workflow, &mut self.state, mail.input.clone(), key, cx);
             let Decision { entries, since, reply, has_more } = decision;
             self.has_more = has_more;
-            let known = mail.input.report().and_then(Report::step).and_then(|step| self.state.code.step(step));
+            let known = mail.input.report().and_then(Report::step).and_then(|step| self.state.code()?.step(step));
             mail.seq = entries.first().map_or(known.map_or(0, |step| step.seq), |entry| entry.seq);
             self.forget_child(&mail.input);
             if let Input::LoseTurn { turn } = &mail.input {
@@ -350,7 +352,7 @@ impl Held {
         if self.has_more || is_busy || !self.mailbox.is_empty() || self.has_unborn_children() {
             return Becomes::Owned;
         }
-        if self.workflow.is_code()
+        if self.workflow.needs_worker()
             && let Some(becomes) = self.code_becomes(now)
         {
             return becomes;
@@ -418,5 +420,5 @@ pub(crate) fn read_entry(stored: &StoredEntry) -> Result<Entry, codec::Unreadabl
 
 /// Whether this build can use a snapshot.
 pub(crate) fn is_usable(snapshot: &everstep_store::Snapshot) -> bool {
-    snapshot.format == FORMAT && serde_json::from_slice::<State>(&snapshot.state).is_ok()
+    snapshot.format == SNAPSHOT_FORMAT && serde_json::from_slice::<State>(&snapshot.state).is_ok()
 }

@@ -65,8 +65,8 @@ impl Look {
         Self {
             seq: state.seq,
             status: state.status(),
-            failure: state.failure.clone(),
-            paused_at: state.paused_at,
+            failure: state.failure().cloned(),
+            paused_at: state.paused_at(),
             more: count - open.len(),
             open,
             worker: None,
@@ -85,6 +85,6 @@ impl Opened {
             OpenWhat::Body { due } => (Activity::Body, *due),
             OpenWhat::Soon => (Activity::Soon, None),
         };
-        Self { step: open.step.clone(), attempt: open.attempt, since: open.since, due, activity }
+        Self { step: open.step.clone(), attempt: open.attempt, since: Some(open.since), due, activity }
     }
 }

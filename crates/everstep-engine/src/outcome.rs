@@ -100,7 +100,7 @@ impl Shard {
         held.performing.keep_open(&held.state);
         let is_owned = held.tenure == Tenure::Owned;
         // It was due in its lane, and is not any more: we see to it that it gets a worker.
-        held.wants_turn |= is_owned && was_due && held.workflow.is_code() && held.at_worker.is_none();
+        held.wants_turn |= is_owned && was_due && held.workflow.needs_worker() && held.at_worker.is_none();
         // What was open while nobody owned the run, or while it was paused or over, is performed by nobody.
         let is_woken = flight
             .answered
@@ -152,8 +152,8 @@ impl Shard {
             workspace: held.workspace,
             workflow: &held.workflow.name,
             version: held.workflow.version,
-            graph: Some(held.workflow.graph()).filter(|_| !held.workflow.is_code()),
-            code: Some(&held.state.code).filter(|_| held.workflow.is_code()),
+            graph: held.workflow.graph(),
+            code: held.state.code(),
             is_test: held.is_test,
             parent: held.state.parent.as_ref(),
             started_at: held.state.started_at,
@@ -205,7 +205,7 @@ impl Shard {
         if held.state.seq > held.snapshot_seq + SNAPSHOT_AFTER {
             held.snapshot_seq = held.state.seq;
             let state = serde_json::to_vec(&held.state).expect("a state is plain data");
-            let snapshot = Snapshot { seq: held.state.seq, format: everstep_core::journal::FORMAT, state };
+            let snapshot = Snapshot { seq: held.state.seq, format: everstep_core::run::SNAPSHOT_FORMAT, state };
             let world = self.world.clone();
             self.world.spawn.spawn(Box::pin(async move {
                 if let Err(error) = world.store.put_snapshot(run, snapshot).await {

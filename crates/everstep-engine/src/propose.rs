@@ -102,8 +102,8 @@ fn project(held: &Held, status: Status, becomes: Becomes, writer: &Writer) -> Pr
         status,
         owner,
         wake_at,
-        output: state.output.clone().filter(|_| has_ended),
-        error: state.failure.clone(),
+        output: state.output().cloned(),
+        error: state.failure().cloned(),
         ended_at: has_ended.then_some(state.updated_at),
     }
 }

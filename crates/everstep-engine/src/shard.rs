@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::planted::{self, Bug};
-use everstep_core::run::Input;
 use everstep_core::run::decide;
 use everstep_core::run::task;
+use everstep_core::run::{Cx, Input};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Task;
@@ -183,13 +183,11 @@ impl Shard {
         held.is_test = new.is_test;
         let input = Input::Start { input, parent };
         let most = self.options.max_active_runs;
-        let most = if held.workflow.is_code() { most - most / 4 } else { most };
+        let most = if held.workflow.needs_worker() { most - most / 4 } else { most };
         let has_place = self.shared.active.load(Ordering::SeqCst) < most;
-        let seat = match held.workflow.is_code() && has_place {
-            true => self.workers.seat_of_new(&held.lane, run, &held.state.code),
-            false => None,
-        };
-        let has_room = has_place && (seat.is_some() || !held.workflow.is_code());
+        let code = held.state.code().filter(|_| has_place);
+        let seat = code.and_then(|code| self.workers.seat_of_new(&held.lane, run, code));
+        let has_room = has_place && (seat.is_some() || !held.workflow.needs_worker());
         let (decided, becomes) = if has_room {
             held.mailbox.push_back(Mail::of(input));
             held.mailbox.extend(arrivals.iter().filter_map(Mail::read));
@@ -200,7 +198,8 @@ impl Shard {
             let becomes = held.becomes(now, self.options.park_after);
             (decided, becomes)
         } else {
-            let entries = decide::record(&held.workflow, &mut held.state, input, now, &*self.world.evaluate);
+            let entries =
+                decide::record(&held.workflow, &mut held.state, input, Cx { now, evaluate: &*self.world.evaluate });
             (Decided { entries, ..Decided::default() }, Becomes::Parked(now))
         };
         let writer = self.writer(now);

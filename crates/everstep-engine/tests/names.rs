@@ -41,7 +41,7 @@ async fn code_takes_the_place_of_a_graph_that_was_deleted() {
     publish(&engine, "order", &chain(&[("a", "noop", json!({}))])).await;
     for version in [None, Some(2)] {
         let found = engine.library().find(WORKSPACE, "order", version).await.unwrap();
-        assert!(!found.workflow.is_code());
+        assert!(!found.workflow.needs_worker());
     }
     engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
     let mut worker = Worker::named(&engine, "ann", 2, 10, vec![]).await;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::failure::Failure;
-use everstep_core::graph::{Path, View};
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::journal::codec;
 use everstep_core::journal::{Entry, Kind};
 use everstep_core::payload::Payload;
@@ -14,7 +13,6 @@ use everstep_core::workflow::Workflow;
 use everstep_engine::Look;
 use everstep_store::StoredEntry;
 
-use crate::past;
 use crate::problem::Problem;
 use crate::runs::{self, Where};
 use crate::server::Served;
@@ -90,21 +88,17 @@ impl Fold {
 
     /// The context without what begins with `__`; null where this build cannot tell.
     pub(crate) fn context(&self) -> Payload {
-        let document = |(workflow, state): &(Arc<Workflow>, State)| match workflow.is_code() {
-            true => past::of_code(state),
-            false => View::new(workflow, state, &Path::default()).document(false),
-        };
-        self.folded.as_ref().map_or_else(Payload::null, document)
+        self.folded.as_ref().map_or_else(Payload::null, |(workflow, state)| state.context(workflow))
     }
 
-    /// Whether the run is one of code, whose steps have any names.
-    pub(crate) fn is_code(&self) -> bool {
-        self.folded.as_ref().is_some_and(|(workflow, _)| workflow.is_code())
+    /// The name of the part of the workflow that a step runs.
+    pub(crate) fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
+        self.folded.as_ref().map_or(step.place(), |(workflow, _)| workflow.style.name_of(step))
     }
 
     /// Why the run failed or was paused.
     pub(crate) fn failure(&self) -> Option<&Failure> {
-        self.folded.as_ref().and_then(|(_, state)| state.failure.as_ref())
+        self.folded.as_ref().and_then(|(_, state)| state.failure())
     }
 }
 

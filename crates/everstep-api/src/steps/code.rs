@@ -81,7 +81,7 @@ impl Page {
             }
             // A failure that the function has handled stays one.
             Event::RunRetried => {
-                let is_over = |key: &StepKey| state?.code.step(key)?.end.as_ref();
+                let is_over = |key: &StepKey| state?.code()?.step(key)?.end.as_ref();
                 let failed = self.steps.iter_mut().filter(|folded| folded.step.status == StepStatus::Failed);
                 for folded in failed.filter(|folded| is_over(&folded.step.key).is_none()) {
                     (folded.step.status, folded.ended_at) = (StepStatus::Running, None);
@@ -205,7 +205,7 @@ mod tests {
 
     fn fold(journal: Vec<Event>, after: u64, limit: usize) -> Steps {
         let workflow = Workflow { name: "w".to_owned(), version: 1, style: Style::Code, is_unpublished: false };
-        let mut state = State::new(RunId::new(Timestamp::EPOCH, 1));
+        let mut state = State::new(RunId::new(Timestamp::EPOCH, 1), &workflow);
         let mut page = Page::new(limit);
         for (seq, event) in (1..).zip(journal) {
             let entry = Entry { seq, at: at(seq as i64), event, key: None };

@@ -1,178 +1,178 @@
-//! Runs of code workflows, as part of a run's state.
+//! The fold of a code workflow's run: what each entry makes of its steps.
 
-use crate::code::StepKind;
-use crate::code::{Buffered, End, Standing};
-use crate::ids::StepKey;
-use crate::journal::{Dispatch, Entry, Event, Resolution};
-use crate::run::{Doing, Open, State};
-use crate::status::StepStatus;
+use super::progress::{Buffered, End, Progress, Standing};
+use super::report::StepKind;
+use crate::journal::{Dispatch, Event, Resolution};
+use crate::run::apply::{Fold, Folded};
+use crate::run::{Doing, Open, Phase};
 use crate::time::Timestamp;
 
-impl State {
-    /// Folds an entry about a turn or a step of a code workflow. `None` when it does not fit.
-    pub(crate) fn apply_code(&mut self, entry: &Entry) -> Option<Option<Timestamp>> {
-        let seq = entry.seq;
-        let mut since = None;
-        match &entry.event {
-            Event::TurnStarted { turn, .. } => {
-                if *turn != self.code.turn + 1 {
-                    return None;
-                }
-                (self.code.turn, self.code.standing) = (*turn, Standing::Held);
-            }
-            Event::TurnLost { turn } => {
-                if *turn == 0 || *turn != self.code.turn {
-                    return None;
-                }
-                self.code.losses += 1;
-                self.code.standing = Standing::Lost;
-            }
-            Event::StepDispatched { step, attempt, dispatch } => {
-                // A call that is refused is over at once.
-                if !matches!(dispatch, Dispatch::Child(_) | Dispatch::Instant) {
-                    return None;
-                }
-                if self.open.contains_key(step) && !self.has_foreign_child(step) {
-                    return None;
-                }
-                self.code.begin(step, StepKind::Call, seq, *attempt)?;
-                self.dispatched(step, *attempt, dispatch);
-            }
-            Event::StepCompleted { step, attempt, outcome } => {
-                let kind = self.code.step(step).map_or(StepKind::Run, |step| step.kind);
-                since = match kind {
-                    StepKind::Call => self.close(step)?.since,
-                    StepKind::Run if !self.open.contains_key(step) => outcome.started_at,
-                    StepKind::Run | StepKind::Sleep | StepKind::Wait => return None,
-                };
-                self.code.finish(step, seq, *attempt, End::Output(outcome.output.clone()))?;
-            }
-            Event::StepFailed { step, attempt, failure, started_at, .. } => {
-                let kind = self.code.step(step).map_or(StepKind::Run, |step| step.kind);
-                since = *started_at;
-                match kind {
-                    StepKind::Call => {
-                        let open = self.close(step)?;
-                        since = open.since;
-                        self.leave_late_child(step, &open, failure);
-                        self.code.finish(step, seq, *attempt, End::Failure(failure.clone()))?;
-                    }
-                    StepKind::Run if self.open.contains_key(step) => return None,
-                    StepKind::Run if failure.retryable => self.code.failed(step, seq, *attempt)?,
-                    StepKind::Run => self.code.finish(step, seq, *attempt, End::Failure(failure.clone()))?,
-                    StepKind::Sleep | StepKind::Wait => return None,
-                }
-            }
-            Event::TimerSet { step, attempt, due } => {
-                let doing = match self.code.step(step).map(|step| step.kind) {
-                    None => {
-                        self.code.begin(step, StepKind::Sleep, seq, *attempt)?;
-                        Doing::Delay
-                    }
-                    Some(StepKind::Run) if !self.open.contains_key(step) => {
-                        self.code.back_off(step, seq, true)?;
-                        Doing::Backoff
-                    }
-                    Some(_) => return None,
-                };
-                self.open_code(step, *attempt, doing, Some(*due));
-            }
-            Event::TimerFired { step, attempt } => {
-                let open = self.close(step)?;
-                match open.doing {
-                    Doing::Delay => {
-                        since = open.since;
-                        self.code.finish(step, seq, *attempt, End::Slept)?;
-                    }
-                    Doing::Backoff => self.code.back_off(step, seq, false)?,
-                    _ => return None,
-                }
-            }
-            Event::WaitOpened { step, attempt, event, pattern, due } => {
-                if self.code.step(step).is_some() {
-                    return None;
-                }
-                self.code.begin(step, StepKind::Wait, seq, *attempt)?;
-                self.code.bytes += pattern.size();
-                let event = event.clone().unwrap_or_else(|| step.to_string());
-                self.open_code(step, *attempt, Doing::Wait { event, pattern: pattern.clone() }, *due);
-            }
-            Event::WaitResolved { step, attempt, by } => {
-                let open = self.close(step)?;
-                let Doing::Wait { pattern, .. } = &open.doing else { return None };
-                since = open.since;
-                self.code.bytes -= pattern.size();
-                let end = match by {
-                    Resolution::Signal { payload, buffered, .. } => {
-                        if let Some(buffered) = buffered {
-                            self.code.unbuffer(*buffered);
-                        }
-                        End::Signal(payload.clone())
-                    }
-                    Resolution::Timeout => End::Timeout,
-                };
-                self.code.finish(step, seq, *attempt, end)?;
-            }
-            Event::SignalBuffered { event, payload, until } => {
-                let (event, payload) = (event.clone(), payload.clone());
-                self.code.buffer(Buffered { seq, event, payload, until: *until }, entry.at);
-            }
-            Event::StepSkipped { .. } | Event::ContextSet { .. } => return None,
-            Event::RunStarted { .. }
-            | Event::RunPaused { .. }
-            | Event::RunResumed
-            | Event::RunRetried
-            | Event::RunCompleted { .. }
-            | Event::RunFailed { .. }
-            | Event::RunCancelled { .. } => {}
+/// Folds one entry.
+pub(crate) fn fold(progress: &mut Progress, mut fold: Fold<'_>) -> Folded {
+    match &fold.entry.event {
+        Event::RunPaused { .. } => {
+            progress.paused();
+            Ok(None)
         }
-        Some(since)
-    }
-
-    fn open_code(&mut self, step: &StepKey, attempt: u32, doing: Doing, timer: Option<Timestamp>) {
-        if let Some(due) = timer {
-            self.timers.insert((due, step.clone()));
+        Event::RunRetried => {
+            retry(progress, &mut fold);
+            Ok(None)
         }
-        let since = Some(self.updated_at);
-        let open = Open { attempt, failures: 0, crashes: 0, doing, timer, retry_after_ms: None, since };
-        self.open.insert(step.clone(), open);
+        Event::RunStarted { .. }
+        | Event::RunResumed
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. }
+        | Event::RunCancelled { .. } => Ok(None),
+        Event::ContextSet { .. } => Err("a code workflow has no context"),
+        Event::StepDispatched { .. }
+        | Event::StepCompleted { .. }
+        | Event::StepFailed { .. }
+        | Event::StepSkipped { .. }
+        | Event::TimerSet { .. }
+        | Event::TimerFired { .. }
+        | Event::WaitOpened { .. }
+        | Event::WaitResolved { .. }
+        | Event::SignalBuffered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnLost { .. } => fold_step(progress, fold).ok_or("it does not follow from what was before"),
     }
+}
 
-    /// A failed run is retried. Children that were waited for were cancelled with it, and are called again by the function.
-    pub(crate) fn retried_code(&mut self, blamed: Option<&StepKey>) {
-        let is_left = |open: &Open| matches!(&open.doing, Doing::Child(child) if child.waits);
-        let left: Vec<_> = self.open.iter().filter(|(_, open)| is_left(open)).map(|(step, _)| step.clone()).collect();
-        for step in left {
-            self.close(&step);
+/// Folds an entry about a turn or a step. `None` when it does not fit.
+fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp>> {
+    let Fold { run, phase, open, entry } = fold;
+    let seq = entry.seq;
+    let mut since = None;
+    match &entry.event {
+        Event::TurnStarted { turn, .. } => {
+            if *turn != progress.turn + 1 {
+                return None;
+            }
+            (progress.turn, progress.standing) = (*turn, Standing::Held);
         }
-        self.code.retried(self.seq, blamed);
+        Event::TurnLost { turn } => {
+            if *turn == 0 || *turn != progress.turn {
+                return None;
+            }
+            progress.losses += 1;
+            progress.standing = Standing::Lost;
+        }
+        Event::StepDispatched { step, attempt, dispatch } => {
+            // A call that is refused is over at once.
+            if !matches!(dispatch, Dispatch::Child(_) | Dispatch::Instant) {
+                return None;
+            }
+            if open.contains(step) && !open.has_foreign_child(run, step) {
+                return None;
+            }
+            progress.begin(step, StepKind::Call, seq, *attempt)?;
+            open.dispatch(run, step, *attempt, dispatch, entry.at);
+        }
+        Event::StepCompleted { step, attempt, outcome } => {
+            let kind = progress.step(step).map_or(StepKind::Run, |step| step.kind);
+            since = match kind {
+                StepKind::Call => Some(open.close(step)?.since),
+                StepKind::Run if !open.contains(step) => outcome.started_at,
+                StepKind::Run | StepKind::Sleep | StepKind::Wait => return None,
+            };
+            progress.finish(step, seq, *attempt, End::Output(outcome.output.clone()))?;
+        }
+        Event::StepFailed { step, attempt, failure, started_at, .. } => {
+            let kind = progress.step(step).map_or(StepKind::Run, |step| step.kind);
+            since = *started_at;
+            match kind {
+                StepKind::Call => {
+                    let closed = open.close(step)?;
+                    since = Some(closed.since);
+                    if phase.is_live() {
+                        open.leave_late_child(run, &closed, failure, entry);
+                    }
+                    progress.finish(step, seq, *attempt, End::Failure(failure.clone()))?;
+                }
+                StepKind::Run if open.contains(step) => return None,
+                StepKind::Run if failure.retryable => progress.failed(step, seq, *attempt)?,
+                StepKind::Run => progress.finish(step, seq, *attempt, End::Failure(failure.clone()))?,
+                StepKind::Sleep | StepKind::Wait => return None,
+            }
+        }
+        Event::TimerSet { step, attempt, due } => {
+            let doing = match progress.step(step).map(|step| step.kind) {
+                None => {
+                    progress.begin(step, StepKind::Sleep, seq, *attempt)?;
+                    Doing::Delay
+                }
+                Some(StepKind::Run) if !open.contains(step) => {
+                    progress.back_off(step, seq, true)?;
+                    Doing::Backoff
+                }
+                Some(_) => return None,
+            };
+            open.insert(step.clone(), Open::new(*attempt, doing, Some(*due), entry.at));
+        }
+        Event::TimerFired { step, attempt } => {
+            let closed = open.close(step)?;
+            match closed.doing {
+                Doing::Delay => {
+                    since = Some(closed.since);
+                    progress.finish(step, seq, *attempt, End::Slept)?;
+                }
+                Doing::Backoff => progress.back_off(step, seq, false)?,
+                Doing::Task
+                | Doing::Instant
+                | Doing::Wait { .. }
+                | Doing::Child(_)
+                | Doing::Body
+                | Doing::Failed
+                | Doing::Again => return None,
+            }
+        }
+        Event::WaitOpened { step, attempt, event, pattern, due } => {
+            if progress.step(step).is_some() {
+                return None;
+            }
+            progress.begin(step, StepKind::Wait, seq, *attempt)?;
+            progress.bytes += pattern.size();
+            let event = event.clone().unwrap_or_else(|| step.to_string());
+            let doing = Doing::Wait { event, pattern: pattern.clone() };
+            open.insert(step.clone(), Open::new(*attempt, doing, *due, entry.at));
+        }
+        Event::WaitResolved { step, attempt, by } => {
+            let closed = open.close(step)?;
+            let Doing::Wait { pattern, .. } = &closed.doing else { return None };
+            since = Some(closed.since);
+            progress.bytes -= pattern.size();
+            let end = match by {
+                Resolution::Signal { payload, buffered, .. } => {
+                    if let Some(buffered) = buffered {
+                        progress.unbuffer(*buffered);
+                    }
+                    End::Signal(payload.clone())
+                }
+                Resolution::Timeout => End::Timeout,
+            };
+            progress.finish(step, seq, *attempt, end)?;
+        }
+        Event::SignalBuffered { event, payload, until } => {
+            let (event, payload) = (event.clone(), payload.clone());
+            progress.buffer(Buffered { seq, event, payload, until: *until }, entry.at);
+        }
+        Event::StepSkipped { .. } | Event::ContextSet { .. } => return None,
+        Event::RunStarted { .. }
+        | Event::RunPaused { .. }
+        | Event::RunResumed
+        | Event::RunRetried
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. }
+        | Event::RunCancelled { .. } => {}
     }
+    Some(since)
+}
 
-    /// What [`crate::code::Progress`] counts, found by looking at everything: steps that may be tried, and bytes.
-    pub(crate) fn scan_code(&self) -> (usize, usize) {
-        let may_be_tried = self.code.steps().filter(|(step, known)| {
-            known.kind == StepKind::Run && known.end.is_none() && !self.open.contains_key(*step)
-        });
-        let ends = self.code.steps().filter_map(|(_, step)| step.end.as_ref()).map(End::size);
-        let kept = self.code.buffered.iter().map(|kept| kept.payload.size());
-        let awaited = self.open.values().map(|open| match &open.doing {
-            Doing::Wait { pattern, .. } => pattern.size(),
-            _ => 0,
-        });
-        (may_be_tried.count(), ends.chain(kept).chain(awaited).sum())
+/// A failed run is retried. Children that were waited for were cancelled with it; the function calls them again.
+fn retry(progress: &mut Progress, fold: &mut Fold<'_>) {
+    for step in fold.open.waiting_for_children() {
+        fold.open.close(&step);
     }
-
-    /// Whether a step that the journal knows is open: a wake will come for it.
-    pub fn is_open(&self, step: &StepKey) -> bool {
-        self.open.contains_key(step)
-    }
-
-    pub(crate) fn code_step_status(&self, step: &StepKey) -> Option<StepStatus> {
-        Some(match &self.code.step(step)?.end {
-            Some(End::Failure(_)) => StepStatus::Failed,
-            Some(_) => StepStatus::Completed,
-            None if self.has_ended() => StepStatus::Cancelled,
-            None => StepStatus::Running,
-        })
-    }
+    let Phase::Failed { failure } = fold.phase else { return };
+    progress.retried(fold.entry.seq, failure.step.as_ref());
 }

@@ -7,9 +7,13 @@ mod apply;
 mod progress;
 mod report;
 mod reports;
+mod run;
 mod trim;
 mod waits;
 
-pub(crate) use progress::{Buffered, Standing, matches};
+pub(crate) use apply::fold;
 pub use progress::{End, Progress, Step};
 pub use report::{Moment, Report, StepKind};
+pub(crate) use reports::{on_report, on_turn_begun, on_turn_lost};
+pub(crate) use run::{check_counts, context, next, step_status};
+pub(crate) use waits::{on_signal, on_timer};

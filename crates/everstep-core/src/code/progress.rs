@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::code::StepKind;
-use crate::contains::contains;
+use crate::contains::matches;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
@@ -88,8 +88,9 @@ pub(crate) struct Buffered {
 }
 
 impl Progress {
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// Whether a step that failed may be tried now.
+    pub(crate) fn has_ready_steps(&self) -> bool {
+        self.ready > 0
     }
 
     /// Roughly the memory that it takes beside its JSON, in bytes.
@@ -245,9 +246,4 @@ impl End {
 
 fn size_of_failure(failure: &Failure) -> usize {
     failure.code.len() + failure.message.len()
-}
-
-/// Whether a signal's payload is what a wait asks for. One that asks for nothing takes whatever comes.
-pub(crate) fn matches(payload: &Payload, pattern: &Payload) -> bool {
-    pattern.json() == "{}" || contains(payload.value(), pattern.value())
 }

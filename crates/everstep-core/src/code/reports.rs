@@ -11,9 +11,10 @@
 
 use std::time::Duration;
 
+use super::progress::{End, Standing, Step};
+use super::report::{Report, StepKind};
+use super::run::progress;
 use super::{trim, waits};
-use crate::code::{End, Standing, Step};
-use crate::code::{Report, StepKind};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Event, Outcome};
@@ -21,84 +22,86 @@ use crate::limits;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
 use crate::retry::{self, RetryPolicy};
-use crate::run::Phase;
-use crate::run::Reply;
-use crate::run::decide::{Draft, check_output};
+use crate::run::decide::Draft;
+use crate::run::{Phase, Reply};
 use crate::time::Timestamp;
 
+/// A worker takes the turn of a live run.
+pub(crate) fn on_turn_begun(draft: &mut Draft<'_>, worker: String) -> Reply {
+    if !draft.state.phase.is_live() {
+        return Reply::ignored("the run needs no worker");
+    }
+    draft.write(Event::TurnStarted { turn: progress(draft.state).turn + 1, worker });
+    Reply::Accepted
+}
+
+/// The worker that holds a turn was lost.
+pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
+    let is_held = turn == progress(draft.state).turn && progress(draft.state).standing == Standing::Held;
+    if !draft.state.phase.is_live() || turn == 0 || !is_held {
+        return Reply::ignored("the turn is over");
+    }
+    draft.write(Event::TurnLost { turn });
+    if progress(draft.state).losses >= limits::LOST_TURNS {
+        let message = format!("{} workers in a row were lost without any progress", limits::LOST_TURNS);
+        draft.write(Event::RunFailed { failure: Failure::fatal(code::WORKER_LOST, message), step: None });
+    }
+    Reply::Accepted
+}
+
+/// A report of the worker that holds a turn.
+pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Reply {
+    let (last, standing) = (progress(draft.state).turn, progress(draft.state).standing);
+    let is_over = turn != last || standing == Standing::Over;
+    if turn == 0 || is_over && !planted::is_planted(Bug::TurnNotFenced) {
+        return Reply::refused("FENCED", format!("turn {turn} is over; the run's last turn is {last}"));
+    }
+    if let Some(reply) = draft.known(&report) {
+        return reply;
+    }
+    if draft.state.has_ended() {
+        return draft.refuse("RUN_ENDED", "takes no results");
+    }
+    let is_result = matches!(report, Report::Completed { .. } | Report::Failed { .. });
+    if (standing == Standing::Revoked || draft.state.is_paused()) && !is_result {
+        return Reply::refused("FENCED", format!("the run was paused in turn {turn}: nothing new begins in it"));
+    }
+    match report {
+        Report::Completed { step, attempt, output, logs, took } => {
+            let (logs, started_at) = (trim::logs(logs), Some(draft.began(took)));
+            let outcome = Outcome { logs, started_at, ..Outcome::of(output) };
+            let event = match draft.bound(&step, outcome) {
+                Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
+                Err(failure) => Event::StepFailed { step, attempt, failure, logs: Vec::new(), started_at },
+            };
+            draft.write(event);
+        }
+        Report::Failed { step, attempt, failure, retry, logs, took } => {
+            draft.step_failed(step, attempt, trim::failure(failure), &retry, trim::logs(logs), took);
+        }
+        Report::Slept { step, until } => draft.sleep(step, until),
+        Report::Waited { step, event, pattern, timeout_ms } => {
+            return draft.wait(step, event, pattern, timeout_ms);
+        }
+        Report::Called { step, workflow, version, input, timeout_ms } => {
+            draft.call(step, workflow, version, input, timeout_ms);
+        }
+        Report::Returned { output } => draft.write(match returned(&output) {
+            Ok(()) => Event::RunCompleted { output },
+            Err(failure) => Event::RunFailed { failure, step: None },
+        }),
+        Report::Threw { failure, step } => draft.write(Event::RunFailed { failure: thrown(failure), step }),
+        Report::Diverged { failure } => {
+            let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), ..thrown(failure) };
+            draft.write(Event::RunPaused { reason: Some(reason) });
+        }
+        // The node that holds the run in memory handles these.
+        Report::Blocked { .. } | Report::Declined { .. } => {}
+    }
+    Reply::Accepted
+}
+
 impl Draft<'_> {
-    pub(crate) fn begin_turn(&mut self, worker: String) -> Reply {
-        if self.state.phase != Phase::Live || !self.workflow.is_code() {
-            return Reply::ignored("the run needs no worker");
-        }
-        self.write(Event::TurnStarted { turn: self.state.code.turn + 1, worker });
-        Reply::Accepted
-    }
-
-    pub(crate) fn lose_turn(&mut self, turn: u32) -> Reply {
-        let is_held = turn == self.state.code.turn && self.state.code.standing == Standing::Held;
-        if self.state.phase != Phase::Live || turn == 0 || !is_held {
-            return Reply::ignored("the turn is over");
-        }
-        self.write(Event::TurnLost { turn });
-        if self.state.code.losses >= limits::LOST_TURNS {
-            let message = format!("{} workers in a row were lost without any progress", limits::LOST_TURNS);
-            self.write(Event::RunFailed { failure: Failure::fatal(code::WORKER_LOST, message), step: None });
-        }
-        Reply::Accepted
-    }
-
-    pub(crate) fn report(&mut self, turn: u32, report: Report) -> Reply {
-        let (last, standing) = (self.state.code.turn, self.state.code.standing);
-        let is_over = turn != last || standing == Standing::Over;
-        if turn == 0 || is_over && !planted::is_planted(Bug::TurnNotFenced) {
-            return Reply::refused("FENCED", format!("turn {turn} is over; the run's last turn is {last}"));
-        }
-        if let Some(reply) = self.known(&report) {
-            return reply;
-        }
-        if self.state.has_ended() {
-            return self.refuse("RUN_ENDED", "takes no results");
-        }
-        let is_result = matches!(report, Report::Completed { .. } | Report::Failed { .. });
-        if standing == Standing::Revoked && !is_result {
-            return Reply::refused("FENCED", format!("the run was paused in turn {turn}: nothing new begins in it"));
-        }
-        match report {
-            Report::Completed { step, attempt, output, logs, took } => {
-                let (logs, started_at) = (trim::logs(logs), Some(self.began(took)));
-                let outcome = Outcome { logs, started_at, ..Outcome::of(output) };
-                let event = match self.bound(&step, outcome) {
-                    Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
-                    Err(failure) => Event::StepFailed { step, attempt, failure, logs: Vec::new(), started_at },
-                };
-                self.write(event);
-            }
-            Report::Failed { step, attempt, failure, retry, logs, took } => {
-                self.step_failed(step, attempt, trim::failure(failure), &retry, trim::logs(logs), took);
-            }
-            Report::Slept { step, until } => self.sleep(step, until),
-            Report::Waited { step, event, pattern, timeout_ms } => {
-                return self.wait(step, event, pattern, timeout_ms);
-            }
-            Report::Called { step, workflow, version, input, timeout_ms } => {
-                self.call(step, workflow, version, input, timeout_ms);
-            }
-            Report::Returned { output } => self.write(match returned(&output) {
-                Ok(()) => Event::RunCompleted { output },
-                Err(failure) => Event::RunFailed { failure, step: None },
-            }),
-            Report::Threw { failure, step } => self.write(Event::RunFailed { failure: thrown(failure), step }),
-            Report::Diverged { failure } => {
-                let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), ..thrown(failure) };
-                self.write(Event::RunPaused { reason: Some(reason) });
-            }
-            // What these mean for the run is for whoever has it in memory.
-            Report::Blocked { .. } | Report::Declined { .. } => {}
-        }
-        Reply::Accepted
-    }
-
     /// The answer to a report that the journal knows already, or that contradicts it.
     fn known(&self, report: &Report) -> Option<Reply> {
         let contradicts = |step: &StepKey, known: &Step, what: &str| {
@@ -111,7 +114,7 @@ impl Draft<'_> {
             Report::Waited { step, .. } => (step, StepKind::Wait),
             Report::Called { step, .. } => (step, StepKind::Call),
             Report::Returned { output } => {
-                let is_same = self.state.phase == Phase::Completed && self.state.output.as_ref() == Some(output);
+                let is_same = self.state.output() == Some(output);
                 return is_same.then_some(Reply::Repeated);
             }
             Report::Threw { failure, step } => {
@@ -119,13 +122,13 @@ impl Draft<'_> {
                     let attempts = known.attempts;
                     *known == Failure { step: step.clone(), attempts, ..thrown(failure.clone()) }
                 };
-                let is_same = self.state.phase == Phase::Failed && self.state.failure.as_ref().is_some_and(is_same);
-                return is_same.then_some(Reply::Repeated);
+                let Phase::Failed { failure: known } = &self.state.phase else { return None };
+                return is_same(known).then_some(Reply::Repeated);
             }
-            Report::Diverged { .. } => return (self.state.phase == Phase::Paused).then_some(Reply::Repeated),
+            Report::Diverged { .. } => return self.state.is_paused().then_some(Reply::Repeated),
             Report::Blocked { .. } | Report::Declined { .. } => return None,
         };
-        let Some(known) = self.state.code.step(step) else {
+        let Some(known) = progress(self.state).step(step) else {
             let attempt = match report {
                 Report::Completed { attempt, .. } | Report::Failed { attempt, .. } => *attempt,
                 _ => 1,
@@ -163,15 +166,8 @@ impl Draft<'_> {
     /// When something began that took so many microseconds, as far as can be.
     fn began(&self, took: u64) -> Timestamp {
         let took = i64::try_from(took).unwrap_or(i64::MAX);
-        let began = Timestamp::from_micros(self.now.micros().saturating_sub(took));
-        began.max(self.state.started_at).min(self.now)
-    }
-
-    /// Refuses an output that is over a limit, or that nobody could read.
-    fn bound(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
-        let outcome = self.fit(step, outcome)?;
-        check_output(step, &outcome.output)?;
-        Ok(outcome)
+        let began = Timestamp::from_micros(self.cx.now.micros().saturating_sub(took));
+        began.max(self.state.started_at).min(self.cx.now)
     }
 
     fn step_failed(
@@ -183,7 +179,7 @@ impl Draft<'_> {
         logs: Vec<String>,
         took: u64,
     ) {
-        let failures = self.state.code.step(&step).map_or(0, |step| step.failures) + 1;
+        let failures = progress(self.state).step(&step).map_or(0, |step| step.failures) + 1;
         let is_tried_again = retry.retries(failures, &failure);
         let asked = u64::from(failure.retry_after_ms.unwrap_or(0)).min(retry.max_ms);
         let failure = Failure { retryable: is_tried_again, ..failure };
@@ -192,7 +188,7 @@ impl Draft<'_> {
         if is_tried_again {
             let seed = retry::seed(self.state.run.uuid().as_u128(), step.as_str(), attempt);
             let delay = retry.delay(failures, seed).max(Duration::from_millis(asked)).min(waits::farthest());
-            self.write(Event::TimerSet { step, attempt, due: self.now.plus(delay) });
+            self.write(Event::TimerSet { step, attempt, due: self.cx.now.plus(delay) });
         }
     }
 }

@@ -6,28 +6,29 @@
 
 use std::time::Duration;
 
-use crate::code::Moment;
+use super::report::Moment;
+use super::run::progress;
+use crate::contains::matches;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Dispatch, Event, Resolution};
 use crate::limits;
 use crate::payload::{self, Payload};
-use crate::run::Doing;
-use crate::run::Reply;
 use crate::run::child::{self, Child};
 use crate::run::decide::Draft;
+use crate::run::{Doing, Open, Reply};
 use crate::time::Timestamp;
 
 impl Draft<'_> {
-    pub(crate) fn sleep(&mut self, step: StepKey, until: Moment) {
+    pub(super) fn sleep(&mut self, step: StepKey, until: Moment) {
         let due = match until {
-            Moment::After(millis) => self.now.plus(bounded(millis)),
-            Moment::At(time) => time.clamp(Timestamp::EPOCH, self.now.plus(farthest())),
+            Moment::After(millis) => self.cx.now.plus(bounded(millis)),
+            Moment::At(time) => time.clamp(Timestamp::EPOCH, self.cx.now.plus(farthest())),
         };
         self.write(Event::TimerSet { step, attempt: 1, due });
     }
 
-    pub(crate) fn wait(
+    pub(super) fn wait(
         &mut self,
         step: StepKey,
         event: Option<String>,
@@ -37,9 +38,9 @@ impl Draft<'_> {
         if let Some(refusal) = self.refuse_wait(&step, &pattern) {
             return refusal;
         }
-        let due = timeout_ms.map(|millis| self.now.plus(bounded(millis)));
+        let due = timeout_ms.map(|millis| self.cx.now.plus(bounded(millis)));
         let name = event.clone().unwrap_or_else(|| step.to_string());
-        let kept = self.state.code.find_buffered(&name, &pattern, self.now);
+        let kept = progress(self.state).find_buffered(&name, &pattern, self.cx.now);
         let kept = kept.map(|kept| (kept.seq, kept.payload.clone()));
         self.write(Event::WaitOpened { step: step.clone(), attempt: 1, event, pattern, due });
         if let Some((seq, payload)) = kept {
@@ -67,7 +68,7 @@ impl Draft<'_> {
         is_full.then(|| Reply::refused(code::CONTEXT_TOO_LARGE, message))
     }
 
-    pub(crate) fn call(
+    pub(super) fn call(
         &mut self,
         step: StepKey,
         workflow: String,
@@ -75,81 +76,75 @@ impl Draft<'_> {
         input: Payload,
         timeout_ms: Option<u64>,
     ) {
-        let attempt = self.state.code.step(&step).map_or(0, |step| step.attempt) + 1;
+        let attempt = progress(self.state).step(&step).map_or(0, |step| step.attempt) + 1;
         let checked = child::check_depth(self.state).and_then(|()| child::check_input(&step, &input, self.state));
         if let Err(failure) = checked {
             self.write(Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Instant });
             return self.write(Event::failed(step, attempt, failure));
         }
         let child = Child {
-            run: Child::id(self.state.run, &step, attempt, self.now),
+            run: Child::id(self.state.run, &step, attempt, self.cx.now),
             workflow,
             version,
             input,
             waits: true,
-            due: timeout_ms.map(|millis| self.now.plus(bounded(millis))),
+            due: timeout_ms.map(|millis| self.cx.now.plus(bounded(millis))),
         };
         self.write(Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child.into()) });
     }
+}
 
-    /// A timer of a code workflow has come.
-    pub(crate) fn code_timer(&mut self, step: StepKey, attempt: u32, doing: &Doing) -> Reply {
-        let event = match doing {
-            Doing::Delay | Doing::Backoff => Event::TimerFired { step, attempt },
-            Doing::Wait { .. } => Event::WaitResolved { step, attempt, by: Resolution::Timeout },
-            Doing::Child(child) => {
-                let message = format!("child run {} did not end in time", child.run);
-                let failure = Failure::fatal(code::STEP_TIMEOUT, message);
-                Event::failed(step, attempt, failure)
-            }
-            Doing::Body | Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => {
-                return Reply::ignored("the step has no timer");
-            }
-        };
-        self.write(event);
-        Reply::Accepted
-    }
+/// What follows when the timer of an open step is due.
+pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
+    let attempt = open.attempt;
+    Some(match &open.doing {
+        Doing::Delay | Doing::Backoff => Event::TimerFired { step, attempt },
+        Doing::Wait { .. } => Event::WaitResolved { step, attempt, by: Resolution::Timeout },
+        Doing::Child(child) => {
+            let message = format!("child run {} did not end in time", child.run);
+            Event::failed(step, attempt, Failure::fatal(code::STEP_TIMEOUT, message))
+        }
+        Doing::Body | Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => return None,
+    })
+}
 
-    /// A signal for a code workflow: the wait that was opened first takes it.
-    pub(crate) fn code_signal(&mut self, event: &str, payload: Payload, keeps: bool) -> Reply {
-        let fits = |step: &StepKey| match &self.state.open[step].doing {
-            Doing::Wait { event: awaited, pattern } => awaited == event && crate::code::matches(&payload, pattern),
-            _ => false,
-        };
-        let fitting = self.state.open.keys().filter(|step| fits(step));
-        let first = fitting.min_by_key(|step| self.state.code.step(step).map_or(0, |step| step.seq)).cloned();
-        if first.is_none() && !keeps {
-            return Reply::ignored("nothing waits for this signal");
-        }
-        if let Some(refusal) = self.refuse_bytes(&payload) {
-            return refusal;
-        }
-        if let Some(step) = first {
-            let attempt = self.state.open[&step].attempt;
-            let by = Resolution::Signal { event: event.to_owned(), payload, buffered: None };
-            return self.accept(Event::WaitResolved { step, attempt, by });
-        }
-        if self.state.code.count_buffered(self.now) >= limits::BUFFERED_SIGNALS {
-            let message = format!("the run keeps {} signals already", limits::BUFFERED_SIGNALS);
-            return Reply::refused("TOO_MANY_SIGNALS", message);
-        }
-        let until = self.now.plus(Duration::from_secs(limits::BUFFERED_DAYS * 86_400));
-        self.accept(Event::SignalBuffered { event: event.to_owned(), payload, until });
-        Reply::Buffered
+/// A signal resolves the wait that was opened first of those that it matches.
+pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is_kept: bool) -> Reply {
+    let fits = |open: &Open| match &open.doing {
+        Doing::Wait { event: awaited, pattern } => awaited == event && matches(&payload, pattern),
+        Doing::Task
+        | Doing::Instant
+        | Doing::Delay
+        | Doing::Child(_)
+        | Doing::Body
+        | Doing::Failed
+        | Doing::Backoff
+        | Doing::Again => false,
+    };
+    let opened_at = |step: &StepKey| progress(draft.state).step(step).map_or(0, |step| step.seq);
+    let fitting = draft.state.open.iter().filter(|(_, open)| fits(open));
+    let first = fitting.min_by_key(|(step, _)| opened_at(step)).map(|(step, open)| (step.clone(), open.attempt));
+    if first.is_none() && !is_kept {
+        return Reply::ignored("nothing waits for this signal");
     }
-
-    /// What follows without any news: a call that a fork takes over from its original is made again.
-    pub(crate) fn code_again(&self, step: StepKey) -> Vec<Event> {
-        let open = &self.state.open[&step];
-        let Doing::Child(child) = &open.doing else { return Vec::new() };
-        let attempt = open.attempt + 1;
-        let child = Child { run: Child::id(self.state.run, &step, attempt, self.now), ..Child::clone(child) };
-        vec![Event::StepDispatched { step, attempt, dispatch: Dispatch::Child(child.into()) }]
+    if let Some(refusal) = draft.refuse_bytes(&payload) {
+        return refusal;
     }
+    if let Some((step, attempt)) = first {
+        let by = Resolution::Signal { event: event.to_owned(), payload, buffered: None };
+        return draft.accept(Event::WaitResolved { step, attempt, by });
+    }
+    if progress(draft.state).count_buffered(draft.cx.now) >= limits::BUFFERED_SIGNALS {
+        let message = format!("the run keeps {} signals already", limits::BUFFERED_SIGNALS);
+        return Reply::refused("TOO_MANY_SIGNALS", message);
+    }
+    let until = draft.cx.now.plus(Duration::from_secs(limits::BUFFERED_DAYS * 86_400));
+    draft.accept(Event::SignalBuffered { event: event.to_owned(), payload, until });
+    Reply::Buffered
 }
 
 /// How far ahead anything may lie.
-pub(crate) fn farthest() -> Duration {
+pub(super) fn farthest() -> Duration {
     Duration::from_secs(limits::FARTHEST_DAYS * 86_400)
 }
 

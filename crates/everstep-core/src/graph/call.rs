@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::model::Call;
-use crate::evaluate::{Evaluate, Lookup};
+use crate::evaluate::Lookup;
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
-use crate::run::State;
 use crate::run::child::{self, Child};
-use crate::time::Timestamp;
+use crate::run::{Cx, State};
 
 /// The child that an attempt of a step starts.
 pub(super) fn child(
@@ -18,18 +17,17 @@ pub(super) fn child(
     attempt: u32,
     state: &State,
     view: &dyn Lookup,
-    now: Timestamp,
-    evaluate: &dyn Evaluate,
+    cx: Cx<'_>,
 ) -> Result<Arc<Child>, Failure> {
     child::check_depth(state)?;
-    let input = Payload::from(evaluate.resolve(&call.input, view)?);
+    let input = Payload::from(cx.evaluate.resolve(&call.input, view)?);
     child::check_input(step, &input, state)?;
     Ok(Arc::new(Child {
-        run: Child::id(state.run, step, attempt, now),
+        run: Child::id(state.run, step, attempt, cx.now),
         workflow: call.workflow.clone(),
         version: call.version,
         input,
         waits: call.waits,
-        due: call.timeout.map(|timeout| now.plus(timeout)),
+        due: call.timeout.map(|timeout| cx.now.plus(timeout)),
     }))
 }

@@ -3,25 +3,33 @@
 //! A definition is read ([`read`]), checked and compiled ([`compile`]) into a [`Graph`]; a run's [`Progress`]
 //! through it is folded from the journal; [`next`] answers what follows.
 
+mod apply;
 mod bodies;
 mod call;
 mod compile;
 mod condition;
 mod control;
 mod fields;
+mod inputs;
 mod model;
-pub(crate) mod next;
+mod next;
 mod problem;
 mod progress;
 mod read;
 mod repeat;
+mod run;
 mod secrets;
+mod task;
 mod variables;
 mod view;
 
+pub(crate) use apply::fold;
 pub use compile::{compile, load};
+pub(crate) use inputs::{check_handle, on_signal, on_timer};
 pub use model::{Condition, Graph, Join, Kind, Node, OnError, OnItemError};
+pub(crate) use next::next;
 pub use problem::Problem;
 pub use progress::{Path, Place, Progress};
-pub(crate) use repeat::Pacing;
+pub use run::Run;
+pub(crate) use task::describe_task;
 pub use view::View;

@@ -21,65 +21,77 @@ use serde_json::{Map, Value, json};
 use super::call;
 use super::condition;
 use super::control::LONGEST_DELAY;
-use super::model::{Delay, Graph, Kind, Loop, Node};
+use super::model::{Delay, Kind, Loop, Node};
 use super::progress::{Path, Place, Stage};
 use super::repeat::Ready;
+use super::run::Run;
 use super::view::View;
 use crate::evaluate::{Evaluate, Lookup};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Dispatch, Event, Outcome};
 use crate::payload::Payload;
-use crate::run::State;
+use crate::retry;
+use crate::run::{Cx, Doing, State};
 use crate::time::Timestamp;
-use crate::workflow::Workflow;
 
 /// The events that follow from the state alone; empty when nothing is ready.
-pub(crate) fn next(workflow: &Workflow, state: &State, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Event> {
-    let graph = workflow.graph();
-    if let Some((step, failure)) = &state.graph.doom {
+pub(crate) fn next(run: Run<'_>, cx: Cx<'_>) -> Vec<Event> {
+    let Run { graph, state, progress, .. } = run;
+    if let Some((step, failure)) = progress.doom.as_deref() {
         return vec![Event::RunFailed { failure: failure.clone(), step: Some(step.clone()) }];
     }
-    if state.graph.ends.terminated {
-        return vec![end(graph, state)];
+    if let Some(step) = state.open.first_todo() {
+        return again(run, step, cx);
     }
-    if let Some(place) = state.graph.agenda.first() {
+    if progress.ends.terminated {
+        return vec![end(run)];
+    }
+    if let Some(place) = progress.agenda.first() {
         let node = graph.node(place.node);
-        return match state.graph.repeats.get(place).and_then(|repeat| repeat.ready(node)) {
-            Some(ready) => go_on(workflow, state, place, ready, now, evaluate),
-            None => activate(workflow, state, place, now, evaluate),
+        return match progress.repeats.get(place).and_then(|repeat| repeat.ready(node)) {
+            Some(ready) => go_on(run, place, ready, cx),
+            None => activate(run, place, cx),
         };
     }
-    if state.open.is_empty() && state.todo.is_empty() {
-        return vec![end(graph, state)];
+    if state.open.is_empty() {
+        return vec![end(run)];
     }
     Vec::new()
 }
 
+/// Sets the timer of a failed attempt, or dispatches a step again.
+fn again(run: Run<'_>, step: &StepKey, cx: Cx<'_>) -> Vec<Event> {
+    let open = run.state.open.get(step).expect("only open steps are tried again");
+    let attempt = open.attempt;
+    let place = Place::find(run.graph, step).expect("open steps are part of the workflow");
+    if open.doing != Doing::Failed {
+        return begin(run, &place, attempt + 1, cx);
+    }
+    let policy = &run.graph.node(place.node).retry;
+    let seed = retry::seed(run.state.run.uuid().as_u128(), step.as_str(), attempt);
+    let asked = u64::from(open.retry_after_ms.unwrap_or(0)).min(policy.max_ms);
+    let delay = policy.delay(open.failures, seed).max(Duration::from_millis(asked));
+    vec![Event::TimerSet { step: step.clone(), attempt, due: cx.now.plus(delay) }]
+}
+
 /// Rule 3, for one decided node.
-fn activate(workflow: &Workflow, state: &State, place: &Place, now: Timestamp, evaluate: &dyn Evaluate) -> Vec<Event> {
-    let graph = workflow.graph();
-    let is_live = state.graph.cell(graph, place).is_some_and(|cell| cell.live_in > 0);
+fn activate(run: Run<'_>, place: &Place, cx: Cx<'_>) -> Vec<Event> {
+    let graph = run.graph;
+    let is_live = run.progress.cell(graph, place).is_some_and(|cell| cell.live_in > 0);
     if !is_live && !matches!(graph.node(place.node).kind, Kind::Start) {
         return vec![Event::StepSkipped { step: place.key(graph) }];
     }
-    begin(workflow, state, place, 1, now, evaluate)
+    begin(run, place, 1, cx)
 }
 
-/// Dispatches a step; what the core performs by itself is done in the same breath.
-pub(crate) fn begin(
-    workflow: &Workflow,
-    state: &State,
-    place: &Place,
-    attempt: u32,
-    now: Timestamp,
-    evaluate: &dyn Evaluate,
-) -> Vec<Event> {
-    let node = workflow.graph().node(place.node);
-    let step = place.key(workflow.graph());
-    let view = View::new(workflow, state, &place.path);
+/// Dispatches a step. A step that the core performs itself is completed at once.
+fn begin(run: Run<'_>, place: &Place, attempt: u32, cx: Cx<'_>) -> Vec<Event> {
+    let node = run.graph.node(place.node);
+    let step = place.key(run.graph);
+    let view = View::new(run, &place.path);
     let dispatched = |dispatch| Event::StepDispatched { step: step.clone(), attempt, dispatch };
-    match perform(&node.kind, &step, attempt, state, &view, now, evaluate) {
+    match perform(&node.kind, &step, attempt, run.state, &view, cx) {
         Ok(Begun::Dispatch(dispatch)) => vec![dispatched(dispatch)],
         Ok(Begun::Done(outcome)) => {
             vec![dispatched(Dispatch::Instant), Event::StepCompleted { step: step.clone(), attempt, outcome }]
@@ -99,9 +111,9 @@ fn perform(
     attempt: u32,
     state: &State,
     view: &View<'_>,
-    now: Timestamp,
-    evaluate: &dyn Evaluate,
+    cx: Cx<'_>,
 ) -> Result<Begun, Failure> {
+    let Cx { now, evaluate } = cx;
     let done = |value: Value| Ok(Begun::Done(Outcome::of(value)));
     match kind {
         Kind::Start => done(json!({"started": true, "inputReceived": state.input.value()})),
@@ -118,7 +130,7 @@ fn perform(
             Ok(Begun::Done(Outcome::of(json!({"branch": branch})).by(branch)))
         }
         Kind::Transform { value } => done(evaluate.resolve(value, view)?),
-        Kind::Delay(delay) => Ok(Begun::Dispatch(Dispatch::Delay { due: due(delay, view, now, evaluate)? })),
+        Kind::Delay(delay) => Ok(Begun::Dispatch(Dispatch::Delay { due: due(delay, view, cx)? })),
         Kind::Wait { event, pattern, timeout, .. } => {
             let event = evaluate.resolve(event, view)?;
             let Some(event) = event.as_str().filter(|event| !event.is_empty()) else {
@@ -131,7 +143,7 @@ fn perform(
             }))
         }
         Kind::Workflow(call) => {
-            let child = call::child(call, step, attempt, state, view, now, evaluate)?;
+            let child = call::child(call, step, attempt, state, view, cx)?;
             Ok(Begun::Dispatch(Dispatch::Child(child)))
         }
         Kind::Loop(config) => Ok(Begun::Dispatch(Dispatch::Body { items: items(config, view, evaluate)? })),
@@ -156,7 +168,7 @@ fn items(config: &Loop, view: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Ve
     Ok(items.into_iter().map(Payload::from).collect())
 }
 
-fn due(delay: &Delay, view: &dyn Lookup, now: Timestamp, evaluate: &dyn Evaluate) -> Result<Timestamp, Failure> {
+fn due(delay: &Delay, view: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Result<Timestamp, Failure> {
     let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
     let due = match delay {
         Delay::Fixed(length) => now.plus(*length),
@@ -185,19 +197,12 @@ fn due(delay: &Delay, view: &dyn Lookup, now: Timestamp, evaluate: &dyn Evaluate
 }
 
 /// What is ready at a loop or scope under way.
-fn go_on(
-    workflow: &Workflow,
-    state: &State,
-    place: &Place,
-    ready: Ready,
-    now: Timestamp,
-    evaluate: &dyn Evaluate,
-) -> Vec<Event> {
-    let graph = workflow.graph();
+fn go_on(run: Run<'_>, place: &Place, ready: Ready, cx: Cx<'_>) -> Vec<Event> {
+    let graph = run.graph;
     let node = graph.node(place.node);
     let step = place.key(graph);
-    let attempt = state.open.get(&step).map_or(1, |open| open.attempt);
-    let repeat = &state.graph.repeats[place];
+    let attempt = run.state.open.get(&step).map_or(1, |open| open.attempt);
+    let repeat = &run.progress.repeats[place];
     match ready {
         Ready::Fail => {
             let failure = repeat.failed.as_ref().map(|(item, failure)| fail_with(node, *item, failure));
@@ -214,13 +219,13 @@ fn go_on(
         }
         Ready::SetPace => {
             let pace = if let Kind::Loop(config) = &node.kind { config.pace } else { Duration::ZERO };
-            vec![Event::TimerSet { step, attempt, due: now.plus(pace) }]
+            vec![Event::TimerSet { step, attempt, due: cx.now.plus(pace) }]
         }
         Ready::Begin => {
             // One entry is enough: its dispatch opens the iteration's scope, with the others on the agenda.
             let path = place.path.inside(place.node, repeat.next);
             let entry = Place { path, node: graph.first_entry(node.body.expect("a repeat has a body")) };
-            begin(workflow, state, &entry, 1, now, evaluate)
+            begin(run, &entry, 1, cx)
         }
     }
 }
@@ -245,24 +250,24 @@ fn fail_with(node: &Node, item: u32, failure: &Failure) -> Failure {
     }
 }
 
-fn end(graph: &Graph, state: &State) -> Event {
-    let ends = &state.graph.ends;
+fn end(run: Run<'_>) -> Event {
+    let ends = &run.progress.ends;
     if let Some(step) = &ends.error {
         let failure = Failure::fatal(code::END_ERROR, format!("the run reached {step}, an end in error"));
         return Event::RunFailed { failure, step: Some(step.clone()) };
     }
     if ends.reached == 0 {
-        let failure = Failure::fatal(code::END_NOT_REACHED, why_not_reached(graph, state));
+        let failure = Failure::fatal(code::END_NOT_REACHED, why_not_reached(run));
         return Event::RunFailed { failure, step: None };
     }
     Event::RunCompleted { output: Payload::from(Value::Object(ends.output.clone())) }
 }
 
-fn why_not_reached(graph: &Graph, state: &State) -> String {
+fn why_not_reached(run: Run<'_>) -> String {
     let mut failed = Vec::new();
     let mut taken = Vec::new();
-    let scope = state.graph.scopes.get(&Path::default());
-    for node in graph.nodes.iter().filter(|node| node.home == 0) {
+    let scope = run.progress.scopes.get(&Path::default());
+    for node in run.graph.nodes.iter().filter(|node| node.home == 0) {
         let Some(cell) = scope.and_then(|scope| scope.cells.get(node.slot as usize)) else { continue };
         match (&node.kind, cell.stage) {
             (_, Stage::Failed) => failed.push(node.id.as_str()),

@@ -105,7 +105,9 @@ pub struct Progress {
     /// Roughly the memory that cells, their outputs and items take, in bytes.
     pub(crate) weight: usize,
     /// An unhandled failure: the run is to fail.
-    pub(crate) doom: Option<(StepKey, Failure)>,
+    pub(crate) doom: Option<Box<(StepKey, Failure)>>,
+    /// Steps whose failure was not handled, with their last attempt. A retry opens them again.
+    pub(crate) failed: BTreeMap<StepKey, u32>,
 }
 
 /// Bytes that an item takes beside its JSON.
@@ -163,6 +165,24 @@ impl Progress {
     /// The iterations under way, outer ones first.
     pub fn iterations(&self) -> impl Iterator<Item = &Path> {
         self.scopes.keys().filter(|path| !path.0.is_empty())
+    }
+
+    /// Whether a step may be dispatched, or something is to be written for a loop.
+    pub(crate) fn has_ready_steps(&self) -> bool {
+        !self.agenda.is_empty()
+    }
+
+    pub(crate) fn has_failed_steps(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    /// Forgets failed steps whose keys begin with a prefix. The keys are one range.
+    pub(crate) fn drop_failed(&mut self, prefix: &str) {
+        let range = self.failed.range(StepKey::from(prefix)..).map(|(step, _)| step);
+        let steps: Vec<_> = range.take_while(|step| step.as_str().starts_with(prefix)).cloned().collect();
+        for step in steps {
+            self.failed.remove(&step);
+        }
     }
 
     pub(crate) fn begin(&mut self, graph: &Graph) {
@@ -282,11 +302,11 @@ impl Progress {
             return Some((true, dropped));
         }
         if node.on_error == OnError::FailWorkflow {
-            self.doom.get_or_insert_with(|| (place.key(graph), failure.clone()));
+            self.doom.get_or_insert_with(|| Box::new((place.key(graph), failure.clone())));
             return Some((false, None));
         }
         let Some((owner, iteration)) = place.path.owner() else {
-            self.doom.get_or_insert_with(|| (place.key(graph), failure.clone()));
+            self.doom.get_or_insert_with(|| Box::new((place.key(graph), failure.clone())));
             return Some((false, None));
         };
         let goes_on = matches!(

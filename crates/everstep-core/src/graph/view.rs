@@ -6,25 +6,23 @@ use serde_json::{Value, json};
 
 use super::model::{Graph, Kind};
 use super::progress::{Path, Stage};
+use super::run::Run;
 use crate::evaluate::Lookup;
 use crate::payload::Payload;
-use crate::run::State;
-use crate::workflow::Workflow;
 
 /// The context from inside one scope: its own variables first, then those around it.
 pub struct View<'a> {
-    workflow: &'a Workflow,
-    state: &'a State,
+    run: Run<'a>,
     path: &'a Path,
 }
 
 impl<'a> View<'a> {
-    pub fn new(workflow: &'a Workflow, state: &'a State, path: &'a Path) -> Self {
-        Self { workflow, state, path }
+    pub fn new(run: Run<'a>, path: &'a Path) -> Self {
+        Self { run, path }
     }
 
     fn graph(&self) -> &'a Graph {
-        self.workflow.graph()
+        self.run.graph
     }
 
     /// The scopes from the innermost to the graph itself.
@@ -65,10 +63,10 @@ impl<'a> View<'a> {
             && let Kind::Loop(config) = &self.graph().node(owner.node).kind
         {
             fields.insert(config.index.clone(), iteration.into());
-            let item = self.state.graph.item(self.path);
+            let item = self.run.progress.item(self.path);
             fields.insert(config.item.clone(), item.map_or(Value::Null, |item| item.value().clone()));
         }
-        let vars = self.state.graph.scopes.get(self.path).into_iter().flat_map(|scope| &scope.vars);
+        let vars = self.run.progress.scopes.get(self.path).into_iter().flat_map(|scope| &scope.vars);
         for (name, value) in vars.filter(|(name, _)| !name.starts_with("__")) {
             fields.insert(name.clone(), value.value().clone());
         }
@@ -78,16 +76,16 @@ impl<'a> View<'a> {
     /// A variable that is kept as JSON text.
     fn payload_of(&self, name: &str) -> Option<&'a Payload> {
         if name == "input" {
-            return Some(&self.state.input);
+            return Some(&self.run.state.input);
         }
         for path in self.paths() {
-            if let Some(value) = self.state.graph.scopes.get(&path).and_then(|scope| scope.vars.get(name)) {
+            if let Some(value) = self.run.progress.scopes.get(&path).and_then(|scope| scope.vars.get(name)) {
                 return Some(value);
             }
             let owner = path.owner().map(|(owner, _)| &self.graph().node(owner.node).kind);
             if let Some(Kind::Loop(config)) = owner {
                 if config.item == name {
-                    return self.state.graph.item(&path);
+                    return self.run.progress.item(&path);
                 }
                 if config.index == name {
                     return None;
@@ -113,7 +111,7 @@ impl<'a> View<'a> {
         let path = self.paths().find(|path| {
             path.owner().map_or(0, |(owner, _)| self.graph().node(owner.node).body.unwrap_or(0)) == node.home
         })?;
-        let cell = self.state.graph.scopes.get(&path)?.cells.get(node.slot as usize)?;
+        let cell = self.run.progress.scopes.get(&path)?.cells.get(node.slot as usize)?;
         let status = match cell.stage {
             Stage::Completed => "success",
             Stage::Failed => "error",
@@ -138,7 +136,7 @@ impl Lookup for View<'_> {
     fn names(&self) -> Vec<String> {
         let mut names = vec!["input".to_owned()];
         for path in self.paths() {
-            if let Some(scope) = self.state.graph.scopes.get(&path) {
+            if let Some(scope) = self.run.progress.scopes.get(&path) {
                 names.extend(scope.vars.keys().filter(|name| !name.starts_with("__")).cloned());
             }
             if let Some((owner, _)) = path.owner()
@@ -153,14 +151,14 @@ impl Lookup for View<'_> {
     }
 
     fn payload(&self) -> &Value {
-        self.state.input.value()
+        self.run.state.input.value()
     }
 
     fn local(&self, name: &str) -> Option<Cow<'_, Value>> {
         let mut own = None;
         for path in self.paths() {
             let (owner, iteration) = path.owner()?;
-            own = own.or_else(|| self.state.graph.scopes.get(&path)?.vars.get(name));
+            own = own.or_else(|| self.run.progress.scopes.get(&path)?.vars.get(name));
             let Kind::Loop(config) = &self.graph().node(owner.node).kind else { continue };
             if config.index != name && config.item != name {
                 continue;
@@ -169,7 +167,7 @@ impl Lookup for View<'_> {
             return match own {
                 Some(value) => Some(Cow::Borrowed(value.value())),
                 None if config.index == name => Some(Cow::Owned(iteration.into())),
-                None => self.state.graph.item(&path).map(|item| Cow::Borrowed(item.value())),
+                None => self.run.progress.item(&path).map(|item| Cow::Borrowed(item.value())),
             };
         }
         None
@@ -177,10 +175,10 @@ impl Lookup for View<'_> {
 
     fn meta(&self) -> Value {
         json!({
-            "runId": self.state.run.to_string(),
-            "workflow": self.workflow.name,
-            "version": self.workflow.version,
-            "startedAt": self.state.started_at.to_string(),
+            "runId": self.run.state.run.to_string(),
+            "workflow": self.run.workflow.name,
+            "version": self.run.workflow.version,
+            "startedAt": self.run.state.started_at.to_string(),
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::status::Status;
 /// **Invariant**: the entries of one item were decided at one time.
 pub fn messages(state: &State, entries: &[Entry]) -> Vec<(RunId, Input)> {
     let Some(first) = entries.first() else { return Vec::new() };
-    let left = state.children.left_since(first.seq);
+    let left = state.open.left_since(first.seq);
     if left.is_empty() && state.parent.is_none() {
         return Vec::new();
     }
@@ -59,7 +59,7 @@ fn to_parent(state: &State, entries: &[Entry]) -> Option<(RunId, Input)> {
     // Nothing follows a run's end, so the item that ends it ends with it.
     let end = entries.last().filter(|last| last.seq == state.seq)?;
     let reason = if let Event::RunCancelled { reason } = &end.event { reason.as_deref() } else { None };
-    let result = ended(state.run, state.status(), state.output.as_ref(), state.failure.as_ref(), reason)?;
+    let result = ended(state.run, state.status(), state.output(), state.failure(), reason)?;
     let step = parent.step.clone();
     Some((parent.run, Input::ChildEnded { step, attempt: parent.attempt, child: state.run, result }))
 }

@@ -1,16 +1,23 @@
 //! A run: the state that its journal folds to, and what is decided when an input arrives. Common to all styles.
 
-mod apply;
+pub(crate) mod apply;
 pub(crate) mod child;
 mod children;
+mod cx;
 pub mod decide;
 pub mod inbox;
 mod input;
 pub mod keys;
+mod lifecycle;
+mod open;
+mod phase;
 mod state;
 pub mod task;
 
 pub use child::{Child, Parent};
+pub use cx::Cx;
 pub use input::{Input, Reply};
-pub(crate) use state::{Doing, Open, Phase};
-pub use state::{Misfit, OpenStep, OpenWhat, State};
+pub(crate) use open::{Doing, Fired, Open};
+pub use open::{OpenStep, OpenWhat};
+pub(crate) use phase::Phase;
+pub use state::{Misfit, SNAPSHOT_FORMAT, State};

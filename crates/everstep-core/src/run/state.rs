@@ -1,22 +1,23 @@
 //! A run's state: the fold of its journal, common to all styles.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
 
-use serde::{Deserialize, Deserializer, Serialize};
-
-use crate::code::Progress as CodeProgress;
+use super::child::Parent;
+use super::keys::Keys;
+use super::open::{OpenStep, OpenSteps};
+use super::phase::Phase;
+use crate::code;
 use crate::failure::Failure;
-use crate::graph::{Place, Progress};
 use crate::ids::{RunId, StepKey};
 use crate::journal::Entry;
 use crate::payload::Payload;
-use crate::retry::RetryPolicy;
-use crate::run::child::{Child, Children, Parent};
-use crate::run::keys::Keys;
 use crate::status::{Status, StepStatus};
+use crate::style::{self, Progress};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
+
+/// The number of the form in which a [`State`] is stored as a snapshot. A snapshot of another number is ignored.
+pub const SNAPSHOT_FORMAT: u32 = 2;
 
 /// **Invariant**: `State` is a function of the journal alone. Nothing but [`State::apply`] changes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,108 +30,15 @@ pub struct State {
     /// The time of the last entry.
     pub updated_at: Timestamp,
     pub input: Payload,
-    /// What it gave, once it is completed; that may be `null`.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
-    pub output: Option<Payload>,
-    pub failure: Option<Failure>,
-    /// When it was paused, while it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused_at: Option<Timestamp>,
     /// The step that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// Steps that were dispatched and are not settled.
-    pub(crate) open: BTreeMap<StepKey, Open>,
-    /// Open steps that must be retried or dispatched again.
-    pub(crate) todo: BTreeSet<StepKey>,
-    pub(crate) timers: BTreeSet<(Timestamp, StepKey)>,
-    /// Steps whose failure nobody handled, with their last attempt. A retry opens them again.
-    pub(crate) failed: BTreeMap<StepKey, u32>,
-    /// How many open steps are tasks.
-    pub(crate) tasks: usize,
-    #[serde(default, skip_serializing_if = "Children::are_none")]
-    pub(crate) children: Children,
+    pub(crate) open: OpenSteps,
     /// The keys of signals and controls that were accepted.
     #[serde(default, skip_serializing_if = "Keys::is_empty")]
     pub(crate) keys: Keys,
-    pub graph: Progress,
-    #[serde(default, skip_serializing_if = "CodeProgress::is_empty")]
-    pub code: CodeProgress,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Phase {
-    Pending,
-    Live,
-    Paused,
-    Completed,
-    Failed,
-    Cancelled,
-}
-
-/// A step under way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Open {
-    pub(crate) attempt: u32,
-    /// Failed attempts so far.
-    pub(crate) failures: u32,
-    /// Dispatches in a row that ended without any result.
-    pub(crate) crashes: u32,
-    pub(crate) doing: Doing,
-    pub(crate) timer: Option<Timestamp>,
-    /// How long the last failure asks to wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) retry_after_ms: Option<u32>,
-    /// When that began. Snapshots of older builds do not say it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) since: Option<Timestamp>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Doing {
-    Task,
-    Instant,
-    Delay,
-    Wait {
-        event: String,
-        pattern: Payload,
-    },
-    Child(Arc<Child>),
-    Body,
-    /// An attempt failed and another is allowed: a timer is to be set.
-    Failed,
-    /// The timer runs.
-    Backoff,
-    /// To be dispatched again.
-    Again,
-}
-
-/// Something that must be going on for a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpenStep<'a> {
-    pub step: &'a StepKey,
-    pub attempt: u32,
-    /// When that began, where it is known.
-    pub since: Option<Timestamp>,
-    pub what: OpenWhat<'a>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum OpenWhat<'a> {
-    /// Somebody must be performing it.
-    Task,
-    /// It waits for a signal.
-    Wait { event: &'a str, pattern: &'a Payload, due: Option<Timestamp> },
-    /// A run that must be there. The parent that it is to be started with is [`State::parent_of`].
-    Child(&'a Child),
-    /// It is over at a time.
-    Delay { due: Option<Timestamp> },
-    /// It failed and is tried again at a time.
-    Backoff { due: Option<Timestamp> },
-    /// A loop or scope: steps inside it go on, or its next item waits for a time.
-    Body { due: Option<Timestamp> },
-    /// It goes on at once.
-    Soon,
+    /// What only the run's style understands.
+    pub(crate) progress: Progress,
 }
 
 /// The journal does not fit the workflow: a bug, or a journal of another version.
@@ -142,7 +50,8 @@ pub struct Misfit {
 }
 
 impl State {
-    pub fn new(run: RunId) -> Self {
+    /// A run before its first entry.
+    pub fn new(run: RunId, workflow: &Workflow) -> Self {
         Self {
             run,
             seq: 0,
@@ -150,142 +59,136 @@ impl State {
             started_at: Timestamp::EPOCH,
             updated_at: Timestamp::EPOCH,
             input: Payload::null(),
-            output: None,
-            failure: None,
-            paused_at: None,
             parent: None,
-            open: BTreeMap::new(),
-            todo: BTreeSet::new(),
-            timers: BTreeSet::new(),
-            failed: BTreeMap::new(),
-            tasks: 0,
-            children: Children::default(),
+            open: OpenSteps::default(),
             keys: Keys::default(),
-            graph: Progress::default(),
-            code: CodeProgress::default(),
+            progress: Progress::new(&workflow.style),
         }
     }
 
     /// Folds a journal from its beginning.
     pub fn fold(run: RunId, workflow: &Workflow, journal: &[Entry]) -> Result<Self, Misfit> {
-        let mut state = Self::new(run);
+        let mut state = Self::new(run, workflow);
         for entry in journal {
             state.apply(workflow, entry)?;
         }
         Ok(state)
     }
 
+    /// Reads a snapshot of a run of this workflow.
+    pub fn from_snapshot(workflow: &Workflow, json: &[u8]) -> Result<Self, String> {
+        let state: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        match state.progress.is_of(&workflow.style) {
+            true => Ok(state),
+            false => Err("the snapshot is of a workflow of another style".to_owned()),
+        }
+    }
+
     pub fn status(&self) -> Status {
         match self.phase {
-            Phase::Pending => Status::Pending,
-            Phase::Live if self.is_busy() => Status::Running,
-            Phase::Live => Status::Waiting,
-            Phase::Paused => Status::Paused,
-            Phase::Completed => Status::Completed,
-            Phase::Failed => Status::Failed,
-            Phase::Cancelled => Status::Cancelled,
+            Phase::Live if !self.is_busy() => Status::Waiting,
+            Phase::Pending
+            | Phase::Live
+            | Phase::Paused { .. }
+            | Phase::Completed { .. }
+            | Phase::Failed { .. }
+            | Phase::Cancelled { .. } => self.phase.status(),
         }
     }
 
     /// Whether something is being performed or about to be.
     fn is_busy(&self) -> bool {
-        let is_ready = !self.todo.is_empty() || !self.graph.agenda.is_empty() || self.code.ready > 0;
-        self.tasks > 0 || is_ready || self.open.is_empty()
+        self.open.has_tasks() || self.open.has_todo() || self.open.is_empty() || self.progress.has_ready_steps()
     }
 
     pub fn has_ended(&self) -> bool {
-        matches!(self.phase, Phase::Completed | Phase::Failed | Phase::Cancelled)
+        self.phase.has_ended()
     }
 
     /// Whether nothing may be dispatched although the run has not ended.
     pub fn is_paused(&self) -> bool {
-        self.phase == Phase::Paused
+        matches!(self.phase, Phase::Paused { .. })
+    }
+
+    /// The output of a completed run; it may be `null`.
+    pub fn output(&self) -> Option<&Payload> {
+        self.phase.output()
+    }
+
+    /// Why the run failed or was paused.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.phase.failure()
+    }
+
+    /// When a paused run was paused.
+    pub fn paused_at(&self) -> Option<Timestamp> {
+        self.phase.paused_at()
+    }
+
+    /// The progress that workers need to continue the run; none where the server performs it.
+    pub fn code(&self) -> Option<&code::Progress> {
+        self.progress.code()
     }
 
     pub fn has_open_tasks(&self) -> bool {
-        self.tasks > 0
+        self.open.has_tasks()
     }
 
     /// The next timer that may fire; none while the run is paused or over.
     pub fn next_due(&self) -> Option<Timestamp> {
-        if self.phase != Phase::Live {
-            return None;
-        }
-        self.timers.first().map(|(due, _)| *due)
+        self.open.first_timer().filter(|_| self.phase.is_live()).map(|(due, _)| *due)
     }
 
     /// The first timer that is due, as its step and attempt; none while the run is paused or over.
     pub fn first_due(&self, now: Timestamp) -> Option<(StepKey, u32)> {
-        let (due, step) = self.timers.first().filter(|_| self.phase == Phase::Live)?;
+        let (due, step) = self.open.first_timer().filter(|_| self.phase.is_live())?;
         let open = self.open.get(step).filter(|_| *due <= now)?;
         Some((step.clone(), open.attempt))
     }
 
     /// The timers that are due, as `(step, attempt)`.
     pub fn due(&self, now: Timestamp) -> Vec<(StepKey, u32)> {
-        self.timers
-            .iter()
-            .take_while(|(due, _)| *due <= now)
-            .filter_map(|(_, step)| self.open.get(step).map(|open| (step.clone(), open.attempt)))
-            .collect()
+        self.open.due(now)
     }
 
-    /// What must be going on: a function of the state, not of the last events.
+    /// The open steps: a function of the state, not of the last events.
     pub fn open(&self) -> impl Iterator<Item = OpenStep<'_>> {
-        self.open.iter().map(|(step, open)| OpenStep {
-            step,
-            attempt: open.attempt,
-            since: open.since,
-            what: match &open.doing {
-                Doing::Task => OpenWhat::Task,
-                Doing::Wait { event, pattern } => OpenWhat::Wait { event, pattern, due: open.timer },
-                Doing::Child(child) => OpenWhat::Child(child),
-                Doing::Delay => OpenWhat::Delay { due: open.timer },
-                Doing::Backoff => OpenWhat::Backoff { due: open.timer },
-                Doing::Body => OpenWhat::Body { due: open.timer },
-                Doing::Instant | Doing::Failed | Doing::Again => OpenWhat::Soon,
-            },
-        })
+        self.open.show()
+    }
+
+    /// Whether a step is open: an entry that settles it will follow.
+    pub fn is_open(&self, step: &StepKey) -> bool {
+        self.open.contains(step)
     }
 
     /// Whether this attempt of a step is an open task.
     pub fn has_open_task(&self, step: &StepKey, attempt: u32) -> bool {
-        self.open.get(step).is_some_and(|open| open.attempt == attempt && open.doing == Doing::Task)
+        self.open.get(step).is_some_and(|open| open.attempt == attempt && open.doing == super::Doing::Task)
     }
 
-    /// Where a step is; `None` for one that was not reached.
+    /// The status of a step; `None` for one that was not reached.
     pub fn step_status(&self, workflow: &Workflow, step: &StepKey) -> Option<StepStatus> {
-        let has_ended = self.has_ended();
-        if workflow.is_code() && !self.open.contains_key(step) {
-            return self.code_step_status(step);
-        }
-        if let Some(open) = self.open.get(step) {
-            return Some(match open.doing {
-                _ if has_ended => StepStatus::Cancelled,
-                Doing::Task | Doing::Instant | Doing::Body | Doing::Failed | Doing::Again => StepStatus::Running,
-                Doing::Delay | Doing::Wait { .. } | Doing::Child(_) | Doing::Backoff => StepStatus::Waiting,
-            });
-        }
-        self.graph.step_status(workflow.graph(), step, has_ended)
+        let Some(open) = self.open.get(step) else { return style::step_status(workflow, self, step) };
+        Some(if self.has_ended() { StepStatus::Cancelled } else { open.doing.step_status() })
+    }
+
+    /// The variables of the run as one JSON object, without those whose names begin with `__`.
+    pub fn context(&self, workflow: &Workflow) -> Payload {
+        style::context(workflow, self)
+    }
+
+    /// The variables of each iteration under way, by the iteration's name; outer iterations first.
+    pub fn scopes(&self, workflow: &Workflow) -> Vec<(String, Payload)> {
+        style::scopes(workflow, self)
     }
 
     /// Roughly the memory that this state takes, in bytes.
     pub fn weight(&self) -> usize {
-        let beside = self.keys.weight() + self.children.weight();
-        1_024 + self.context_bytes() + self.graph.weight + self.code.weight() + 160 * self.open.len() + beside
+        1_024 + self.context_bytes() + self.progress.weight() + self.open.weight() + self.keys.weight()
     }
 
     /// Bytes of JSON that the context holds.
     pub(crate) fn context_bytes(&self) -> usize {
-        self.input.size() + self.graph.bytes + self.code.bytes
+        self.input.size() + self.progress.context_bytes()
     }
-
-    pub(crate) fn policy<'a>(&self, workflow: &'a Workflow, place: &Place) -> &'a RetryPolicy {
-        &workflow.graph().node(place.node).retry
-    }
-}
-
-/// Reads an output that is there: `null` is one.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Payload>, D::Error> {
-    Payload::deserialize(deserializer).map(Some)
 }

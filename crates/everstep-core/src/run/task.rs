@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::State;
 use crate::evaluate::Evaluate;
 use crate::failure::{Failure, code};
-use crate::graph::{Kind, Place, View};
 use crate::ids::StepKey;
 use crate::payload::Payload;
-use crate::run::State;
+use crate::style;
 use crate::workflow::Workflow;
 
 /// An open task, with everything that its handler needs to know.
@@ -24,6 +24,13 @@ pub struct TaskSpec {
     pub timeout: Option<Duration>,
 }
 
+impl TaskSpec {
+    /// The failure of a task that its workflow does not have.
+    pub(crate) fn unknown(step: &StepKey) -> Failure {
+        Failure::fatal(code::UNKNOWN_KIND, format!("{step} is not a task of this workflow"))
+    }
+}
+
 /// Describes an open task. An expression that fails is the task's failure.
 pub fn describe(
     workflow: &Workflow,
@@ -31,30 +38,5 @@ pub fn describe(
     step: &StepKey,
     evaluate: &dyn Evaluate,
 ) -> Result<TaskSpec, Failure> {
-    let graph = workflow.graph();
-    let unknown = || Failure::fatal(code::UNKNOWN_KIND, format!("{step} is not a task of this workflow"));
-    let place = Place::find(graph, step).ok_or_else(unknown)?;
-    let node = graph.node(place.node);
-    let Kind::Task { kind, config, secrets, raw_fields, needs_context } = &node.kind else { return Err(unknown()) };
-    let view = View::new(workflow, state, &place.path);
-    let config = match config {
-        Value::Object(fields) => {
-            let mut resolved = serde_json::Map::with_capacity(fields.len());
-            for (field, value) in fields {
-                let value = if raw_fields.contains(field) { value.clone() } else { evaluate.resolve(value, &view)? };
-                resolved.insert(field.clone(), value);
-            }
-            Value::Object(resolved)
-        }
-        other => other.clone(),
-    };
-    let context = if *needs_context {
-        let names_nodes = config.as_object().is_some_and(|fields| {
-            raw_fields.iter().filter_map(|field| fields.get(field)?.as_str()).any(|code| code.contains("__node_"))
-        });
-        view.document(names_nodes)
-    } else {
-        Payload::null()
-    };
-    Ok(TaskSpec { kind: kind.clone(), config, secrets: secrets.clone(), context, timeout: node.timeout })
+    style::describe_task(workflow, state, step, evaluate)
 }

@@ -10,7 +10,7 @@ use everstep_core::journal::{Event, Kind};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
-use everstep_core::run::{Input, OpenWhat, Reply, State};
+use everstep_core::run::{Cx, Input, OpenWhat, Reply, State};
 use everstep_core::status::Status;
 use serde_json::json;
 
@@ -68,7 +68,7 @@ impl Function {
             let mut waits = false;
             let mut reports = Vec::new();
             for (step, act) in stage {
-                let known = state.code.step(step);
+                let known = state.code().unwrap().step(step);
                 match known.and_then(|known| known.end.as_ref()) {
                     Some(End::Failure(failure)) if !act.is_caught() => {
                         return vec![Report::Threw { failure: failure.clone(), step: Some(step.clone()) }];
@@ -84,10 +84,11 @@ impl Function {
                 return reports;
             }
         }
-        let given = |(step, _): &(StepKey, Act)| match state.code.step(step).and_then(|known| known.end.as_ref()) {
-            Some(End::Output(output) | End::Signal(output)) => output.value().clone(),
-            Some(End::Failure(_) | End::Slept | End::Timeout) | None => json!(null),
-        };
+        let given =
+            |(step, _): &(StepKey, Act)| match state.code().unwrap().step(step).and_then(|known| known.end.as_ref()) {
+                Some(End::Output(output) | End::Signal(output)) => output.value().clone(),
+                Some(End::Failure(_) | End::Slept | End::Timeout) | None => json!(null),
+            };
         let output: Vec<_> = self.stages.iter().flatten().map(given).collect();
         vec![Report::Returned { output: Payload::from(json!(output)) }]
     }
@@ -153,7 +154,7 @@ impl Player {
 
     fn report(&mut self, turn: u32, report: Report) -> Reply {
         let before = self.game.state.seq;
-        let may_go_on = self.game.state.code.may_go_on(turn) && self.game.state.status() != Status::Paused;
+        let may_go_on = self.game.state.code().unwrap().may_go_on(turn) && self.game.state.status() != Status::Paused;
         let (_, reply) = self.input(Input::Report { turn, report: Box::new(report.clone()) });
         if matches!(reply, Reply::Accepted) {
             let is_result = matches!(report, Report::Completed { .. } | Report::Failed { .. });
@@ -165,8 +166,8 @@ impl Player {
 
     /// The worker that has the turn does what comes next.
     fn work(&mut self) {
-        let turn = self.game.state.code.turn;
-        if !self.game.state.code.may_go_on(turn) {
+        let turn = self.game.state.code().unwrap().turn;
+        if !self.game.state.code().unwrap().may_go_on(turn) {
             self.input(Input::BeginTurn { worker: format!("w{turn}") });
             return;
         }
@@ -194,7 +195,7 @@ impl Player {
         let (turn, report) = self.random.pick(&self.sent).clone();
         // Whatever is due fires first, and is no part of the answer.
         self.input(Input::Settle);
-        let is_last = turn == self.game.state.code.turn;
+        let is_last = turn == self.game.state.code().unwrap().turn;
         let (written, reply) = self.input(Input::Report { turn, report: Box::new(report.clone()) });
         let is_refused = matches!(reply, Reply::Refused { .. });
         assert_eq!(written, 0, "seed {}: {report:?} is written twice", self.seed);
@@ -223,7 +224,7 @@ impl Player {
     fn play(&mut self) {
         self.game.input(Input::Start { input: Payload::from(json!({"n": 1})), parent: None });
         for _ in 0..self.random.below(150) {
-            let turn = self.game.state.code.turn;
+            let turn = self.game.state.code().unwrap().turn;
             match self.random.below(100) {
                 0..=39 => self.work(),
                 40..=54 => self.repeat(),
@@ -311,7 +312,7 @@ impl Player {
         if self.game.state.status() == Status::Completed {
             let expected = self.function.go_on(&self.game.state);
             let [Report::Returned { output }] = expected.as_slice() else { panic!("seed {}: {expected:?}", self.seed) };
-            assert_eq!(self.game.state.output.as_ref(), Some(output), "seed {}", self.seed);
+            assert_eq!(self.game.state.output(), Some(output), "seed {}", self.seed);
         }
     }
 }
@@ -373,7 +374,7 @@ fn complete(game: &mut Game, step: String) -> Reply {
     let (step, output) = (step.into(), Payload::from(json!({"n": 1})));
     let report = Report::Completed { step, attempt: 1, output, logs: vec![], took: 5 };
     let input = Input::Report { turn: 1, report: Box::new(report) };
-    decide(&game.workflow, &mut game.state, input, None, game.now, &game.evaluate).reply
+    decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate }).reply
 }
 
 #[test]
@@ -407,7 +408,7 @@ fn a_journal_that_is_too_long_fails_the_run() {
     for step in 0..10 {
         assert_eq!((complete(&mut game, format!("{step}")), game.state.has_ended()), (Reply::Accepted, step == 9));
     }
-    assert_eq!(game.state.failure.as_ref().unwrap().code, "JOURNAL_TOO_LONG");
+    assert_eq!(game.state.failure().unwrap().code, "JOURNAL_TOO_LONG");
     assert_eq!(game.state.seq, nearly + 11);
 }
 
@@ -428,7 +429,7 @@ fn a_run_keeps_a_hundred_signals_and_forgets_the_expired() {
         let (event, pattern) = (Some("go".into()), Payload::from(json!({})));
         let report = Report::Waited { step: step.into(), event, pattern, timeout_ms: None };
         game.input(Input::Report { turn: 1, report: Box::new(report) });
-        game.state.code.step(&step.into()).unwrap().end.clone()
+        game.state.code().unwrap().step(&step.into()).unwrap().end.clone()
     };
     assert_eq!(wait(&mut game, "first"), Some(End::Signal(Payload::from(json!({"n": 101})))));
     assert_eq!(wait(&mut game, "second"), None, "the others were kept for long enough");

@@ -123,7 +123,7 @@ fn millis(text: &str) -> u64 {
 
 /// What a worker that begins the function now is told, in the order of the journal.
 pub(crate) fn known(state: &State) -> String {
-    let mut steps: Vec<_> = state.code.steps().collect();
+    let mut steps: Vec<_> = state.code().unwrap().steps().collect();
     steps.sort_by_key(|(_, step)| step.seq);
     let tell = |end: &Option<End>, is_open: bool, next: u32| match end {
         Some(End::Output(output)) => format!("gave {}", output.json()),

@@ -6,7 +6,7 @@ use everstep_core::journal::codec;
 use everstep_core::journal::law;
 use everstep_core::run::decide::{decide, record};
 use everstep_core::run::inbox::messages;
-use everstep_core::run::{Child, Input, Reply, State};
+use everstep_core::run::{Child, Cx, Input, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
@@ -32,7 +32,7 @@ impl Game {
     pub(crate) const BEGIN: Timestamp = Timestamp::from_millis(1_000_000);
 
     pub(crate) fn new(workflow: Workflow) -> Self {
-        let state = State::new(RunId::new(Self::BEGIN, 7));
+        let state = State::new(RunId::new(Self::BEGIN, 7), &workflow);
         Self {
             workflow,
             shadow: state.clone(),
@@ -54,7 +54,7 @@ impl Game {
     /// A run that goes on from this one as it was after an entry.
     pub(crate) fn fork(&self, at: u64) -> Self {
         let mut fork = Self::new(self.workflow.clone());
-        fork.state = State::new(RunId::new(Self::BEGIN, 8));
+        fork.state = State::new(RunId::new(Self::BEGIN, 8), &fork.workflow);
         fork.journal = self.journal[..usize::try_from(at).unwrap()].to_vec();
         for entry in &fork.journal {
             fork.state.apply(&fork.workflow, entry).unwrap();
@@ -70,7 +70,7 @@ impl Game {
             && self.journal.is_empty()
         {
             let run = Child::id(parent.run, &parent.step, parent.attempt, self.now);
-            (self.state, self.shadow) = (State::new(run), State::new(run));
+            (self.state, self.shadow) = (State::new(run, &self.workflow), State::new(run, &self.workflow));
         }
     }
 
@@ -79,12 +79,19 @@ impl Game {
         self.name_child(&input);
         let mut written = Vec::new();
         let child = Family::child_in(&input);
-        let decision = decide(&self.workflow, &mut self.state, input, key, self.now, &self.evaluate);
+        let decision =
+            decide(&self.workflow, &mut self.state, input, key, Cx { now: self.now, evaluate: &self.evaluate });
         self.family.heard(child.filter(|_| decision.reply.is_accepted()));
         let mut has_more = decision.has_more;
         self.take(decision.entries, has_more, &mut written);
         while has_more {
-            let decision = decide(&self.workflow, &mut self.state, Input::Settle, None, self.now, &self.evaluate);
+            let decision = decide(
+                &self.workflow,
+                &mut self.state,
+                Input::Settle,
+                None,
+                Cx { now: self.now, evaluate: &self.evaluate },
+            );
             has_more = decision.has_more;
             self.take(decision.entries, has_more, &mut written);
         }
@@ -95,14 +102,14 @@ impl Game {
     pub(crate) fn record(&mut self, input: Input) {
         self.name_child(&input);
         let child = Family::child_in(&input);
-        let entries = record(&self.workflow, &mut self.state, input, self.now, &self.evaluate);
+        let entries = record(&self.workflow, &mut self.state, input, Cx { now: self.now, evaluate: &self.evaluate });
         self.family.heard(child.filter(|_| !entries.is_empty()));
         self.take(entries, true, &mut Vec::new());
     }
 
     /// Forgets everything but the journal, as it was written, and reads it again.
     pub(crate) fn reload(&mut self) {
-        let mut state = State::new(self.state.run);
+        let mut state = State::new(self.state.run, &self.workflow);
         for entry in &self.journal {
             let entry = codec::decode(entry.seq, entry.at, codec::encode(entry)).unwrap();
             state.apply(&self.workflow, &entry).unwrap();
@@ -127,7 +134,9 @@ impl Game {
         written.extend(entries);
         // Checking looks at the whole journal: long ones are checked now and then, and at their end.
         if self.journal.len() >= self.next_check || (self.state.has_ended() && !written.is_empty()) {
-            let size = self.journal.len() + self.workflow.graph().nodes().len() + self.state.weight() / 1_000;
+            let size = self.journal.len()
+                + self.workflow.graph().map_or(0, |graph| graph.nodes().len())
+                + self.state.weight() / 1_000;
             self.next_check = if size < 500 { 0 } else { size * 2 };
             self.check(has_more);
         }
@@ -139,7 +148,7 @@ impl Game {
         assert!(state == self.state, "the fold of the journal is the state:\n{state:?}\n{:?}", self.state);
         assert!(self.shadow == self.state, "the shadow is the state");
         let snapshot = serde_json::to_string(&self.state).unwrap();
-        let state: State = serde_json::from_str(&snapshot).unwrap();
+        let state = State::from_snapshot(&self.workflow, snapshot.as_bytes()).unwrap();
         assert!(state == self.state, "a snapshot keeps the state:\n{state:?}\n{:?}", self.state);
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use everstep_core::failure::Failure;
-use everstep_core::graph::{Path, Problem, View};
+use everstep_core::graph::Problem;
 use everstep_core::ids::RunId;
 use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::limits;
@@ -210,9 +210,9 @@ impl Player {
         let text = match verb {
             "status" if rest.is_empty() => state.status().to_string(),
             "status" => state.step_status(workflow, &rest.into()).map_or("none".into(), |status| status.to_string()),
-            "why" => state.failure.as_ref().map_or("nothing".into(), ToString::to_string),
-            "context" => View::new(workflow, state, &Path::default()).document(false).json().to_owned(),
-            "output" => state.output.as_ref().map_or("none".into(), |output| output.json().to_owned()),
+            "why" => state.failure().map_or("nothing".into(), ToString::to_string),
+            "context" => state.context(workflow).json().to_owned(),
+            "output" => state.output().map_or("none".into(), |output| output.json().to_owned()),
             "version" => state.seq.to_string(),
             "known" => known(state),
             "open" => {

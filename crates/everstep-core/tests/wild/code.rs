@@ -10,7 +10,7 @@ use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::run::decide::decide;
 use everstep_core::run::inbox::messages;
-use everstep_core::run::{Child, Input, OpenWhat, Reply, State};
+use everstep_core::run::{Child, Cx, Input, OpenWhat, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
@@ -96,7 +96,7 @@ fn wild_report(random: &mut Random) -> Report {
 
 fn wild_input(random: &mut Random, state: &State) -> Input {
     let (step, attempt) = (step(random), number(random));
-    let turn = if random.chance(80) { state.code.turn } else { number(random) };
+    let turn = if random.chance(80) { state.code().map_or(0, |code| code.turn) } else { number(random) };
     let event = (*random.pick(&["go", "a", "b", "c", ""])).to_owned();
     match random.below(30) {
         0..=13 => Input::Report { turn, report: Box::new(wild_report(random)) },
@@ -285,12 +285,12 @@ fn decide_on(mut state: State, workflow: &Workflow, random: &mut Random) {
     for _ in 0..8 {
         let input = wild_input(random, &state);
         let key = random.chance(20).then_some("k");
-        let mut decision = decide(workflow, &mut state, input, key, Game::BEGIN, &evaluate);
+        let mut decision = decide(workflow, &mut state, input, key, Cx { now: Game::BEGIN, evaluate: &evaluate });
         for _ in 0..20 {
             if !decision.has_more {
                 break;
             }
-            decision = decide(workflow, &mut state, Input::Settle, None, Game::BEGIN, &evaluate);
+            decision = decide(workflow, &mut state, Input::Settle, None, Cx { now: Game::BEGIN, evaluate: &evaluate });
         }
         messages(&state, &decision.entries);
         assert!(!decision.has_more, "{state:?}");
@@ -311,7 +311,7 @@ fn a_journal_of_another_style_is_refused() {
         let entries = events.into_iter().enumerate();
         let journal: Vec<_> = entries.map(|(i, event)| Entry::new(i as u64 + 1, Game::BEGIN, event)).collect();
         assert_eq!(State::fold(run, &graph, &journal).is_err(), is_of_code, "{journal:?}");
-        let mut state = State::new(run);
+        let mut state = State::new(run, &graph);
         state.apply(&graph, &journal[0]).unwrap();
         decide_on(state, &graph, &mut random);
     }

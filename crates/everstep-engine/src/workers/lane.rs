@@ -9,7 +9,7 @@ const CODE: &str = "code/";
 
 /// The lane of a workflow's runs: empty for those that the server performs by itself.
 pub(crate) fn lane(workspace: WorkspaceId, workflow: &Workflow) -> Arc<str> {
-    if workflow.is_code() { lane_of(workspace, &workflow.name, workflow.version) } else { "".into() }
+    if workflow.needs_worker() { lane_of(workspace, &workflow.name, workflow.version) } else { "".into() }
 }
 
 pub(crate) fn lane_of(workspace: WorkspaceId, name: &str, version: u32) -> Arc<str> {

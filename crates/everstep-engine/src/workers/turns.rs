@@ -10,7 +10,7 @@ use everstep_core::evaluate::Evaluate;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::journal::{Entry, Event};
 use everstep_core::run::decide::{self, Decision};
-use everstep_core::run::{Input, Reply, State};
+use everstep_core::run::{Cx, Input, Reply, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -89,7 +89,7 @@ impl Shard {
     /// Finds a worker for a run that needs one. What it takes is decided beside the rest.
     pub(crate) fn seek_turn(&mut self, run: RunId, decided: &mut Decided, now: Timestamp) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
-        if !held.workflow.is_code() {
+        if !held.workflow.needs_worker() {
             return;
         }
         held.note(&decided.entries);
@@ -100,7 +100,8 @@ impl Shard {
         if !is_live || held.at_worker.is_some() || !held.wants_turn || self.shared.is_stopping() {
             return;
         }
-        let Some(seat) = self.workers.seat(&held.lane, run, &held.state.code) else { return };
+        let Some(code) = held.state.code() else { return };
+        let Some(seat) = self.workers.seat(&held.lane, run, code) else { return };
         held.take_seat(seat, decided, now, &*self.world.evaluate);
     }
 
@@ -161,10 +162,9 @@ impl Shard {
     pub(crate) fn tell_turn(&mut self, run: RunId, becomes: Becomes, has_ended_itself: bool) {
         let Some(Slot::Held(held)) = self.runs.get_mut(&run) else { return };
         let Some(at_worker) = &mut held.at_worker else {
-            let turn = held.state.code.turn;
-            if held.workflow.is_code() && held.state.has_ended() {
+            if let Some(code) = held.state.code().filter(|_| held.state.has_ended()) {
                 // Whoever had the turn when the run was paused may still be performing what it had begun.
-                self.workers.cancelled(&held.lane, run, turn, held.state.code.is_revoked());
+                self.workers.cancelled(&held.lane, run, code.turn, code.is_revoked());
             }
             return;
         };
@@ -270,7 +270,7 @@ impl Held {
     pub(crate) fn take_seat(&mut self, seat: Seat, decided: &mut Decided, now: Timestamp, evaluate: &dyn Evaluate) {
         if !seat.is_kept {
             let input = Input::BeginTurn { worker: seat.session.worker.clone() };
-            let decision = decide::decide(&self.workflow, &mut self.state, input, None, now, evaluate);
+            let decision = decide::decide(&self.workflow, &mut self.state, input, None, Cx { now, evaluate });
             let Decision { entries, since, .. } = decision;
             decided.entries.extend(entries);
             decided.since.extend(since);
@@ -287,7 +287,7 @@ impl Held {
         self.at_worker = at_worker.filter(|at| {
             let is_here = is_owned && !at.seat.session.is_over();
             // A turn of that number that was not begun here is somebody else's.
-            let is_kept = is_live && is_here && at.is_begun && self.state.code.may_go_on(at.seat.turn);
+            let is_kept = is_live && is_here && at.is_begun && self.may_go_on(at.seat.turn);
             if !is_kept && at.is_told {
                 let (run, turn) = (self.state.run, at.seat.turn);
                 Workers::say(&at.seat.session, Letter::Revoked { run, turn });
@@ -299,12 +299,19 @@ impl Held {
             at_worker.is_told = false;
             at_worker.set_blocked(false);
         }
-        self.wants_turn = self.workflow.is_code() && is_owned && is_live && self.at_worker.is_none();
+        self.wants_turn = self.workflow.needs_worker() && is_owned && is_live && self.at_worker.is_none();
+    }
+
+    /// Whether the worker that has this turn may go on with the run.
+    fn may_go_on(&self, turn: u32) -> bool {
+        self.state.code().is_some_and(|code| code.may_go_on(turn))
     }
 
     /// A run that was paused and resumed, or failed and was retried, in one item: its worker may not go on.
     fn leave_turn_that_is_over(&mut self) {
-        if let Some(at_worker) = self.at_worker.take_if(|at| !self.state.code.may_go_on(at.seat.turn)) {
+        let code = self.state.code();
+        let is_over = |turn: u32| !code.is_some_and(|code| code.may_go_on(turn));
+        if let Some(at_worker) = self.at_worker.take_if(|at| is_over(at.seat.turn)) {
             let (run, turn) = (self.state.run, at_worker.seat.turn);
             Workers::say(&at_worker.seat.session, Letter::Revoked { run, turn });
             self.wants_turn = true;
@@ -370,7 +377,8 @@ impl Held {
 
 /// All that a worker needs to run a run's function from the top.
 fn describe(run: RunId, workflow: &Workflow, state: &State, turn: u32) -> Turn {
-    let mut steps: Vec<_> = state.code.steps().filter_map(|(key, step)| known(state, key, step)).collect();
+    let known_steps = state.code().into_iter().flat_map(|code| code.steps());
+    let mut steps: Vec<_> = known_steps.filter_map(|(key, step)| known(state, key, step)).collect();
     steps.sort_by_key(|step| step.seq);
     Turn {
         run,
@@ -407,7 +415,7 @@ fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bool) -> Opti
         Event::StepCompleted { step, outcome, .. } if outcome.started_at.is_none() || !is_answered(entry.seq) => step,
         _ => return None,
     };
-    let told = known(state, step, state.code.step(step)?)?;
+    let told = known(state, step, state.code()?.step(step)?)?;
     // An attempt that failed and waits for its timer is no news.
     (told.what != What::Open && told.seq == entry.seq).then_some(told)
 }

@@ -100,7 +100,7 @@ pub(super) fn node_update(run: RunId, fold: &Fold, entry: &Entry) -> Option<Stri
     let update = NodeUpdate {
         instance: run,
         // A node's id has no dot; what stands before it are the iterations around it.
-        node: if fold.is_code() { step.as_str() } else { step.place() },
+        node: fold.name_of(step),
         status,
         output,
         error: failure.map(|failure| &*failure.message),

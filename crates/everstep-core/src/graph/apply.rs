@@ -1,0 +1,178 @@
+//! The fold of a graph's run: what each entry makes of its progress and its open steps.
+
+use serde_json::Value;
+
+use super::model::{Graph, Kind};
+use super::progress::{Path, Place, Progress};
+use super::repeat::Pacing;
+use super::run::find;
+use crate::failure::Failure;
+use crate::ids::StepKey;
+use crate::journal::{Dispatch, Event, Outcome};
+use crate::payload::Payload;
+use crate::run::apply::{Fold, Folded};
+use crate::run::{Doing, Fired, Open};
+
+const NOT_OPEN: &str = "the step is not open";
+
+/// Folds one entry.
+pub(crate) fn fold(graph: &Graph, progress: &mut Progress, mut fold: Fold<'_>) -> Folded {
+    let entry = fold.entry;
+    let mut since = None;
+    match &entry.event {
+        Event::RunStarted { .. } => progress.begin(graph),
+        Event::ContextSet { values } => {
+            for (name, value) in values.value().as_object().into_iter().flatten() {
+                progress.set(&Path::default(), name, Payload::from(value.clone()));
+            }
+        }
+        Event::RunRetried => retry(graph, progress, &mut fold),
+        Event::StepDispatched { step, attempt, dispatch } => {
+            let place = find(graph, step)?;
+            dispatched(graph, progress, &mut fold, &place, (step, *attempt, dispatch)).ok_or(NOT_OPEN)?;
+        }
+        Event::StepCompleted { step, outcome, .. } => {
+            let place = find(graph, step)?;
+            since = Some(fold.open.close(step).ok_or(NOT_OPEN)?.since);
+            set_variables(graph, progress, &place, outcome);
+            progress.completed(graph, &place, &outcome.output, outcome.handle.as_deref()).ok_or(NOT_OPEN)?;
+        }
+        Event::StepFailed { step, failure, .. } => {
+            let place = find(graph, step)?;
+            since = Some(fold.open.get(step).ok_or(NOT_OPEN)?.since);
+            failed(graph, progress, &mut fold, step, &place, failure).ok_or(NOT_OPEN)?;
+        }
+        Event::StepSkipped { step } => progress.skipped(graph, &find(graph, step)?).ok_or(NOT_OPEN)?,
+        Event::TimerSet { step, due, .. } => {
+            let place = find(graph, step)?;
+            if fold.open.get(step).is_some_and(|open| open.doing == Doing::Body) {
+                fold.open.pace(step, *due).ok_or(NOT_OPEN)?;
+                progress.paced(graph, &place, Pacing::Waits);
+            } else {
+                fold.open.back_off(step, *due).ok_or(NOT_OPEN)?;
+            }
+        }
+        Event::TimerFired { step, .. } => {
+            let place = find(graph, step)?;
+            match fold.open.fire(step).ok_or(NOT_OPEN)? {
+                Fired::Pace => progress.paced(graph, &place, Pacing::May),
+                Fired::Retry => {}
+            }
+        }
+        Event::RunPaused { .. }
+        | Event::RunResumed
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. }
+        | Event::RunCancelled { .. } => {}
+        Event::WaitOpened { .. }
+        | Event::WaitResolved { .. }
+        | Event::SignalBuffered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnLost { .. } => return Err("it belongs to a code workflow"),
+    }
+    Ok(since)
+}
+
+/// `None` when the step may not be dispatched.
+fn dispatched(
+    graph: &Graph,
+    progress: &mut Progress,
+    fold: &mut Fold<'_>,
+    place: &Place,
+    (step, attempt, dispatch): (&StepKey, u32, &Dispatch),
+) -> Option<()> {
+    // Only a lost task and a step that is to be tried again are dispatched while they are open.
+    let is_again = |open: &Open| matches!(open.doing, Doing::Task | Doing::Again);
+    if fold.open.get(step).is_some_and(|open| !is_again(open)) && !fold.open.has_foreign_child(fold.run, step) {
+        return None;
+    }
+    fold.open.dispatch(fold.run, step, attempt, dispatch, fold.entry.at);
+    let items = match dispatch {
+        Dispatch::Body { items } => Some(items.as_slice()),
+        Dispatch::Task | Dispatch::Instant | Dispatch::Delay { .. } | Dispatch::Wait { .. } | Dispatch::Child(_) => {
+            None
+        }
+    };
+    progress.dispatched(graph, place, items)
+}
+
+fn failed(
+    graph: &Graph,
+    progress: &mut Progress,
+    fold: &mut Fold<'_>,
+    step: &StepKey,
+    place: &Place,
+    failure: &Failure,
+) -> Option<()> {
+    let node = graph.node(place.node);
+    let mut open = fold.open.close(step)?;
+    open.failures += 1;
+    open.retry_after_ms = failure.retry_after_ms;
+    open.crashes = 0;
+    if fold.phase.is_live() {
+        fold.open.leave_late_child(fold.run, &open, failure, fold.entry);
+    }
+    let may_retry = matches!(open.doing, Doing::Task | Doing::Child(_));
+    if may_retry && node.retry.retries(open.failures, failure) {
+        (open.doing, open.timer, open.since) = (Doing::Failed, None, fold.entry.at);
+        fold.open.insert(step.clone(), open);
+        return Some(());
+    }
+    let (is_handled, dropped) = progress.failed(graph, place, failure)?;
+    if is_handled {
+        if let Some(variable) = &node.output_variable {
+            let error = serde_json::json!({"error": {"code": failure.code, "message": failure.message}});
+            progress.set(&place.path, variable, Payload::from(error));
+        }
+    } else {
+        progress.failed.insert(step.clone(), open.attempt);
+    }
+    if let Some(prefix) = dropped {
+        fold.open.drop_within(fold.run, &prefix, fold.entry.seq);
+        progress.drop_failed(&prefix);
+    }
+    Some(())
+}
+
+/// A failed run is retried.
+///
+/// 1. Children that were waited for were cancelled when the run failed: their steps are dispatched again.
+/// 2. A loop or scope that failed continues where it was, under its next attempt.
+/// 3. Every other failed step is dispatched again.
+fn retry(graph: &Graph, progress: &mut Progress, fold: &mut Fold<'_>) {
+    for step in fold.open.waiting_for_children() {
+        if let Some(open) = fold.open.close(&step) {
+            fold.open.insert(step, Open { doing: Doing::Again, timer: None, ..open });
+        }
+    }
+    fold.open.forget_crashes();
+    for (step, attempt) in std::mem::take(&mut progress.failed) {
+        let Some(place) = Place::find(graph, &step) else { continue };
+        let (doing, attempt) =
+            if progress.is_under_way(&place) { (Doing::Body, attempt + 1) } else { (Doing::Again, attempt) };
+        fold.open.insert(step, Open::new(attempt, doing, None, fold.entry.at));
+        progress.reopen(graph, &place);
+    }
+}
+
+/// Sets the variables that a completed step leaves in the context.
+fn set_variables(graph: &Graph, progress: &mut Progress, place: &Place, outcome: &Outcome) {
+    let node = graph.node(place.node);
+    if let Kind::End { .. } = node.kind {
+        let mut fields = progress.ends_output().clone();
+        if let Some(Value::Object(more)) = outcome.output.value().get("workflowOutput") {
+            fields.extend(more.clone());
+        }
+        progress.set(&Path::default(), "output", Payload::from(Value::Object(fields)));
+    }
+    let Some(variable) = &node.output_variable else { return };
+    // If the output has a field named like the variable, the variable is that field. Most outputs have none; they are
+    // not parsed to find that out.
+    let json = outcome.output.json();
+    let named = if json.starts_with('{') && (json.contains(variable.as_str()) || json.contains("\\u")) {
+        outcome.output.value().get(variable).cloned().map(Payload::from)
+    } else {
+        None
+    };
+    progress.set(&place.path, variable, named.unwrap_or_else(|| outcome.output.clone()));
+}

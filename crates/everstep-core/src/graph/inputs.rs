@@ -1,0 +1,85 @@
+//! What inputs mean to a run of a graph: results, timers and signals.
+
+use super::model::{Graph, Kind};
+use super::progress::Place;
+use crate::contains::matches;
+use crate::failure::{Failure, code};
+use crate::ids::StepKey;
+use crate::journal::{Event, Outcome};
+use crate::payload::Payload;
+use crate::run::decide::Draft;
+use crate::run::{Doing, Open, Reply};
+
+/// Refuses a result that leaves by a handle that its node does not have.
+pub(crate) fn check_handle(graph: &Graph, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
+    let handles = Place::find(graph, step).map_or(&[][..], |place| &graph.node(place.node).handles);
+    match outcome.handle.as_ref().filter(|handle| !handles.contains(handle)) {
+        Some(handle) => Err(Failure::fatal(
+            code::UNKNOWN_HANDLE,
+            format!("{step} has no handle {handle:?}; one of {}", handles.join(", ")),
+        )),
+        None => Ok(outcome),
+    }
+}
+
+/// What follows when the timer of an open step is due.
+pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
+    let attempt = open.attempt;
+    Some(match &open.doing {
+        Doing::Delay => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
+        Doing::Wait { .. } => {
+            let outcome = Outcome::of(serde_json::json!({"timeout": true})).by("timeout");
+            Event::StepCompleted { step, attempt, outcome }
+        }
+        Doing::Child(child) => {
+            let message = format!("child run {} did not end in time", child.run);
+            Event::failed(step, attempt, Failure::transient(code::STEP_TIMEOUT, message))
+        }
+        Doing::Body | Doing::Backoff => Event::TimerFired { step, attempt },
+        Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => return None,
+    })
+}
+
+/// A signal completes the first open wait that it matches.
+pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, payload: Payload, is_kept: bool) -> Reply {
+    if is_kept {
+        return Reply::refused("VALIDATION_ERROR", "only runs of code workflows keep signals");
+    }
+    let fits = |open: &Open| match &open.doing {
+        Doing::Wait { event: awaited, pattern } => awaited == event && matches(&payload, pattern),
+        Doing::Task
+        | Doing::Instant
+        | Doing::Delay
+        | Doing::Child(_)
+        | Doing::Body
+        | Doing::Failed
+        | Doing::Backoff
+        | Doing::Again => false,
+    };
+    let waiter = draft.state.open.iter().find(|(_, open)| fits(open)).map(|(step, open)| (step.clone(), open.attempt));
+    let Some((step, attempt)) = waiter else { return Reply::ignored("nothing waits for this signal") };
+    let outcome = match answer(graph, &step, payload) {
+        Ok(outcome) => outcome,
+        Err(refusal) => return refusal,
+    };
+    match draft.fit(&step, outcome) {
+        Ok(outcome) => draft.accept(Event::StepCompleted { step, attempt, outcome }),
+        Err(failure) => draft.accept(Event::failed(step, attempt, failure)),
+    }
+}
+
+/// What a signal means to the step that waited for it: an approval may be refused.
+fn answer(graph: &Graph, step: &StepKey, payload: Payload) -> Result<Outcome, Reply> {
+    let kind = Place::find(graph, step).map(|place| &graph.node(place.node).kind);
+    if !matches!(kind, Some(Kind::Wait { is_approval: true, .. })) {
+        return Ok(Outcome::of(payload));
+    }
+    match payload.value().get("approved").and_then(serde_json::Value::as_bool) {
+        Some(true) => Ok(Outcome::of(payload)),
+        Some(false) => Ok(Outcome::of(payload).by("rejected")),
+        None => {
+            let message = "an approval is answered with {\"approved\": true} or {\"approved\": false}";
+            Err(Reply::refused("VALIDATION_ERROR", message))
+        }
+    }
+}

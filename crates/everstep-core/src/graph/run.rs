@@ -1,0 +1,56 @@
+//! A run of a graph, as the functions of this style see it.
+
+use super::model::Graph;
+use super::progress::{Path, Place, Progress};
+use super::view::View;
+use crate::ids::StepKey;
+use crate::payload::Payload;
+use crate::run::State;
+use crate::status::StepStatus;
+use crate::workflow::Workflow;
+
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    pub(crate) workflow: &'a Workflow,
+    pub(crate) graph: &'a Graph,
+    pub(crate) state: &'a State,
+    pub(crate) progress: &'a Progress,
+}
+
+impl<'a> Run<'a> {
+    /// `graph` is the workflow's; the state was folded with that workflow.
+    pub fn of(workflow: &'a Workflow, graph: &'a Graph, state: &'a State) -> Self {
+        let progress = state.progress.graph().expect("the state of a graph's run has a graph's progress");
+        Self { workflow, graph, state, progress }
+    }
+
+    /// The status of a step that is not open.
+    pub(crate) fn step_status(self, step: &StepKey) -> Option<StepStatus> {
+        self.progress.step_status(self.graph, step, self.state.has_ended())
+    }
+
+    /// The variables of the run as one JSON object.
+    pub(crate) fn context(self) -> Payload {
+        View::new(self, &Path::default()).document(false)
+    }
+
+    /// The variables of each iteration under way, by the iteration's name.
+    pub(crate) fn scopes(self) -> Vec<(String, Payload)> {
+        let paths = self.progress.iterations();
+        paths.map(|path| (path.name(self.graph), View::new(self, path).own())).collect()
+    }
+
+    /// Compares the agenda that was folded with the one that is found by looking at every node.
+    pub(crate) fn check_counts(self) -> Result<(), String> {
+        let found = self.progress.scan(self.graph);
+        match found == self.progress.agenda {
+            true => Ok(()),
+            false => Err(format!("the agenda is {:?} and should be {found:?}", self.progress.agenda)),
+        }
+    }
+}
+
+/// Whether a step is part of a graph, and where.
+pub(super) fn find(graph: &Graph, step: &StepKey) -> Result<Place, &'static str> {
+    Place::find(graph, step).ok_or("the workflow has no such step")
+}

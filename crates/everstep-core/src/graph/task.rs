@@ -1,0 +1,43 @@
+//! Describes a task node to its handler.
+
+use serde_json::Value;
+
+use super::model::Kind;
+use super::progress::Place;
+use super::run::Run;
+use super::view::View;
+use crate::evaluate::Evaluate;
+use crate::failure::Failure;
+use crate::ids::StepKey;
+use crate::payload::Payload;
+use crate::run::task::TaskSpec;
+
+/// Resolves the config of an open task and collects its context. An expression that fails is the task's failure.
+pub(crate) fn describe_task(run: Run<'_>, step: &StepKey, evaluate: &dyn Evaluate) -> Result<TaskSpec, Failure> {
+    let place = Place::find(run.graph, step).ok_or_else(|| TaskSpec::unknown(step))?;
+    let node = run.graph.node(place.node);
+    let Kind::Task { kind, config, secrets, raw_fields, needs_context } = &node.kind else {
+        return Err(TaskSpec::unknown(step));
+    };
+    let view = View::new(run, &place.path);
+    let config = match config {
+        Value::Object(fields) => {
+            let mut resolved = serde_json::Map::with_capacity(fields.len());
+            for (field, value) in fields {
+                let value = if raw_fields.contains(field) { value.clone() } else { evaluate.resolve(value, &view)? };
+                resolved.insert(field.clone(), value);
+            }
+            Value::Object(resolved)
+        }
+        other => other.clone(),
+    };
+    let context = if *needs_context {
+        let names_nodes = config.as_object().is_some_and(|fields| {
+            raw_fields.iter().filter_map(|field| fields.get(field)?.as_str()).any(|code| code.contains("__node_"))
+        });
+        view.document(names_nodes)
+    } else {
+        Payload::null()
+    };
+    Ok(TaskSpec { kind: kind.clone(), config, secrets: secrets.clone(), context, timeout: node.timeout })
+}

@@ -1,0 +1,11 @@
+//! What a decision receives from outside the run.
+
+use crate::evaluate::Evaluate;
+use crate::time::Timestamp;
+
+/// The time of a decision, and the language of its expressions.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    pub now: Timestamp,
+    pub evaluate: &'a dyn Evaluate,
+}

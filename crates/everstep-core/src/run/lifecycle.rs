@@ -1,0 +1,68 @@
+//! The inputs that start, pause, resume, cancel, retry and fail a run.
+
+use super::decide::Draft;
+use super::{Parent, Phase, Reply};
+use crate::failure::Failure;
+use crate::journal::Event;
+use crate::payload::Payload;
+
+impl Draft<'_> {
+    pub(super) fn start(&mut self, input: Payload, parent: Option<Parent>) -> Reply {
+        if self.state.phase != Phase::Pending {
+            return Reply::ignored("the run was started before");
+        }
+        let definition = self.workflow.style.definition().filter(|_| self.workflow.is_unpublished);
+        let definition = definition.map(|definition| Payload::from(definition.clone()));
+        self.write(Event::RunStarted { input, parent, definition });
+        Reply::Accepted
+    }
+
+    pub(super) fn pause(&mut self, reason: Option<Failure>) -> Reply {
+        match self.state.phase {
+            Phase::Live => self.accept(Event::RunPaused { reason }),
+            Phase::Paused { .. } => Reply::ignored("the run is paused"),
+            Phase::Pending | Phase::Completed { .. } | Phase::Failed { .. } | Phase::Cancelled { .. } => {
+                self.refuse("INVALID_TRANSITION", "cannot be paused")
+            }
+        }
+    }
+
+    pub(super) fn resume(&mut self) -> Reply {
+        if !self.state.is_paused() {
+            return self.refuse("INVALID_TRANSITION", "is not paused");
+        }
+        self.accept(Event::RunResumed)
+    }
+
+    pub(super) fn cancel(&mut self, reason: Option<String>) -> Reply {
+        match self.state.phase {
+            Phase::Live | Phase::Paused { .. } => self.accept(Event::RunCancelled { reason }),
+            Phase::Cancelled { .. } => Reply::ignored("the run is cancelled"),
+            Phase::Pending | Phase::Completed { .. } | Phase::Failed { .. } => {
+                self.refuse("INVALID_TRANSITION", "cannot be cancelled")
+            }
+        }
+    }
+
+    pub(super) fn retry(&mut self) -> Reply {
+        if !matches!(self.state.phase, Phase::Failed { .. }) {
+            return self.refuse("INVALID_TRANSITION", "has not failed");
+        }
+        if !self.state.progress.can_retry() {
+            return self.refuse("NOTHING_TO_RETRY", "has no failed step: start a new run");
+        }
+        self.accept(Event::RunRetried)
+    }
+
+    pub(super) fn fail(&mut self, failure: Failure) -> Reply {
+        if !matches!(self.state.phase, Phase::Live | Phase::Paused { .. }) {
+            return self.refuse("INVALID_TRANSITION", "is not running");
+        }
+        self.write(Event::RunFailed { failure, step: None });
+        Reply::Accepted
+    }
+
+    pub(crate) fn refuse(&self, code: &'static str, what: &str) -> Reply {
+        Reply::refused(code, format!("run {} is {} and {what}", self.state.run, self.state.status()))
+    }
+}

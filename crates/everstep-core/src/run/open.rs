@@ -1,0 +1,360 @@
+//! The open steps of a run: those that were dispatched and are not settled.
+//!
+//! **Invariant**: the sets and counts beside the steps follow from the steps. Only the methods here change them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::child::{Child, Children};
+use crate::failure::{Failure, code};
+use crate::ids::{RunId, StepKey};
+use crate::journal::{Dispatch, Entry};
+use crate::payload::Payload;
+use crate::status::StepStatus;
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OpenSteps {
+    steps: BTreeMap<StepKey, Open>,
+    /// Open steps that must be retried or dispatched again.
+    todo: BTreeSet<StepKey>,
+    timers: BTreeSet<(Timestamp, StepKey)>,
+    /// How many open steps are tasks.
+    tasks: usize,
+    #[serde(default, skip_serializing_if = "Children::are_none")]
+    children: Children,
+}
+
+/// A step under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Open {
+    pub(crate) attempt: u32,
+    /// Failed attempts so far.
+    pub(crate) failures: u32,
+    /// Consecutive dispatches that ended without a result.
+    pub(crate) crashes: u32,
+    pub(crate) doing: Doing,
+    pub(crate) timer: Option<Timestamp>,
+    /// The delay that the last failure asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retry_after_ms: Option<u32>,
+    /// When the current activity began.
+    pub(crate) since: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Doing {
+    Task,
+    Instant,
+    Delay,
+    Wait {
+        event: String,
+        pattern: Payload,
+    },
+    Child(Arc<Child>),
+    Body,
+    /// An attempt failed and another is allowed: a timer is to be set.
+    Failed,
+    /// The timer of a retry is set.
+    Backoff,
+    /// To be dispatched again.
+    Again,
+}
+
+impl Doing {
+    pub(crate) fn step_status(&self) -> StepStatus {
+        match self {
+            Self::Task | Self::Instant | Self::Body | Self::Failed | Self::Again => StepStatus::Running,
+            Self::Delay | Self::Wait { .. } | Self::Child(_) | Self::Backoff => StepStatus::Waiting,
+        }
+    }
+}
+
+/// An open step, as callers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenStep<'a> {
+    pub step: &'a StepKey,
+    pub attempt: u32,
+    /// When its current activity began.
+    pub since: Timestamp,
+    pub what: OpenWhat<'a>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenWhat<'a> {
+    /// A handler must be performing it.
+    Task,
+    /// It waits for a signal.
+    Wait { event: &'a str, pattern: &'a Payload, due: Option<Timestamp> },
+    /// A run that must exist. [`super::State::parent_of`] is the parent that it is started with.
+    Child(&'a Child),
+    /// It completes at a time.
+    Delay { due: Option<Timestamp> },
+    /// It failed and is retried at a time.
+    Backoff { due: Option<Timestamp> },
+    /// A loop or scope: steps inside it are under way, or its next item waits for a time.
+    Body { due: Option<Timestamp> },
+    /// It continues at once.
+    Soon,
+}
+
+/// What a timer that fired was set for.
+pub(crate) enum Fired {
+    /// The step is dispatched again.
+    Retry,
+    /// The next item of a loop may begin.
+    Pace,
+}
+
+impl Open {
+    pub(crate) fn new(attempt: u32, doing: Doing, timer: Option<Timestamp>, since: Timestamp) -> Self {
+        Self { attempt, failures: 0, crashes: 0, doing, timer, retry_after_ms: None, since }
+    }
+
+    fn show<'a>(&'a self, step: &'a StepKey) -> OpenStep<'a> {
+        let due = self.timer;
+        let what = match &self.doing {
+            Doing::Task => OpenWhat::Task,
+            Doing::Wait { event, pattern } => OpenWhat::Wait { event, pattern, due },
+            Doing::Child(child) => OpenWhat::Child(child),
+            Doing::Delay => OpenWhat::Delay { due },
+            Doing::Backoff => OpenWhat::Backoff { due },
+            Doing::Body => OpenWhat::Body { due },
+            Doing::Instant | Doing::Failed | Doing::Again => OpenWhat::Soon,
+        };
+        OpenStep { step, attempt: self.attempt, since: self.since, what }
+    }
+
+    /// The child that this attempt of a run's own step started. A fork does not own the children of its original.
+    pub(crate) fn own_child(&self, run: RunId, step: &StepKey) -> Option<&Arc<Child>> {
+        match &self.doing {
+            Doing::Child(child) if child.is_of(run, step, self.attempt) => Some(child),
+            Doing::Child(_)
+            | Doing::Task
+            | Doing::Instant
+            | Doing::Delay
+            | Doing::Wait { .. }
+            | Doing::Body
+            | Doing::Failed
+            | Doing::Backoff
+            | Doing::Again => None,
+        }
+    }
+}
+
+impl OpenSteps {
+    pub(crate) fn get(&self, step: &StepKey) -> Option<&Open> {
+        self.steps.get(step)
+    }
+
+    pub(crate) fn contains(&self, step: &StepKey) -> bool {
+        self.steps.contains_key(step)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&StepKey, &Open)> {
+        self.steps.iter()
+    }
+
+    pub(crate) fn show(&self) -> impl Iterator<Item = OpenStep<'_>> {
+        self.steps.iter().map(|(step, open)| open.show(step))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.tasks > 0
+    }
+
+    pub(crate) fn has_todo(&self) -> bool {
+        !self.todo.is_empty()
+    }
+
+    /// The first step that must be retried or dispatched again.
+    pub(crate) fn first_todo(&self) -> Option<&StepKey> {
+        self.todo.first()
+    }
+
+    pub(crate) fn first_timer(&self) -> Option<&(Timestamp, StepKey)> {
+        self.timers.first()
+    }
+
+    /// The timers that are due, as `(step, attempt)`.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<(StepKey, u32)> {
+        let due = self.timers.iter().take_while(|(due, _)| *due <= now);
+        due.filter_map(|(_, step)| self.steps.get(step).map(|open| (step.clone(), open.attempt))).collect()
+    }
+
+    pub(crate) fn has_children(&self) -> bool {
+        self.children.has_open()
+    }
+
+    /// Children that are no longer waited for since an entry.
+    pub(crate) fn left_since(&self, seq: u64) -> &[(u64, RunId)] {
+        self.children.left_since(seq)
+    }
+
+    /// Forgets the children that entries of an earlier time left: they were cancelled with those entries.
+    pub(crate) fn forget_left(&mut self) {
+        self.children.forget_left();
+    }
+
+    /// Roughly the memory that the steps take, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        160 * self.steps.len() + self.children.weight()
+    }
+
+    /// Opens a step that is not open.
+    pub(crate) fn insert(&mut self, step: StepKey, open: Open) {
+        self.tasks += usize::from(open.doing == Doing::Task);
+        if let Doing::Child(child) = &open.doing {
+            self.children.open(child);
+        }
+        if let Some(due) = open.timer {
+            self.timers.insert((due, step.clone()));
+        }
+        if matches!(open.doing, Doing::Failed | Doing::Again) {
+            self.todo.insert(step.clone());
+        }
+        self.steps.insert(step, open);
+    }
+
+    /// Removes an open step with its timer.
+    pub(crate) fn close(&mut self, step: &StepKey) -> Option<Open> {
+        let open = self.steps.remove(step)?;
+        self.tasks -= usize::from(open.doing == Doing::Task);
+        if let Doing::Child(child) = &open.doing {
+            self.children.close(child);
+        }
+        if let Some(due) = open.timer {
+            self.timers.remove(&(due, step.clone()));
+        }
+        self.todo.remove(step);
+        Some(open)
+    }
+
+    /// Opens a step that was dispatched, or dispatched again.
+    pub(crate) fn dispatch(&mut self, run: RunId, step: &StepKey, attempt: u32, dispatch: &Dispatch, at: Timestamp) {
+        let (doing, timer) = match dispatch {
+            Dispatch::Task => (Doing::Task, None),
+            Dispatch::Instant => (Doing::Instant, None),
+            Dispatch::Delay { due } => (Doing::Delay, Some(*due)),
+            Dispatch::Wait { event, pattern, due } => {
+                (Doing::Wait { event: event.clone(), pattern: pattern.clone() }, *due)
+            }
+            Dispatch::Child(child) => (Doing::Child(Arc::clone(child)), child.due),
+            Dispatch::Body { .. } => (Doing::Body, None),
+        };
+        let before = self.close(step);
+        let failures = before.as_ref().map_or(0, |open| open.failures);
+        // A dispatch that replaces an open task followed a crash.
+        let crashes = before.filter(|open| open.doing == Doing::Task).map_or(0, |open| open.crashes + 1);
+        self.insert(step.clone(), Open { failures, crashes, ..Open::new(attempt, doing, timer, at) });
+        if self.has_foreign_child(run, step) {
+            self.todo.insert(step.clone());
+        }
+    }
+
+    /// Sets the timer of a retry. `None` when no retry is due for the step.
+    pub(crate) fn back_off(&mut self, step: &StepKey, due: Timestamp) -> Option<()> {
+        let open = self.steps.get_mut(step).filter(|open| open.doing == Doing::Failed)?;
+        (open.doing, open.timer) = (Doing::Backoff, Some(due));
+        self.timers.insert((due, step.clone()));
+        self.todo.remove(step);
+        Some(())
+    }
+
+    /// Sets the timer between two items of a loop. `None` when the step is no loop, or has a timer.
+    pub(crate) fn pace(&mut self, step: &StepKey, due: Timestamp) -> Option<()> {
+        let open = self.steps.get_mut(step).filter(|open| open.doing == Doing::Body && open.timer.is_none())?;
+        open.timer = Some(due);
+        self.timers.insert((due, step.clone()));
+        Some(())
+    }
+
+    /// Removes the timer that fired of a retry or a loop.
+    pub(crate) fn fire(&mut self, step: &StepKey) -> Option<Fired> {
+        let open = self.steps.get_mut(step)?;
+        let fired = match open.doing {
+            Doing::Body => Fired::Pace,
+            Doing::Backoff => Fired::Retry,
+            Doing::Task
+            | Doing::Instant
+            | Doing::Delay
+            | Doing::Wait { .. }
+            | Doing::Child(_)
+            | Doing::Failed
+            | Doing::Again => return None,
+        };
+        let due = open.timer.take()?;
+        self.timers.remove(&(due, step.clone()));
+        if let Fired::Retry = fired {
+            open.doing = Doing::Again;
+            self.todo.insert(step.clone());
+        }
+        Some(fired)
+    }
+
+    /// A failed run is retried: tasks that were cut off by its failure did not crash.
+    pub(crate) fn forget_crashes(&mut self) {
+        for open in self.steps.values_mut() {
+            open.crashes = 0;
+        }
+    }
+
+    /// Whether a step was opened by the run that this one is a fork of, so that its child belongs to the original.
+    pub(crate) fn has_foreign_child(&self, run: RunId, step: &StepKey) -> bool {
+        let is_foreign = |open: &Open| matches!(open.doing, Doing::Child(_)) && open.own_child(run, step).is_none();
+        self.steps.get(step).is_some_and(is_foreign)
+    }
+
+    /// The steps that wait for a child's end.
+    pub(crate) fn waiting_for_children(&self) -> Vec<StepKey> {
+        if !self.children.has_open() {
+            return Vec::new();
+        }
+        let waits = |open: &Open| matches!(&open.doing, Doing::Child(child) if child.waits);
+        self.steps.iter().filter(|(_, open)| waits(open)).map(|(step, _)| step.clone()).collect()
+    }
+
+    /// The run ended: its children are no longer waited for. The steps stay open for a retry.
+    pub(crate) fn leave_children(&mut self, run: RunId, seq: u64) {
+        if !self.children.has_open() {
+            return;
+        }
+        for (step, open) in &self.steps {
+            if let Some(child) = open.own_child(run, step) {
+                self.children.leave(seq, child);
+            }
+        }
+    }
+
+    /// Leaves the child of a step that an entry closed because the step timed out. `open` is the step as it was.
+    ///
+    /// A child that ended is not left, whatever the code of its failure is. The two are told apart by the timer: the
+    /// caller asks only for a live run, and there a timer that is due fires before anything else is recorded.
+    pub(crate) fn leave_late_child(&mut self, run: RunId, open: &Open, failure: &Failure, entry: &Entry) {
+        if failure.code == code::STEP_TIMEOUT
+            && open.timer.is_some_and(|due| due <= entry.at)
+            && let Some((step, _)) = entry.event.step()
+            && let Some(child) = open.own_child(run, step)
+        {
+            self.children.leave(entry.seq, child);
+        }
+    }
+
+    /// Closes the steps whose keys begin with a prefix, and leaves their children. The keys are one range.
+    pub(crate) fn drop_within(&mut self, run: RunId, prefix: &str, seq: u64) {
+        let range = self.steps.range(StepKey::from(prefix)..).map(|(step, _)| step);
+        let steps: Vec<_> = range.take_while(|step| step.as_str().starts_with(prefix)).cloned().collect();
+        for step in steps {
+            let Some(open) = self.close(&step) else { continue };
+            if let Some(child) = open.own_child(run, &step) {
+                self.children.leave(seq, child);
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The seam between a run and the style of its workflow.
+//!
+//! A style is a folder with one entrance. It answers the questions below, and code outside this file and the style's
+//! folder does not ask which style a run has. A new style is a variant of [`Style`] and of [`Progress`]; the compiler
+//! then lists every question that it must answer.
+//!
+//! **Invariant**: a state is asked only together with the workflow that it was folded with, so that both are of one
+//! style. [`fold`] and [`State::from_snapshot`] refuse any other pair.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::code;
+use crate::code::Report;
+use crate::evaluate::Evaluate;
+use crate::failure::Failure;
+use crate::graph;
+use crate::graph::Graph;
+use crate::ids::StepKey;
+use crate::journal::{Event, Outcome};
+use crate::payload::Payload;
+use crate::run::apply::{Fold, Folded};
+use crate::run::decide::Draft;
+use crate::run::task::TaskSpec;
+use crate::run::{Cx, Open, Reply, State};
+use crate::status::StepStatus;
+use crate::workflow::Workflow;
+
+/// How a workflow is written.
+#[derive(Clone, Debug)]
+pub enum Style {
+    /// Nodes and edges; the server performs them.
+    Graph(Graph),
+    /// A function in a user's process. The server knows only its name.
+    Code,
+}
+
+/// How far a run is through its workflow, as its style tells it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Progress {
+    Graph(graph::Progress),
+    Code(code::Progress),
+}
+
+/// Where the steps of a workflow are performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PerformedBy {
+    Server,
+    /// A worker, which holds the run's turn while it performs its steps.
+    Worker,
+}
+
+impl Style {
+    pub fn performed_by(&self) -> PerformedBy {
+        match self {
+            Self::Graph(_) => PerformedBy::Server,
+            Self::Code => PerformedBy::Worker,
+        }
+    }
+
+    pub fn graph(&self) -> Option<&Graph> {
+        match self {
+            Self::Graph(graph) => Some(graph),
+            Self::Code => None,
+        }
+    }
+
+    /// The definition that is stored with the workflow, where the server has one.
+    pub(crate) fn definition(&self) -> Option<&Value> {
+        match self {
+            Self::Graph(graph) => Some(graph.definition()),
+            Self::Code => None,
+        }
+    }
+
+    /// The name of the part of the workflow that a step runs: a graph's node, without the iterations around it.
+    pub fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
+        match self {
+            Self::Graph(_) => step.place(),
+            Self::Code => step.as_str(),
+        }
+    }
+
+    /// Why values cannot be set in the context of a run, where they cannot.
+    pub(crate) fn refuse_context(&self) -> Option<&'static str> {
+        match self {
+            Self::Graph(_) => None,
+            Self::Code => Some("a run of a code workflow has no context: send it a signal"),
+        }
+    }
+
+    /// Checks the result of a step, beyond what is checked for every style.
+    pub(crate) fn check_result(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
+        match self {
+            Self::Graph(graph) => graph::check_handle(graph, step, outcome),
+            Self::Code => Ok(outcome),
+        }
+    }
+
+    /// The failure of a child as the failure of the step that started it.
+    pub(crate) fn child_failure(&self, failure: Failure) -> Failure {
+        match self {
+            Self::Graph(_) => failure,
+            // The server does not retry a call: the function decides.
+            Self::Code => Failure { retryable: false, ..failure },
+        }
+    }
+
+    /// What follows when the timer of an open step is due; `None` for a step without one.
+    pub(crate) fn on_timer(&self, step: StepKey, open: &Open) -> Option<Event> {
+        match self {
+            Self::Graph(_) => graph::on_timer(step, open),
+            Self::Code => code::on_timer(step, open),
+        }
+    }
+}
+
+impl Progress {
+    /// The progress of a run before its first entry.
+    pub(crate) fn new(style: &Style) -> Self {
+        match style {
+            Style::Graph(_) => Self::Graph(graph::Progress::default()),
+            Style::Code => Self::Code(code::Progress::default()),
+        }
+    }
+
+    pub(crate) fn is_of(&self, style: &Style) -> bool {
+        match self {
+            Self::Graph(_) => matches!(style, Style::Graph(_)),
+            Self::Code(_) => matches!(style, Style::Code),
+        }
+    }
+
+    pub(crate) fn graph(&self) -> Option<&graph::Progress> {
+        match self {
+            Self::Graph(progress) => Some(progress),
+            Self::Code(_) => None,
+        }
+    }
+
+    pub(crate) fn code(&self) -> Option<&code::Progress> {
+        match self {
+            Self::Graph(_) => None,
+            Self::Code(progress) => Some(progress),
+        }
+    }
+
+    /// Whether a step that is not open may be performed now.
+    pub(crate) fn has_ready_steps(&self) -> bool {
+        match self {
+            Self::Graph(progress) => progress.has_ready_steps(),
+            Self::Code(progress) => progress.has_ready_steps(),
+        }
+    }
+
+    /// Roughly the memory that it takes beside the JSON of the context, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Graph(progress) => progress.weight,
+            Self::Code(progress) => progress.weight(),
+        }
+    }
+
+    /// Bytes of JSON that it holds for the context.
+    pub(crate) fn context_bytes(&self) -> usize {
+        match self {
+            Self::Graph(progress) => progress.bytes,
+            Self::Code(progress) => progress.bytes,
+        }
+    }
+
+    /// Whether a retry of the failed run would try anything again.
+    pub(crate) fn can_retry(&self) -> bool {
+        match self {
+            Self::Graph(progress) => progress.has_failed_steps(),
+            // The function is run again in any case.
+            Self::Code(_) => true,
+        }
+    }
+
+    /// The failure of a run, with the step that is to blame where readers cannot find it by the steps that failed.
+    pub(crate) fn run_failure(&self, failure: &Failure, step: Option<&StepKey>) -> Failure {
+        match self {
+            Self::Graph(_) => Failure { step: None, attempts: None, ..failure.clone() },
+            Self::Code(progress) => {
+                let attempts = step.and_then(|step| progress.step(step)).map(|step| step.attempt);
+                Failure { step: step.cloned(), attempts, ..failure.clone() }
+            }
+        }
+    }
+}
+
+/// Folds one entry into the progress and the open steps of a run.
+pub(crate) fn fold(style: &Style, progress: &mut Progress, fold: Fold<'_>) -> Folded {
+    match (style, progress) {
+        (Style::Graph(graph), Progress::Graph(progress)) => graph::fold(graph, progress, fold),
+        (Style::Code, Progress::Code(progress)) => code::fold(progress, fold),
+        (Style::Graph(_), Progress::Code(_)) | (Style::Code, Progress::Graph(_)) => {
+            Err("the run is of a workflow of another style")
+        }
+    }
+}
+
+/// The events that follow from the state alone; empty when nothing is ready.
+pub(crate) fn next(workflow: &Workflow, state: &State, cx: Cx<'_>) -> Vec<Event> {
+    match &workflow.style {
+        Style::Graph(graph) => graph::next(graph::Run::of(workflow, graph, state), cx),
+        Style::Code => code::next(state, cx),
+    }
+}
+
+/// Records a signal. One that nothing waits for is kept, if its sender asks for that and the style can, or ignored.
+pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is_kept: bool) -> Reply {
+    match &draft.workflow.style {
+        Style::Graph(graph) => graph::on_signal(draft, graph, event, payload, is_kept),
+        Style::Code => code::on_signal(draft, event, payload, is_kept),
+    }
+}
+
+/// A worker takes the run's turn.
+pub(crate) fn on_turn_begun(draft: &mut Draft<'_>, worker: String) -> Reply {
+    match draft.workflow.performed_by() {
+        PerformedBy::Server => Reply::ignored("the run needs no worker"),
+        PerformedBy::Worker => code::on_turn_begun(draft, worker),
+    }
+}
+
+/// The worker that holds a turn was lost.
+pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
+    match draft.workflow.performed_by() {
+        PerformedBy::Server => Reply::ignored("the turn is over"),
+        PerformedBy::Worker => code::on_turn_lost(draft, turn),
+    }
+}
+
+/// A report of the worker that holds a turn.
+pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Reply {
+    match draft.workflow.performed_by() {
+        PerformedBy::Server => Reply::refused("FENCED", format!("turn {turn} is over: the run needs no worker")),
+        PerformedBy::Worker => code::on_report(draft, turn, report),
+    }
+}
+
+/// The status of a step that is not open; `None` for one that was not reached.
+pub(crate) fn step_status(workflow: &Workflow, state: &State, step: &StepKey) -> Option<StepStatus> {
+    match &workflow.style {
+        Style::Graph(graph) => graph::Run::of(workflow, graph, state).step_status(step),
+        Style::Code => code::step_status(state, step),
+    }
+}
+
+/// The variables of a run as one JSON object.
+pub(crate) fn context(workflow: &Workflow, state: &State) -> Payload {
+    match &workflow.style {
+        Style::Graph(graph) => graph::Run::of(workflow, graph, state).context(),
+        Style::Code => code::context(state),
+    }
+}
+
+/// The variables of each iteration under way, by the iteration's name.
+pub(crate) fn scopes(workflow: &Workflow, state: &State) -> Vec<(String, Payload)> {
+    match &workflow.style {
+        Style::Graph(graph) => graph::Run::of(workflow, graph, state).scopes(),
+        Style::Code => Vec::new(),
+    }
+}
+
+/// Describes an open task to its handler.
+pub(crate) fn describe_task(
+    workflow: &Workflow,
+    state: &State,
+    step: &StepKey,
+    evaluate: &dyn Evaluate,
+) -> Result<TaskSpec, Failure> {
+    match &workflow.style {
+        Style::Graph(graph) => graph::describe_task(graph::Run::of(workflow, graph, state), step, evaluate),
+        Style::Code => Err(TaskSpec::unknown(step)),
+    }
+}
+
+/// Compares what the fold counts with what is found by looking at everything. The laws ask it.
+pub(crate) fn check_counts(workflow: &Workflow, state: &State) -> Result<(), String> {
+    match &workflow.style {
+        Style::Graph(graph) => graph::Run::of(workflow, graph, state).check_counts(),
+        Style::Code => code::check_counts(state),
+    }
+}
