@@ -1,4 +1,4 @@
-// The worker of `everstep bench code`: workflows that do nothing, so that the engine and the SDK are what is measured.
+// The worker of `everstep-lab bench code`: workflows that do nothing, so that the engine and the SDK are what is measured.
 //
 // It takes orders on standard input and tells on standard output what it sees, a JSON document a line:
 // {"ready": {…}} once it serves; after "count" {"ended": n} whenever n more runs have ended;

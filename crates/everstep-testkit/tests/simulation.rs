@@ -2,7 +2,7 @@
 
 use everstep_testkit::sim::{self, Options};
 
-/// Seeds played by every test run, of one server alone and of several. `everstep sim --seeds N` plays more.
+/// Seeds played by every test run, of one server alone and of several. `everstep-lab sim --seeds N` plays more.
 const SEEDS: u64 = 500;
 /// Of code workflows, whose workers talk all the time.
 const CODE_SEEDS: u64 = 250;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use everstep_api::auth::{Permission, Role};
 
-use crate::bench;
 use crate::client_args::{
     CancelArgs, ControlArgs, ExportArgs, ForkArgs, ImportArgs, LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs,
 };
@@ -58,7 +57,6 @@ pub(crate) enum Command {
     Run(RunArgs),
     Validate(ValidateArgs),
     Serve(ServeArgs),
-    Load(LoadArgs),
     Start(StartArgs),
     Runs(RunsArgs),
     Show(ShowArgs),
@@ -78,8 +76,6 @@ pub(crate) enum Command {
     Workspaces(WorkspacesArgs),
     Secrets(SecretsArgs),
     Nodes(NodesArgs),
-    Bench(bench::Args),
-    Sim(SimArgs),
     Config(ConfigArgs),
     Openapi(OpenapiArgs),
 }
@@ -186,48 +182,6 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     pub(crate) telemetry: TelemetrySettings,
-}
-
-/// Start many runs of a workflow and wait for all of them to end.
-///
-/// The runs have the keys load-0, load-1 and so on. Run the same command again after a crash, or after Ctrl-C, and it
-/// continues: runs that exist are waited for, missing ones are started.
-///
-/// Prints {"started", "existing", "completed", "failed", "seconds"} on standard output as one JSON document.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  everstep load order.json --data ./data --runs 1000 --input '{\"amount\": 20}'")]
-pub(crate) struct LoadArgs {
-    /// The workflow: a JSON or YAML file.
-    pub(crate) file: PathBuf,
-
-    /// The data folder, which is created if need be; or name a database with --database-url.
-    #[arg(long, value_name = "DIR", conflicts_with = "database_url")]
-    pub(crate) data: Option<PathBuf>,
-
-    /// How many runs there are to be.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
-
-    /// Every run's input: JSON, @FILE for a file with JSON, or - for standard input.
-    #[arg(long, short, default_value = "{}", value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
-    pub(crate) input: String,
-
-    /// How many runs are under way at once.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) concurrency: u32,
-
-    /// The workflow's name in the database. Without it the file's name, without its extension.
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-
-    #[command(flatten)]
-    pub(crate) database: DatabaseSettings,
-    #[command(flatten)]
-    pub(crate) cluster: ClusterSettings,
-    #[command(flatten)]
-    pub(crate) engine: EngineSettings,
-    #[command(flatten)]
-    pub(crate) secrets: SecretsSettings,
 }
 
 /// Make, list and revoke the keys that programs and people use the server with.
@@ -467,37 +421,6 @@ pub(crate) struct NodesArgs {
 
     #[command(flatten)]
     pub(crate) place: PlaceSettings,
-}
-
-/// Play the engine on a virtual clock with crashes, lost and doubled replies, delays and clock jumps.
-///
-/// One server alone dies and starts again. Several on one database also stall, lose the way to it or to each other,
-/// and disagree about the time.
-///
-/// A seed decides everything, so a failure is reported as a seed and shown again with --seed and --nodes. Prints a
-/// summary on standard output as one JSON document, and exits with 1 when a seed failed.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  everstep sim --seeds 20000\n  everstep sim --nodes 3 --seed 8113")]
-pub(crate) struct SimArgs {
-    /// Play this seed alone.
-    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "from"])]
-    pub(crate) seed: Option<u64>,
-
-    /// How many seeds to play.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
-    pub(crate) seeds: u64,
-
-    /// The first seed.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) from: u64,
-
-    /// How many servers share the database; 1 is one alone [default: the seed decides, up to 4].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub(crate) nodes: Option<u8>,
-
-    /// Whether workers run code workflows [default: the seed decides].
-    #[arg(long, value_name = "BOOL")]
-    pub(crate) code: Option<bool>,
 }
 
 /// Print the document of the HTTP API, OpenAPI 3.1.

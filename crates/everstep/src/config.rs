@@ -15,13 +15,14 @@ use everstep_net::Guard;
 use everstep_vault::SealKey;
 use serde::Deserialize;
 
-use crate::args::{Cli, Command, ConfigArgs, KeysCommand, SecretsCommand, WorkspacesCommand};
+use crate::args::Cli;
 use crate::cluster::Cluster;
+use crate::command_settings::CommandSettings;
 use crate::database::{Database, refuse_alone};
 use crate::exit::invalid;
 use crate::settings::{
-    ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, PlaceSettings, SecretsSettings,
-    ServerSettings, TelemetrySettings,
+    ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, SecretsSettings, ServerSettings,
+    TelemetrySettings,
 };
 use crate::telemetry::Telemetry;
 
@@ -30,10 +31,10 @@ const LEAST_LEASE: Duration = Duration::from_millis(500);
 
 /// Everything that is in force.
 #[derive(Clone, Debug)]
-pub(crate) struct Config {
-    pub(crate) log: Log,
-    pub(crate) server: Server,
-    pub(crate) database: Database,
+pub struct Config {
+    pub log: Log,
+    pub server: Server,
+    pub database: Database,
     pub(crate) cluster: Cluster,
     pub(crate) engine: Engine,
     pub(crate) telemetry: Telemetry,
@@ -47,15 +48,15 @@ pub(crate) struct Secrets {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Log {
+pub struct Log {
     pub(crate) filter: String,
     pub(crate) format: LogFormat,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Server {
+pub struct Server {
     pub(crate) listen: SocketAddr,
-    pub(crate) data: PathBuf,
+    pub data: PathBuf,
     pub(crate) shutdown_grace: Duration,
     pub(crate) streams: Streams,
     /// Requests per second of a key without a limit of its own; 0 for any number.
@@ -87,82 +88,44 @@ struct File {
     telemetry: TelemetrySettings,
 }
 
-/// What was typed for one command, or stands in the environment.
-#[derive(Default)]
-struct Typed {
-    server: ServerSettings,
-    database: DatabaseSettings,
-    cluster: ClusterSettings,
-    engine: EngineSettings,
-    secrets: SecretsSettings,
-    telemetry: TelemetrySettings,
-    /// Whether the command may use another database than that of its folder.
-    uses_database: bool,
-}
-
 impl Config {
-    /// Flags win over the environment (which `Cli` holds already), the environment wins over the file.
-    pub(crate) fn load(cli: &Cli) -> anyhow::Result<Self> {
+    /// Flags win over the environment (which the command's settings include), the environment wins over the file.
+    pub fn load(command: &CommandSettings) -> anyhow::Result<Self> {
         check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
-        let file = cli.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
-        let typed = Typed::of(&cli.command);
-        let file = if typed.uses_database {
+        let file = command.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        let file = if command.uses_database {
             file
         } else {
             File { database: Default::default(), cluster: Default::default(), ..file }
         };
         let rust_log = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
-        let default_log = match cli.command {
-            Command::Serve(_) => "info",
-            // Its faults are what it is about.
-            Command::Sim(_) => "off",
-            Command::Run(_)
-            | Command::Validate(_)
-            | Command::Load(_)
-            | Command::Keys(_)
-            | Command::Workspaces(_)
-            | Command::Secrets(_)
-            | Command::Nodes(_)
-            | Command::Start(_)
-            | Command::Runs(_)
-            | Command::Show(_)
-            | Command::Logs(_)
-            | Command::Signal(_)
-            | Command::Cancel(_)
-            | Command::Pause(_)
-            | Command::Resume(_)
-            | Command::Retry(_)
-            | Command::Fork(_)
-            | Command::Import(_)
-            | Command::Export(_)
-            | Command::Bench(_)
-            | Command::Openapi(_)
-            | Command::Config(_) => "warn",
-        };
         let log = Log {
-            filter: cli.log.log.clone().or(file.log.log).or(rust_log).unwrap_or_else(|| default_log.to_owned()),
-            format: cli.log.log_format.or(file.log.log_format).unwrap_or_default(),
+            filter: command
+                .log
+                .log
+                .clone()
+                .or(file.log.log)
+                .or(rust_log)
+                .unwrap_or_else(|| command.log_default.to_owned()),
+            format: command.log.log_format.or(file.log.log_format).unwrap_or_default(),
         };
-        let streams = streams(&typed.server, &file.server)?;
+        let streams = streams(&command.server, &file.server)?;
         let server = Server {
-            listen: typed.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
-            data: typed.server.data.clone().or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
-            shutdown_grace: typed
+            listen: command.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
+            data: command.server.data.clone().or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
+            shutdown_grace: command
                 .server
                 .shutdown_grace
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
             streams,
-            rate_limit: typed.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT),
+            rate_limit: command.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT),
         };
-        let secrets = Secrets::new(&typed.secrets, &file.secrets)?;
-        let mut database = Database::new(&typed.database, &file.database)?;
-        if matches!(&cli.command, Command::Load(args) if args.data.is_none() && !database.is_shared()) {
-            return Err(invalid("name a data folder with --data, or a database with --database-url"));
-        }
-        let cluster = Cluster::new(&typed.cluster, &file.cluster, server.listen, database.is_shared())?;
-        let mut engine = Engine::new(&typed.engine, &file.engine, &cli.command)?;
-        if let Some(Span(lease)) = typed.cluster.node_lease.or(file.cluster.node_lease) {
+        let secrets = Secrets::new(&command.secrets, &file.secrets)?;
+        let mut database = Database::new(&command.database, &file.database)?;
+        let cluster = Cluster::new(&command.cluster, &file.cluster, server.listen, database.is_shared())?;
+        let mut engine = Engine::new(&command.engine, &file.engine, command.runs_own_file)?;
+        if let Some(Span(lease)) = command.cluster.node_lease.or(file.cluster.node_lease) {
             refuse_alone("node-lease", !database.is_shared())?;
             if lease < LEAST_LEASE {
                 return Err(invalid(format!("node-lease must be at least {} ms", LEAST_LEASE.as_millis())));
@@ -172,75 +135,8 @@ impl Config {
         if let Database::Postgres { options, .. } = &mut database {
             options.heartbeat_timeout = engine.options.node_lease / 2;
         }
-        let telemetry = Telemetry::new(&typed.telemetry, &file.telemetry)?;
+        let telemetry = Telemetry::new(&command.telemetry, &file.telemetry)?;
         Ok(Self { log, server, database, cluster, engine, secrets, telemetry })
-    }
-}
-
-impl Typed {
-    fn of(command: &Command) -> Self {
-        let at = |place: &PlaceSettings| Self {
-            server: ServerSettings { data: place.data.clone(), ..ServerSettings::default() },
-            database: place.database.clone(),
-            uses_database: true,
-            ..Self::default()
-        };
-        match command {
-            Command::Serve(args) | Command::Config(ConfigArgs { serve: args, .. }) => Self {
-                server: args.server.clone(),
-                database: args.database.clone(),
-                cluster: args.cluster.clone(),
-                engine: args.engine.clone(),
-                secrets: args.secrets.clone(),
-                telemetry: args.telemetry.clone(),
-                uses_database: true,
-            },
-            Command::Load(args) => Self {
-                server: ServerSettings { data: args.data.clone(), ..ServerSettings::default() },
-                database: args.database.clone(),
-                cluster: args.cluster.clone(),
-                engine: args.engine.clone(),
-                secrets: args.secrets.clone(),
-                // The folder that was typed is meant, whatever the file says.
-                uses_database: args.data.is_none(),
-                ..Self::default()
-            },
-            Command::Keys(args) => at(match &args.command {
-                KeysCommand::Create(args) => &args.place,
-                KeysCommand::List(args) => &args.place,
-                KeysCommand::Revoke(args) => &args.place,
-            }),
-            Command::Workspaces(args) => at(match &args.command {
-                WorkspacesCommand::Create(args) => &args.place,
-                WorkspacesCommand::List(args) => &args.place,
-            }),
-            Command::Secrets(args) => match &args.command {
-                SecretsCommand::Set(args) => Self { secrets: args.secrets.clone(), ..at(&args.place) },
-                SecretsCommand::List(args) => at(&args.place),
-                SecretsCommand::Delete(args) => at(&args.place),
-                SecretsCommand::Key(_) => Self::default(),
-            },
-            Command::Nodes(args) => at(&args.place),
-            Command::Run(args) => {
-                Self { engine: args.engine.clone(), secrets: args.secrets.clone(), ..Self::default() }
-            }
-            Command::Validate(_)
-            | Command::Start(_)
-            | Command::Runs(_)
-            | Command::Show(_)
-            | Command::Logs(_)
-            | Command::Signal(_)
-            | Command::Cancel(_)
-            | Command::Pause(_)
-            | Command::Resume(_)
-            | Command::Retry(_)
-            | Command::Fork(_)
-            | Command::Import(_)
-            | Command::Export(_)
-            | Command::Bench(_)
-            | Command::Sim(_)
-            | Command::Openapi(_) => Self::default(),
-        }
     }
 }
 
@@ -258,7 +154,7 @@ impl Secrets {
 }
 
 impl Engine {
-    fn new(typed: &EngineSettings, file: &EngineSettings, command: &Command) -> anyhow::Result<Self> {
+    fn new(typed: &EngineSettings, file: &EngineSettings, runs_own_file: bool) -> anyhow::Result<Self> {
         let defaults = Options::default();
         let options = Options {
             shards: at_least_one("shards", typed.shards.or(file.shards), defaults.shards)?,
@@ -292,11 +188,11 @@ impl Engine {
         let guard = match typed.allow_addresses.as_deref().or(file.allow_addresses.as_deref()) {
             Some(networks) => networks.parse().map_err(|error| invalid(format!("allow-addresses: {error}")))?,
             // A person who runs a file may reach what that machine reaches anyway.
-            None if matches!(command, Command::Run(_)) => Guard::open(),
+            None if runs_own_file => Guard::open(),
             None => Guard::default(),
         };
         let sqlite_sources = typed.sqlite_sources_dir.clone().or_else(|| file.sqlite_sources_dir.clone());
-        let allows_fetch = matches!(command, Command::Run(_));
+        let allows_fetch = runs_own_file;
         Ok(Self { options, javascript_threads, guard, sqlite_sources, allows_fetch })
     }
 }

@@ -8,7 +8,7 @@ use crate::exit::invalid;
 use crate::settings::DatabaseSettings;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Database {
+pub enum Database {
     /// A file in the data folder.
     Sqlite,
     /// A server that other nodes may use too.
@@ -35,7 +35,8 @@ impl Database {
         Ok(Self::Postgres { url: Url::parse(url)?, options })
     }
 
-    pub(crate) fn is_shared(&self) -> bool {
+    /// Whether several nodes may use it.
+    pub fn is_shared(&self) -> bool {
         matches!(self, Self::Postgres { .. })
     }
 
@@ -62,7 +63,7 @@ pub(crate) fn refuse_alone(name: &str, is_given: bool) -> anyhow::Result<()> {
 
 /// The address of a PostgreSQL database. Its password is never shown.
 #[derive(Clone)]
-pub(crate) struct Url(String);
+pub struct Url(String);
 
 impl Url {
     fn parse(text: &str) -> anyhow::Result<Self> {

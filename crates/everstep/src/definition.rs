@@ -19,7 +19,7 @@ const FILE_BYTES: u64 = 64 * 1024 * 1024;
 const SHOWN: usize = 50;
 
 /// Reads a file into JSON. What is wrong with its syntax is a problem like any other.
-pub(crate) fn read(path: &Path) -> anyhow::Result<Result<Value, Vec<Problem>>> {
+pub fn read(path: &Path) -> anyhow::Result<Result<Value, Vec<Problem>>> {
     let unreadable = |error: std::io::Error| invalid(format!("{} cannot be read: {error}", path.display()));
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
@@ -64,7 +64,7 @@ fn parse_yaml(text: &str) -> Result<Value, String> {
 }
 
 /// The name that a file's workflow is saved under.
-pub(crate) fn name(path: &Path, given: Option<&str>) -> anyhow::Result<String> {
+pub fn name(path: &Path, given: Option<&str>) -> anyhow::Result<String> {
     if let Some(name) = given {
         if is_name(name) {
             return Ok(name.to_owned());
@@ -79,7 +79,7 @@ pub(crate) fn name(path: &Path, given: Option<&str>) -> anyhow::Result<String> {
 }
 
 /// An error that lists the problems of a file: where, what, and what to do.
-pub(crate) fn refuse(path: &Path, problems: &[Problem]) -> anyhow::Error {
+pub fn refuse(path: &Path, problems: &[Problem]) -> anyhow::Error {
     let mut message = format!("{} is not a valid workflow: {}", path.display(), text::count(problems.len(), "problem"));
     for problem in problems.iter().take(SHOWN) {
         let place = if problem.path.is_empty() { "/" } else { &problem.path };

@@ -4,13 +4,13 @@ use std::fmt;
 use std::process::ExitCode;
 
 /// The run failed or was cancelled.
-pub(crate) const FAILED: u8 = 1;
+pub const FAILED: u8 = 1;
 /// What was given cannot be used: a file, an input, a setting.
 const INVALID: u8 = 2;
 /// The command could not do its work: the data folder, the port, the database.
 const TROUBLE: u8 = 3;
 /// The command was told to stop before it had come to its end.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// What was given cannot be used, and why. It stands first in the chain of an error.
 #[derive(Debug)]
@@ -25,12 +25,12 @@ impl fmt::Display for Invalid {
 impl std::error::Error for Invalid {}
 
 /// An error that says what was wrong with what was given.
-pub(crate) fn invalid(message: impl Into<String>) -> anyhow::Error {
+pub fn invalid(message: impl Into<String>) -> anyhow::Error {
     Invalid(message.into()).into()
 }
 
 /// Tells a person what happened and turns it into an exit code.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
     ExitCode::from(if error.downcast_ref::<Invalid>().is_some() { INVALID } else { TROUBLE })
 }

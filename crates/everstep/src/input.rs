@@ -9,7 +9,7 @@ use everstep_core::payload::Payload;
 use crate::exit::invalid;
 
 /// Reads JSON, `@FILE` or `-`. The engine checks what may be in it; here it must be JSON.
-pub(crate) fn read(given: &str) -> anyhow::Result<Payload> {
+pub fn read(given: &str) -> anyhow::Result<Payload> {
     let (text, source) = match given {
         "-" => (read_all(std::io::stdin().lock(), "standard input")?, "standard input"),
         given => match given.strip_prefix('@') {

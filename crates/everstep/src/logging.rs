@@ -8,7 +8,7 @@ use crate::config::Log;
 use crate::exit::invalid;
 use crate::settings::LogFormat;
 
-pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
+pub fn start(log: &Log) -> anyhow::Result<()> {
     // Migrations, and statements with their values, are not told unless somebody asks for them by name.
     let mut filter = log.filter.clone();
     for (name, level) in [("refinery", "refinery_core=warn"), ("tokio_postgres", "tokio_postgres=info")] {

@@ -12,9 +12,9 @@ use crate::config::Span;
 /// `[log]` in the settings file.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LogSettings {
+pub struct LogSettings {
     /// What to log on standard error: error, warn, info, debug, trace, or a filter such as
-    /// everstep_engine=debug,info. RUST_LOG is read where this is not given [default: info for serve, off for sim, else warn].
+    /// everstep_engine=debug,info. RUST_LOG is read where this is not given [default: info for serve, else warn].
     #[arg(
         long,
         global = true,
@@ -48,7 +48,7 @@ pub(crate) enum LogFormat {
 /// `[server]` in the settings file.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ServerSettings {
+pub struct ServerSettings {
     /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:7373].
     #[arg(long, env = "EVERSTEP_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
@@ -77,10 +77,17 @@ pub(crate) struct ServerSettings {
     pub(crate) rate_limit: Option<u32>,
 }
 
+impl ServerSettings {
+    /// The settings of a command that does not listen: only its data folder.
+    pub fn in_folder(data: Option<PathBuf>) -> Self {
+        Self { data, ..Self::default() }
+    }
+}
+
 /// `[secrets]` in the settings file.
 #[derive(Clone, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SecretsSettings {
+pub struct SecretsSettings {
     /// What secrets are sealed with: 32 bytes, as hexadecimal digits or in base64, the same on all servers of a
     /// database, and better in the environment than here. `everstep secrets key` makes one [default: with SQLite one
     /// that is made and kept in secrets.key in the data folder; with PostgreSQL none, and secrets are refused].
@@ -143,7 +150,7 @@ pub(crate) struct PlaceSettings {
 /// `[database]` in the settings file.
 #[derive(Clone, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DatabaseSettings {
+pub struct DatabaseSettings {
     /// A PostgreSQL database (14 or later) that several nodes may share: postgres://user:password@host:port/name.
     /// Without it an SQLite database in the data folder holds everything.
     #[arg(
@@ -188,7 +195,7 @@ impl fmt::Debug for DatabaseSettings {
 /// `[cluster]` in the settings file.
 #[derive(Clone, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ClusterSettings {
+pub struct ClusterSettings {
     /// How long a node that is silent is waited for before others take its runs; at least 500ms, and the same on all
     /// nodes [default: 10s].
     #[arg(
@@ -242,7 +249,7 @@ impl fmt::Debug for ClusterSettings {
 /// `[engine]` in the settings file.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EngineSettings {
+pub struct EngineSettings {
     /// Loops that own runs [default: half the cores].
     #[arg(long, env = "EVERSTEP_SHARDS", hide_env_values = true, value_name = "N", help_heading = "Engine options")]
     pub(crate) shards: Option<usize>,
@@ -342,7 +349,7 @@ pub(crate) struct EngineSettings {
 /// `[telemetry]` in the settings file.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TelemetrySettings {
+pub struct TelemetrySettings {
     /// Serve /metrics also at this address, without a key: for a network that only Prometheus reaches
     /// [default: none; /metrics at --listen needs an admin's key].
     #[arg(

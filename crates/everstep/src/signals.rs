@@ -4,19 +4,19 @@ use anyhow::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGTERM and SIGINT, from the moment this is made.
-pub(crate) struct Stop {
+pub struct Stop {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Stop {
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    pub fn new() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("listening for signals");
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
     /// Waits for the next signal and returns its name.
-    pub(crate) async fn next(&mut self) -> &'static str {
+    pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

@@ -30,7 +30,7 @@ use crate::secrets_key;
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Opens the database that the settings name.
-pub(crate) async fn open_store(data: &Path, database: &Database) -> anyhow::Result<Arc<dyn Store>> {
+pub async fn open_store(data: &Path, database: &Database) -> anyhow::Result<Arc<dyn Store>> {
     // The store's own words say what happened and what to do.
     Ok(match database {
         Database::Sqlite => Arc::new(SqliteStore::open(data, &Default::default()).map_err(told)?),
@@ -41,7 +41,7 @@ pub(crate) async fn open_store(data: &Path, database: &Database) -> anyhow::Resu
 }
 
 /// The vault on a database; `data` is the folder that may hold its key.
-pub(crate) fn open_vault(store: &Arc<dyn Store>, data: &Path, config: &Config) -> anyhow::Result<Arc<Vault>> {
+pub fn open_vault(store: &Arc<dyn Store>, data: &Path, config: &Config) -> anyhow::Result<Arc<Vault>> {
     Ok(Arc::new(Vault::new(Arc::clone(store), secrets_key::ring(config, data)?)))
 }
 
@@ -53,8 +53,8 @@ fn told(error: everstep_store::Error) -> anyhow::Error {
 }
 
 /// An engine, and its way to other nodes.
-pub(crate) struct Node {
-    pub(crate) engine: Engine,
+pub struct Node {
+    pub engine: Engine,
     /// Where other nodes reach it, and how it reaches them; none where it cannot have others.
     pub(crate) cluster: Option<(String, Channel)>,
     pub(crate) data: Data,
@@ -69,7 +69,7 @@ pub(crate) struct Data {
 
 impl Node {
     /// Starts an engine on a database. Runs that are in it go on at once.
-    pub(crate) async fn start(
+    pub async fn start(
         store: Arc<dyn Store>,
         vault: &Arc<Vault>,
         config: &Config,
@@ -95,7 +95,7 @@ impl Node {
     }
 
     /// Stops in order: gives the runs back and tells the others.
-    pub(crate) async fn stop(&self, grace: Duration) -> anyhow::Result<()> {
+    pub async fn stop(&self, grace: Duration) -> anyhow::Result<()> {
         self.engine.stop(grace).await.context("stopping the engine")?;
         if let Some((_, channel)) = &self.cluster {
             // Whoever is not told finds out by itself.
@@ -147,19 +147,19 @@ fn ports(store: &Arc<dyn Store>, vault: &Arc<Vault>, config: &config::Engine) ->
 }
 
 /// Checks a definition as publishing it would.
-pub(crate) fn check(definition: &Value) -> Result<Graph, Vec<Problem>> {
+pub fn check(definition: &Value) -> Result<Graph, Vec<Problem>> {
     graph::compile(definition, &Registry::standard(Ports::none()), &Expressions::default())
 }
 
 /// Saves a definition that was found valid.
-pub(crate) async fn publish(engine: &Engine, name: &str, graph: &Graph) -> anyhow::Result<u32> {
+pub async fn publish(engine: &Engine, name: &str, graph: &Graph) -> anyhow::Result<u32> {
     let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph.definition()).await;
     let published = published.map_err(blame).context("saving the workflow")?;
     published.map_err(|problems| invalid(problems.first().map_or("invalid", |problem| &problem.message)))
 }
 
 /// An engine's error, as the exit code needs it: an invalid input is the user's, the rest is ours.
-pub(crate) fn blame(error: Error) -> anyhow::Error {
+pub fn blame(error: Error) -> anyhow::Error {
     match error {
         Error::Invalid(message) => invalid(message),
         error => error.into(),

@@ -49,5 +49,4 @@ fn settings_of_a_cluster_mean_nothing_on_sqlite() {
     call(&[&url[..], &["--advertise-url", "https://host:1"]].concat()).exits(2).says("plain http");
     call(&[&url[..], &["--cluster-key", "short"]].concat()).exits(2).says("at least 32 characters");
     call(&[&url[..], &["--database-connections", "1"]].concat()).exits(2).says("at least 2");
-    call(&["load", &file, "--runs", "1"]).exits(2).says("--data");
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{Folder, Server, Told, everstep, root};
+use crate::support::{Folder, Server, Told, everstep, reference, root};
 
 /// Where `everstep serve` listens unless it is told otherwise.
 const SERVER: &str = "127.0.0.1:7373";
@@ -187,39 +187,10 @@ fn the_readme_shows_the_example_that_it_runs() {
     assert!(readme.contains(code), "the first example of README.md is examples/hello.yaml without its first line");
 }
 
-/// The reference of the command line is what the binary says of itself.
-/// `BLESS=1 cargo test -p everstep documents` writes it anew.
+/// The reference of the command line is the help of the binary.
+/// `BLESS=1 cargo test -p everstep documents` writes it again.
 #[test]
 fn the_command_line_reference_is_what_the_binary_says() {
-    let help = |args: &[&str]| -> String {
-        let told: Told = everstep().args(args).arg("--help").env("COLUMNS", "100").output().unwrap().into();
-        let lines: Vec<_> = told.exits(0).stdout.lines().map(str::trim_end).collect();
-        lines.join("\n").trim_end().to_owned()
-    };
-    let mut page = "# Command line\n\nWhat `everstep --help` says, command by command.\n\n".to_owned();
-    page += &format!("```text\n{}\n```\n", help(&[]));
-    let commands = commands(&help(&[])).into_iter().flat_map(|command| {
-        let inner = commands(&help(&[&command]));
-        let inner: Vec<_> = inner.into_iter().map(|inner| format!("{command} {inner}")).collect();
-        if inner.is_empty() { vec![command] } else { inner }
-    });
-    for command in commands {
-        let words: Vec<_> = command.split(' ').collect();
-        page += &format!("\n## everstep {command}\n\n```text\n{}\n```\n", help(&words));
-    }
-    page += "\nEvery setting with its flag, variable, key and default is in [configuration](configuration.md).\n";
-    let path = root().join("docs/reference/cli.md");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(written, page, "docs/reference/cli.md is old: write it anew with BLESS=1");
-}
-
-/// The commands that a help text lists.
-fn commands(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // A line that is indented further goes on with what the one before says.
-    let heads = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    heads.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+    let last = "Every setting with its flag, variable, key and default is in [configuration](configuration.md).";
+    reference::check("docs/reference/cli.md", "Command line", "everstep", everstep, last);
 }

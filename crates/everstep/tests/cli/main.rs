@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod client;
-mod crash;
 mod database;
 mod documents;
 mod examples;

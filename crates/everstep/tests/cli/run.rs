@@ -204,7 +204,6 @@ fn a_data_folder_belongs_to_one_process() {
     let holder = format!("is in use by process {}", server.id());
     call(&["run", &file, "--data", &data]).exits(3).says(&holder).says("--data");
     call(&["serve", "--listen", "127.0.0.1:0", "--data", &data]).exits(3).says(&holder);
-    call(&["load", &file, "--data", &data, "--runs", "1"]).exits(3).says(&holder);
     server.stop();
     call(&["run", &file, "--data", &data, "--input", r#"{"n": 1}"#]).exits(0);
 }
@@ -232,21 +231,6 @@ fn settings_that_mean_nothing_are_refused() {
     told.exits(0);
     call(&["validate", &file, "--log", "everstep=loud"]).exits(2).says("is no log filter");
     call(&["validate", &file, "--loud"]).exits(2).says("--loud");
-}
-
-#[test]
-fn load_starts_many_runs_once() {
-    let folder = Folder::new();
-    let file = folder.write("double.json", double().to_string());
-    let args = ["load", &file, "--data", &folder.at("data"), "--runs", "50", "--input", r#"{"n": 1}"#];
-    let mut summary = call(&args).exits(0).json();
-    assert!(summary["seconds"].take().is_number());
-    assert_eq!(summary, json!({"started": 50, "existing": 0, "completed": 50, "failed": 0, "seconds": null}));
-    let mut summary = call(&args).exits(0).json();
-    summary["seconds"].take();
-    assert_eq!(summary, json!({"started": 0, "existing": 50, "completed": 50, "failed": 0, "seconds": null}));
-    let told = call(&["load", &example("shapes/error_path.json"), "--data", &folder.at("other"), "--runs", "3"]);
-    assert_eq!(told.exits(1).json()["failed"], 3);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::journal::wait_for_entries;
 use crate::support::server::send;
 use crate::support::{Folder, Server, Told, call, chain, everstep};
 
@@ -38,11 +39,11 @@ fn a_server_goes_on_with_the_runs_of_its_folder() {
     let mut command = everstep();
     command.args(["run", &file, "--data", &data, "--key", "k"]).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    crate::crash::wait_for_entries(&folder.path().join("data"), 4);
+    wait_for_entries(&folder.path().join("data"), 4);
     send(&child, "KILL");
     child.wait_with_output().unwrap();
     let server = Server::start(&data);
-    crate::crash::wait_for_entries(&folder.path().join("data"), 8);
+    wait_for_entries(&folder.path().join("data"), 8);
     server.stop();
     let told = call(&["run", &file, "--data", &data, "--key", "k"]);
     assert_eq!(told.exits(0).says("has that key").json(), json!({}));
@@ -57,14 +58,14 @@ fn a_server_waits_for_tasks_under_way_but_not_for_ever() {
     let mut command = everstep();
     command.args(["run", &file, "--data", &data]).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    crate::crash::wait_for_entries(&folder.path().join("data"), 4);
+    wait_for_entries(&folder.path().join("data"), 4);
     send(&child, "KILL");
     child.wait_with_output().unwrap();
     let mut command = everstep();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data", &data, "--shutdown-grace", "500ms"]);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     // The lost task is dispatched again.
-    crate::crash::wait_for_entries(&folder.path().join("data"), 5);
+    wait_for_entries(&folder.path().join("data"), 5);
     let began = Instant::now();
     send(&child, "TERM");
     let told = Told::from(child.wait_with_output().unwrap());

@@ -98,22 +98,3 @@ fn a_node_whose_cluster_key_is_another_is_not_listened_to() {
     assert_eq!(one.client().get(&run).is(200)["status"], "waiting");
     assert!(one.said().contains("EVERSTEP_CLUSTER_KEY"), "{}", one.said());
 }
-
-#[test]
-fn a_load_beside_a_server_brings_all_its_runs_to_their_ends() {
-    let site = Site::new();
-    let server = site.start();
-    let file = site.folder.write("quick.json", chain(&[json!({"id": "a", "type": "noop"})]).to_string());
-    let url = site.database.url();
-    let load = || call(&["load", &file, "--runs", "40", "--database-url", &url]).json();
-    let summary = load();
-    assert_eq!((&summary["started"], &summary["completed"]), (&json!(40), &json!(40)));
-    let summary = load();
-    assert_eq!((&summary["existing"], &summary["completed"]), (&json!(40), &json!(40)));
-    let listed = server.client().get("/v1/runs?workflow=quick&status=completed&limit=100").is(200);
-    assert_eq!(listed["runs"].as_array().unwrap().len(), 40);
-    // Whoever loaded has left in order.
-    let nodes = server.client().get("/v1/nodes").is(200);
-    let fenced = nodes["nodes"].as_array().unwrap().iter().filter(|node| node["isFenced"] == true).count();
-    assert_eq!(fenced, 2, "{nodes}");
-}

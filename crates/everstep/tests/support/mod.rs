@@ -1,8 +1,10 @@
-//! Starts the binary and looks at what it says. Each suite uses a part of this.
+//! Starts the binary and checks its output. Each suite uses a part of this, those of `everstep-lab` too.
 
 pub(crate) mod cluster;
 pub(crate) mod http;
+pub(crate) mod journal;
 pub(crate) mod proxy;
+pub(crate) mod reference;
 pub(crate) mod server;
 
 use std::io::Write;
@@ -15,9 +17,25 @@ use serde_json::{Value, json};
 pub(crate) use self::http::Client;
 pub(crate) use self::server::Server;
 
-/// The binary, untouched by the settings of whoever runs the tests.
+/// The server's binary, without the settings of the environment in which the tests run.
 pub(crate) fn everstep() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_everstep"));
+    program(&everstep_path())
+}
+
+/// Cargo tells the tests of this crate where the binary is. Tests of other crates find it where Cargo puts it: in the
+/// folder above the one with the tests' own executable.
+fn everstep_path() -> PathBuf {
+    if let Some(path) = option_env!("CARGO_BIN_EXE_everstep") {
+        return path.into();
+    }
+    let path = std::env::current_exe().unwrap().parent().unwrap().with_file_name("everstep");
+    assert!(path.is_file(), "{} does not exist; build it with: cargo build --workspace --bin everstep", path.display());
+    path
+}
+
+/// A program, without the settings of the environment in which the tests run.
+pub(crate) fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
     let settings = std::env::vars_os().map(|(name, _)| name);
     for name in settings.filter(|name| name.to_string_lossy().starts_with("EVERSTEP_") || *name == "RUST_LOG") {
         command.env_remove(name);

@@ -57,6 +57,7 @@ impl Part {
     }
 
     pub(in crate::bench) async fn measure(self, plan: &Plan) -> anyhow::Result<Vec<Figure>> {
+        server::find_program()?;
         plan.kit.check()?;
         let name = self.name();
         match self {

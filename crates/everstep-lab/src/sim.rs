@@ -1,17 +1,46 @@
-//! `everstep sim`: the engine under seeded faults.
+//! `everstep-lab sim`: the engine under seeded faults.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use everstep::{exit, output};
 use everstep_testkit::sim::{self, Failure, Options, Report};
 use serde_json::json;
 
-use crate::args::SimArgs;
-use crate::{exit, output};
+/// Play the engine on a virtual clock with crashes, lost and doubled replies, delays and clock jumps.
+///
+/// One server alone dies and starts again. Several on one database also stall, lose the way to it or to each other,
+/// and disagree about the time.
+///
+/// A seed decides everything, so a failure is reported as a seed and shown again with --seed and --nodes. Prints a
+/// summary on standard output as one JSON document, and exits with 1 when a seed failed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  everstep-lab sim --seeds 20000\n  everstep-lab sim --nodes 3 --seed 8113")]
+pub(crate) struct Args {
+    /// Play this seed alone.
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "from"])]
+    pub(crate) seed: Option<u64>,
 
-pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
+    /// How many seeds to play.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) seeds: u64,
+
+    /// The first seed.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) from: u64,
+
+    /// How many servers share the database; 1 is one alone [default: the seed decides, up to 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) nodes: Option<u8>,
+
+    /// Whether workers run code workflows [default: the seed decides].
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) code: Option<bool>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (first, count) = match args.seed {
         Some(seed) => (seed, 1),
         None => (args.from, args.seeds),

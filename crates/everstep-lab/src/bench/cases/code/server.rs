@@ -1,6 +1,6 @@
-//! A server of this very program, in a process of its own.
+//! A server: the program `everstep`, in a process of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -11,8 +11,8 @@ use super::lines;
 use crate::bench::args::Site;
 use crate::bench::usage::Process;
 
-/// Waits until its input ends, which is when nobody holds its other end any more, and kills.
-/// The kernel sees to that, even after a kill of the benchmark.
+/// Waits until its standard input ends, then kills the server. The kernel closes that pipe when the benchmark ends,
+/// also when the benchmark is killed.
 const WATCH: &str = "trap '' HUP INT TERM; read -r _; kill -KILL \"$1\" 2>/dev/null";
 
 /// It is killed with this value, or with this process.
@@ -32,7 +32,7 @@ impl Server {
     /// requests that a key may send.
     pub(super) async fn start(place: &Site) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("everstep-bench-").tempdir().context("making a folder")?;
-        let mut command = Command::new(std::env::current_exe().context("finding this program's file")?);
+        let mut command = Command::new(find_program()?);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("EVERSTEP_") {
                 command.env_remove(name);
@@ -94,6 +94,18 @@ impl Drop for Server {
         drop(self.line.take());
         let _ = self.watcher.wait();
     }
+}
+
+/// The program `everstep` beside this one: both are built by the same profile into one folder.
+pub(super) fn find_program() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("finding this program's file")?.with_file_name("everstep");
+    ensure!(
+        program.is_file(),
+        "{} does not exist; build both programs with the same profile: \
+         cargo build --release --locked -p everstep -p everstep-lab",
+        program.display()
+    );
+    Ok(program)
 }
 
 fn watch(id: u32) -> anyhow::Result<Child> {

@@ -1,4 +1,4 @@
-//! `everstep bench`: what this machine's store can do, and how much of it the engine leaves to its users.
+//! `everstep-lab bench`: what this machine's store can do, and how much of it the engine leaves to its users.
 //!
 //! * `cases` measure; each is a file of its own. `ground` gives them a fresh store and an engine,
 //!   `drive` keeps runs in flight, `journals` tells from what was written how long the steps took.

@@ -16,10 +16,11 @@ use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_store::Store;
 use everstep_store::sqlite::SqliteStore;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Told, everstep, wait_for};
+use crate::lab;
+use crate::support::{Folder, Told, journal};
 
 const RUNS: usize = 120;
 
@@ -65,10 +66,7 @@ struct Look(Connection);
 
 impl Look {
     fn into(data: &Path) -> Option<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-        let connection = Connection::open_with_flags(data.join("everstep.db"), flags).ok()?;
-        connection.busy_timeout(Duration::from_secs(5)).ok()?;
-        Some(Self(connection))
+        journal::open(data).map(Self)
     }
 
     fn number(&self, sql: &str) -> Option<i64> {
@@ -91,14 +89,8 @@ impl Look {
     }
 }
 
-pub(crate) fn wait_for_entries(data: &Path, entries: i64) {
-    wait_for(&format!("{entries} entries"), || {
-        Look::into(data)?.number("select count(*) from journal").filter(|n| *n >= entries)
-    });
-}
-
 fn start(file: &str, data: &str) -> Child {
-    let mut command = everstep();
+    let mut command = lab();
     command.args(["load", file, "--data", data, "--runs", &RUNS.to_string(), "--input", r#"{"n": 1}"#]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -120,7 +112,7 @@ fn a_killed_process_loses_nothing_and_does_nothing_twice() {
     for entries in [300, 1_500, 2_400, 3_300] {
         let began = now();
         let mut child = start(&file, &data);
-        wait_for_entries(&path, entries);
+        journal::wait_for_entries(&path, entries);
         child.kill().unwrap();
         child.wait_with_output().unwrap();
         let look = Look::into(&path).unwrap();

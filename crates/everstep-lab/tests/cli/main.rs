@@ -1,0 +1,25 @@
+//! The binary `everstep-lab` as a user meets it, with real processes and databases.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bench;
+mod crash;
+mod documents;
+mod load;
+#[path = "../../../everstep/tests/support/mod.rs"]
+#[expect(dead_code, reason = "each suite uses a part of it")]
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::Told;
+
+/// The binary, without the settings of the environment in which the tests run.
+fn lab() -> Command {
+    support::program(Path::new(env!("CARGO_BIN_EXE_everstep-lab")))
+}
+
+fn call_lab(args: &[&str]) -> Told {
+    lab().args(args).output().unwrap().into()
+}

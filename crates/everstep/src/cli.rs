@@ -1,0 +1,58 @@
+//! The entry of the binary: from the command line to the command that performs it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::command_settings::CommandSettings;
+use crate::commands::{self, client};
+use crate::config::Config;
+use crate::{exit, logging};
+
+/// How long blocking threads may take to end after the command has ended.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Parses the command line, performs the command and reports an error to a person.
+pub fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(code) => code,
+        Err(error) => exit::report(&error),
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let config = Config::load(&CommandSettings::from(&cli))?;
+    logging::start(&config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")?;
+    let code = runtime.block_on(async {
+        match cli.command {
+            Command::Run(args) => commands::run::run(args, &config).await,
+            Command::Validate(args) => commands::validate::run(&args),
+            Command::Serve(_) => commands::serve::run(&config).await,
+            Command::Start(args) => client::start::run(&args).await,
+            Command::Runs(args) => client::runs::run(&args).await,
+            Command::Show(args) => client::show::run(&args).await,
+            Command::Logs(args) => client::logs::run(&args).await,
+            Command::Signal(args) => client::control::signal(&args).await,
+            Command::Cancel(args) => client::control::cancel(&args).await,
+            Command::Pause(args) => client::control::control(&args, "pause").await,
+            Command::Resume(args) => client::control::control(&args, "resume").await,
+            Command::Retry(args) => client::control::control(&args, "retry").await,
+            Command::Fork(args) => client::control::fork(&args).await,
+            Command::Import(args) => client::transfer::import(&args).await,
+            Command::Export(args) => client::transfer::export(&args).await,
+            Command::Keys(args) => commands::keys::run(&args, &config).await,
+            Command::Workspaces(args) => commands::workspaces::run(&args, &config).await,
+            Command::Secrets(args) => commands::secrets::run(&args, &config).await,
+            Command::Nodes(args) => commands::nodes::run(&args, &config).await,
+            Command::Config(args) => commands::config::run(&args, cli.config.as_deref()),
+            Command::Openapi(_) => commands::openapi::run(),
+        }
+    });
+    // A script that blocks its thread must not keep the process alive.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    code
+}

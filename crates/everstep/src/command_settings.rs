@@ -1,0 +1,92 @@
+//! The settings of one command from its flags and the environment, before the settings file is read.
+
+use std::path::PathBuf;
+
+use crate::args::{Cli, Command, ConfigArgs, KeysCommand, SecretsCommand, WorkspacesCommand};
+use crate::settings::{
+    ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, SecretsSettings, ServerSettings,
+    TelemetrySettings,
+};
+
+/// What [`Config::load`](crate::config::Config::load) needs of a command. A command leaves out the settings that it has
+/// no flags for.
+#[derive(Default)]
+pub struct CommandSettings {
+    /// The settings file.
+    pub config: Option<PathBuf>,
+    pub log: LogSettings,
+    /// The log filter where none is given.
+    pub log_default: &'static str,
+    pub server: ServerSettings,
+    pub database: DatabaseSettings,
+    pub cluster: ClusterSettings,
+    pub engine: EngineSettings,
+    pub secrets: SecretsSettings,
+    pub telemetry: TelemetrySettings,
+    /// Whether the database of the settings file applies. Otherwise the command uses SQLite in its folder.
+    pub uses_database: bool,
+    /// Whether the command runs a file of the person who typed it, which may reach every address that the machine
+    /// reaches.
+    pub runs_own_file: bool,
+}
+
+impl From<&Cli> for CommandSettings {
+    fn from(cli: &Cli) -> Self {
+        let at = |place: &PlaceSettings| Self {
+            server: ServerSettings::in_folder(place.data.clone()),
+            database: place.database.clone(),
+            uses_database: true,
+            ..Self::default()
+        };
+        let settings = match &cli.command {
+            Command::Serve(args) | Command::Config(ConfigArgs { serve: args, .. }) => Self {
+                server: args.server.clone(),
+                database: args.database.clone(),
+                cluster: args.cluster.clone(),
+                engine: args.engine.clone(),
+                secrets: args.secrets.clone(),
+                telemetry: args.telemetry.clone(),
+                uses_database: true,
+                ..Self::default()
+            },
+            Command::Keys(args) => at(match &args.command {
+                KeysCommand::Create(args) => &args.place,
+                KeysCommand::List(args) => &args.place,
+                KeysCommand::Revoke(args) => &args.place,
+            }),
+            Command::Workspaces(args) => at(match &args.command {
+                WorkspacesCommand::Create(args) => &args.place,
+                WorkspacesCommand::List(args) => &args.place,
+            }),
+            Command::Secrets(args) => match &args.command {
+                SecretsCommand::Set(args) => Self { secrets: args.secrets.clone(), ..at(&args.place) },
+                SecretsCommand::List(args) => at(&args.place),
+                SecretsCommand::Delete(args) => at(&args.place),
+                SecretsCommand::Key(_) => Self::default(),
+            },
+            Command::Nodes(args) => at(&args.place),
+            Command::Run(args) => Self {
+                engine: args.engine.clone(),
+                secrets: args.secrets.clone(),
+                runs_own_file: true,
+                ..Self::default()
+            },
+            Command::Validate(_)
+            | Command::Start(_)
+            | Command::Runs(_)
+            | Command::Show(_)
+            | Command::Logs(_)
+            | Command::Signal(_)
+            | Command::Cancel(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Fork(_)
+            | Command::Import(_)
+            | Command::Export(_)
+            | Command::Openapi(_) => Self::default(),
+        };
+        let log_default = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
+        Self { config: cli.config.clone(), log: cli.log.clone(), log_default, ..settings }
+    }
+}

@@ -1,0 +1,35 @@
+//! The server and its command line as a library.
+//!
+//! The binary `everstep` is `main.rs`, which only calls [`main`]. `everstep-lab` uses the public modules: they read
+//! settings and workflow files, open the database and start a node exactly as the server does.
+
+mod args;
+mod cli;
+mod client_args;
+mod cluster;
+pub mod command_settings;
+mod commands;
+pub mod config;
+pub mod database;
+pub mod definition;
+pub mod exit;
+mod fetches;
+mod first_key;
+pub mod input;
+mod live;
+pub mod logging;
+pub mod output;
+mod place;
+#[cfg(test)]
+mod reference;
+mod remote;
+mod secrets_key;
+pub mod settings;
+pub mod signals;
+mod spans;
+mod steps;
+mod telemetry;
+mod text;
+pub mod wire;
+
+pub use cli::main;

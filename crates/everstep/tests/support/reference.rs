@@ -1,0 +1,40 @@
+//! Pages of `docs/reference` that are made from the help of a binary.
+
+use std::process::Command;
+
+use super::{Told, root};
+
+/// Compares a page with the help of a program and of all its commands. With `BLESS=1` the page is written first.
+pub(crate) fn check(page: &str, title: &str, name: &str, program: impl Fn() -> Command, last: &str) {
+    let help = |args: &[&str]| -> String {
+        let told: Told = program().args(args).arg("--help").env("COLUMNS", "100").output().unwrap().into();
+        let lines: Vec<_> = told.exits(0).stdout.lines().map(str::trim_end).collect();
+        lines.join("\n").trim_end().to_owned()
+    };
+    let mut text = format!("# {title}\n\nWhat `{name} --help` says, command by command.\n\n");
+    text += &format!("```text\n{}\n```\n", help(&[]));
+    let commands = commands(&help(&[])).into_iter().flat_map(|command| {
+        let inner = commands(&help(&[&command]));
+        let inner: Vec<_> = inner.into_iter().map(|inner| format!("{command} {inner}")).collect();
+        if inner.is_empty() { vec![command] } else { inner }
+    });
+    for command in commands {
+        let words: Vec<_> = command.split(' ').collect();
+        text += &format!("\n## {name} {command}\n\n```text\n{}\n```\n", help(&words));
+    }
+    text += &format!("\n{last}\n");
+    let path = root().join(page);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(written, text, "{page} is not the help of `{name}`: run the test with BLESS=1 to write it");
+}
+
+/// The commands that a help text lists.
+fn commands(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // A line that is indented further continues the line before it.
+    let heads = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    heads.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
