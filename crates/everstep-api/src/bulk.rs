@@ -64,7 +64,7 @@ pub(crate) async fn post(
     let began = Instant::now();
     loop {
         let room = usize::try_from(limit - gathered.matched).expect("a call is bounded").min(PAGE);
-        let store = &served.engine.world().store;
+        let store = &served.engine.world().runs;
         let page = store.list_runs(caller.workspace, filter.clone(), after, room).await?;
         gathered.matched += page.runs.len() as u64;
         if !dry_run {

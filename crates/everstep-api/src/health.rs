@@ -22,10 +22,9 @@ pub(crate) async fn live() -> Json<Alive> {
 /// Answers 200 while this node may write and its database answers, else 503 with the reason in the same body.
 pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Readiness>) {
     let engine = &served.engine;
-    // The cheapest question that goes to the database itself.
-    let asked = tokio::time::timeout(PATIENCE, engine.world().store.next_wake("")).await;
+    let asked = tokio::time::timeout(PATIENCE, engine.check_database()).await;
     let trouble = match asked {
-        Ok(Ok(_)) => None,
+        Ok(Ok(())) => None,
         Ok(Err(error)) => {
             // Addresses and names of the database are for the operator alone.
             tracing::warn!(%error, "the database does not answer");

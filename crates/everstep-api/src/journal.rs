@@ -37,7 +37,7 @@ pub(crate) async fn get(
     let (mut entries, mut bytes, mut has_more) = (Vec::new(), 0, true);
     while has_more && entries.len() < limit && bytes < BYTES {
         let wanted = PART.min(limit - entries.len());
-        let part = served.engine.world().store.journal(id, after, wanted).await?;
+        let part = served.engine.world().runs.journal(id, after, wanted).await?;
         has_more = part.len() == wanted;
         after = part.last().map_or(after, |entry| entry.seq);
         bytes += part.iter().map(|entry| entry.row.payload.len()).sum::<usize>();

@@ -13,12 +13,11 @@ use crate::wire::{Node, Nodes};
 pub(crate) async fn list(State(served): State<Served>, caller: Caller, _: Query) -> Result<Json<Nodes>, Problem> {
     // What a node holds is of all workspaces.
     access::only_for_the_default(&caller, "nodes are listed")?;
-    let store = &served.engine.world().store;
-    let this = served.engine.node();
+    let engine = &served.engine;
     let mut nodes = Vec::new();
-    for row in store.nodes().await? {
-        let runs = store.owned_runs(row.id).await?.len();
-        nodes.push(Node::of(row, this, runs, store.is_shared()));
+    for row in engine.nodes().await? {
+        let runs = engine.owned_runs(row.id).await?.len();
+        nodes.push(Node::of(row, engine.node(), runs, engine.is_shared()));
     }
     Ok(Json(Nodes { nodes }))
 }

@@ -55,7 +55,7 @@ async fn fold(served: &Served, row: &RunRow, workflow: &Workflow, at: u64) -> Re
     let mut state = run::State::new(row.id, workflow);
     while state.seq < at {
         let wanted = usize::try_from(at - state.seq).unwrap_or(usize::MAX).min(PART);
-        let part = served.engine.world().store.journal(row.id, state.seq, wanted).await?;
+        let part = served.engine.world().runs.journal(row.id, state.seq, wanted).await?;
         if part.is_empty() {
             break;
         }
@@ -81,7 +81,7 @@ pub(crate) async fn logs(
     let step = query.text("step");
     let (mut lines, mut last, mut has_more) = (Vec::new(), runs::read_seq(&query)?, true);
     while has_more && lines.len() < limit {
-        let part = served.engine.world().store.journal(row.id, last, PART).await?;
+        let part = served.engine.world().runs.journal(row.id, last, PART).await?;
         has_more = part.len() == PART;
         for stored in part {
             if lines.len() >= limit {

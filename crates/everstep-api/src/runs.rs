@@ -70,11 +70,10 @@ pub(crate) async fn list_of_workflow(
     let filter = RunFilter { workflow: Some(name.clone()), ..filter::of_query(&query)? };
     let page = page(&served, caller.workspace, filter, &query).await?;
     // A workflow that is gone may have runs; one that never was is a mistake.
-    let store = &served.engine.world().store;
     if page.runs.is_empty()
         && page.next_cursor.is_none()
         && query.is_empty()
-        && store.workflow(caller.workspace, &name, None).await?.is_none()
+        && served.workflows.workflow(caller.workspace, &name, None).await?.is_none()
     {
         return Err(everstep_engine::Error::WorkflowNotFound { name, version: None }.into());
     }
@@ -85,7 +84,7 @@ async fn page(served: &Served, workspace: WorkspaceId, filter: RunFilter, query:
     let after = query.text("cursor").map(read_cursor).transpose()?;
     let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let page = served.engine.world().store.list_runs(workspace, filter, after, limit).await?;
+    let page = served.engine.world().runs.list_runs(workspace, filter, after, limit).await?;
     let runs = page.runs.into_iter().map(RunSummary::of).collect();
     Ok(Runs { runs, next_cursor: page.next.map(write_cursor) })
 }
@@ -134,7 +133,7 @@ pub(crate) fn read_id(id: &str) -> Result<RunId, Problem> {
 
 /// A run's row. Whoever asks for a run asks here first: a run of another workspace does not exist.
 pub(crate) async fn row(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Problem> {
-    let row = served.engine.world().store.get_run(workspace, run).await?;
+    let row = served.engine.world().runs.get_run(workspace, run).await?;
     row.ok_or_else(|| everstep_engine::Error::RunNotFound(run).into())
 }
 
@@ -161,7 +160,7 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
     if let Some(look) = served.engine.look(row.id).await {
         return Ok(show_seen(served, row, look, Where::Here).await);
     }
-    let Some(loaded) = served.engine.world().store.load_run(row.id).await? else {
+    let Some(loaded) = served.engine.world().runs.load_run(row.id).await? else {
         return Err(everstep_engine::Error::RunNotFound(row.id).into());
     };
     let workflow = served.engine.library().of_run(&loaded.run).await;

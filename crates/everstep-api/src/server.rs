@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use everstep_engine::Engine;
 use everstep_handlers::sources::Drivers;
+use everstep_store::{AccessStore, WorkflowStore};
 use everstep_vault::{DataSources, Vault};
 use tokio::net::TcpListener;
 
@@ -20,6 +21,8 @@ use crate::routes;
 #[derive(Clone)]
 pub struct Served {
     pub engine: Engine,
+    pub workflows: Arc<dyn WorkflowStore>,
+    pub access: Arc<dyn AccessStore>,
     pub keys: Arc<Keys>,
     pub audit: Audit,
     pub vault: Arc<Vault>,

@@ -66,7 +66,7 @@ async fn show(served: &Served, row: RunRow, query: &Query) -> Result<Json<Steps>
     let mut state = code.map(|workflow| run::State::new(row.id, workflow));
     let mut last = if code.is_some() { 0 } else { after };
     loop {
-        let part = served.engine.world().store.journal(row.id, last, PART).await?;
+        let part = served.engine.world().runs.journal(row.id, last, PART).await?;
         let is_last = part.len() < PART;
         for stored in part {
             last = stored.seq;

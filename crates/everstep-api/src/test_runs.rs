@@ -56,7 +56,7 @@ pub(crate) async fn delete(
         // Whatever it answers: if it has ended meanwhile, all the better.
         patiently(served.engine.deliver(delivery)).await?;
     }
-    let store = &served.engine.world().store;
+    let store = &served.engine.world().runs;
     if !store.delete_test_run(workspace, row.id).await? && store.get_run(workspace, row.id).await?.is_some() {
         return Err(Problem::unavailable("the test run has not ended yet; try again"));
     }

@@ -50,7 +50,7 @@ impl Active {
         match told.await {
             Ok(row) => Ok(row),
             // The read failed: everybody tries alone, and is told their own reason.
-            Err(_) => self.world.store.workflow(workspace, name, None).await,
+            Err(_) => self.world.workflows.workflow(workspace, name, None).await,
         }
     }
 
@@ -65,7 +65,7 @@ impl Active {
                 Entry::Occupied(mut waiting) => std::mem::take(waiting.get_mut()),
                 Entry::Vacant(_) => return,
             };
-            if let Ok(row) = self.world.store.workflow(key.0, &key.1, None).await {
+            if let Ok(row) = self.world.workflows.workflow(key.0, &key.1, None).await {
                 for teller in asking {
                     // Whoever asked may have gone.
                     let _ = teller.send(row.clone());

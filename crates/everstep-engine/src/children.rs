@@ -109,13 +109,13 @@ impl Call {
 
     /// Whether the parent is over. If that cannot be told it is not.
     async fn is_unwanted(&self) -> bool {
-        let parent = self.world.store.get_run(self.workspace, self.parent.run).await;
+        let parent = self.world.runs.get_run(self.workspace, self.parent.run).await;
         parent.is_ok_and(|parent| parent.is_none_or(|parent| parent.ended_at.is_some()))
     }
 
     async fn try_once(&self) -> Result<Input, Error> {
         let child = self.child.run;
-        if let Some(row) = self.world.store.get_run(self.workspace, child).await? {
+        if let Some(row) = self.world.runs.get_run(self.workspace, child).await? {
             return Ok(self.found(&row));
         }
         let Child { workflow, version, .. } = &self.child;
@@ -144,7 +144,7 @@ impl Call {
             created_at: now,
         };
         // It may have been cancelled before it began.
-        let arrivals = self.world.store.arrivals(child).await?;
+        let arrivals = self.world.runs.arrivals(child).await?;
         let (reply, answer) = oneshot::channel();
         let request = StartRequest {
             run: child,

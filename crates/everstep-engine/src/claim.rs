@@ -134,12 +134,12 @@ impl Claimer {
                 next.lanes.insert(lane, Timestamp::NEVER);
                 continue;
             }
-            let runs = self.world.store.claim_runs(self.node, &lane, now, room).await?;
+            let runs = self.world.runs.claim_runs(self.node, &lane, now, room).await?;
             let more = More::after(runs.len(), room);
             self.workers.claimed(&lane, &runs, more);
             self.hand_out(runs);
             // Of what did not fit nobody hears before there is room.
-            let wake = if more == More::No { self.world.store.next_wake(&lane).await? } else { None };
+            let wake = if more == More::No { self.world.runs.next_wake(&lane).await? } else { None };
             next.lanes.insert(lane, wake.unwrap_or(Timestamp::NEVER));
         }
         Ok(())
@@ -159,7 +159,7 @@ impl Claimer {
 
     /// Takes up every run that the database says is ours.
     pub(crate) async fn recover(&self) -> Result<()> {
-        let runs = self.world.store.owned_runs(self.node).await?;
+        let runs = self.world.runs.owned_runs(self.node).await?;
         for (shard, runs) in self.by_shard(runs) {
             let _ = shard.send(ToShard::Owned(runs));
         }
@@ -210,11 +210,11 @@ impl Claimer {
                 }
                 continue;
             }
-            let runs = self.world.store.claim_runs(self.node, "", now, room).await?;
+            let runs = self.world.runs.claim_runs(self.node, "", now, room).await?;
             let count = runs.len();
             self.hand_out(runs);
             if count < room {
-                return Ok(self.world.store.next_wake("").await?.unwrap_or(Timestamp::NEVER));
+                return Ok(self.world.runs.next_wake("").await?.unwrap_or(Timestamp::NEVER));
             }
         }
     }
@@ -222,7 +222,7 @@ impl Claimer {
     /// Reads every inbox row after `after` that is ours to take.
     pub(crate) async fn read_inbox(&self, mut after: Option<InboxId>) -> Result<()> {
         loop {
-            let arrivals = self.world.store.inbox(self.node, after, BATCH).await?;
+            let arrivals = self.world.runs.inbox(self.node, after, BATCH).await?;
             let is_last = arrivals.len() < BATCH;
             after = arrivals.last().map(|arrival| arrival.id).or(after);
             self.hand_over(&arrivals);

@@ -49,7 +49,7 @@ impl Committer {
         shards: Vec<ShardSender>,
         proposals: mpsc::UnboundedReceiver<Proposal>,
     ) -> Self {
-        let most_batches = if world.store.is_shared() { 2 } else { 1 };
+        let most_batches = if world.runs.is_shared() { 2 } else { 1 };
         let writer = Writer { world, node, shared, shards, full: Mutex::default() };
         Self { writer, proposals, waiting: Vec::new(), most_batches }
     }
@@ -100,7 +100,7 @@ impl Writer {
         while let Some(mut batch) = batches.pop() {
             let items: Vec<Item> =
                 batch.iter_mut().map(|proposal| proposal.item.take().expect("not yet sent")).collect();
-            let result = self.world.store.commit(self.node, &items).await;
+            let result = self.world.runs.commit(self.node, &items).await;
             for (proposal, item) in batch.iter_mut().zip(items) {
                 proposal.item = Some(item);
             }

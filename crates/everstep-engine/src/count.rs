@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::status::Status;
-use everstep_store::{Counts, Store};
+use everstep_store::{Counts, RunStore};
 use futures_util::future::{self, Either};
 use tokio::sync::Notify;
 
@@ -63,13 +63,13 @@ impl Tally {
     }
 
     /// Ends the loop and adds what is left.
-    pub(crate) async fn stop(&self, store: &dyn Store) {
+    pub(crate) async fn stop(&self, store: &dyn RunStore) {
         self.stopped.notify_one();
         self.flush(store).await;
     }
 
     /// Adds what has changed, one statement per workspace. What could not be added is kept for the next time.
-    pub(crate) async fn flush(&self, store: &dyn Store) {
+    pub(crate) async fn flush(&self, store: &dyn RunStore) {
         let changes = std::mem::take(&mut *self.changes.lock().expect("no holder of the lock panics"));
         for (workspace, workflows) in changes {
             let deltas = deltas(&workflows);
@@ -118,13 +118,13 @@ pub(crate) async fn run(world: World, tally: Arc<Tally>) {
         if let Either::Right(_) = future::select(changed, stopped).await {
             return;
         }
-        tally.flush(&*world.store).await;
+        tally.flush(&*world.runs).await;
     }
 }
 
 /// Counts all runs anew, beside everything else: a node is gone, and with it what it had not added.
 pub(crate) fn recount(world: &World) {
-    let store = Arc::clone(&world.store);
+    let store = Arc::clone(&world.runs);
     world.spawn.spawn(Box::pin(async move {
         if let Err(error) = store.recount().await {
             tracing::warn!(%error, "runs were not counted anew; the counts may be off by what a lost node had not added");

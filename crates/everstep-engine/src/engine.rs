@@ -133,7 +133,7 @@ impl Ending {
     pub async fn row(self) -> Result<RunRow, Error> {
         if let Some(mut watch) = self.watch
             && let Some(News::Ended(_)) = watch.next().await
-            && let Some(row) = self.engine.world().store.get_run(self.workspace, self.run).await?
+            && let Some(row) = self.engine.world().runs.get_run(self.workspace, self.run).await?
             && row.ended_at.is_some()
         {
             return Ok(row);
@@ -164,7 +164,7 @@ impl Engine {
             stopped: Arc::default(),
             options: options.clone(),
         });
-        if world.store.is_shared() {
+        if world.runs.is_shared() {
             world.spawn.spawn(Box::pin(stay(Arc::downgrade(&inner))));
         }
         let sweep = sweep::run(world.clone(), options, Arc::clone(&inner.stopped));
@@ -325,7 +325,7 @@ impl Engine {
 
     /// The other node that owns a run, by its row; none when it is in memory here.
     async fn owner_elsewhere(&self, delivery: &Delivery) -> Result<Option<NodeId>, Error> {
-        if !self.0.world.store.is_shared() {
+        if !self.0.world.runs.is_shared() {
             return Ok(None);
         }
         let member = self.0.member();
@@ -334,7 +334,7 @@ impl Engine {
         if answer.await.unwrap_or(false) {
             return Ok(None);
         }
-        let row = self.0.world.store.get_run(delivery.workspace, delivery.run).await?;
+        let row = self.0.world.runs.get_run(delivery.workspace, delivery.run).await?;
         let row = row.ok_or(Error::RunNotFound(delivery.run))?;
         Ok(row.owner.filter(|owner| *owner != member.node))
     }
@@ -378,11 +378,11 @@ impl Engine {
 
     /// The other nodes that may be alive.
     pub async fn peers(&self) -> Result<Vec<Peer>, Error> {
-        if !self.0.world.store.is_shared() {
+        if !self.0.world.runs.is_shared() {
             return Ok(Vec::new());
         }
         let member = self.0.member();
-        let nodes = self.0.world.store.nodes().await?;
+        let nodes = self.0.world.runs.nodes().await?;
         member.shared.see_peers(member.node, &nodes);
         Ok(member.shared.peers())
     }
@@ -399,7 +399,7 @@ impl Engine {
             return Ok(Some(peer));
         }
         // It may have joined since the last tick.
-        let nodes = self.0.world.store.nodes().await?;
+        let nodes = self.0.world.runs.nodes().await?;
         member.shared.see_peers(member.node, &nodes);
         Ok(member.shared.peer(node))
     }
@@ -456,7 +456,7 @@ impl Engine {
         loop {
             let mut watch = self.watch_for(run, true);
             loop {
-                let row = self.0.world.store.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
+                let row = self.0.world.runs.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
                 if row.ended_at.is_some() {
                     return Ok(row);
                 }
@@ -494,10 +494,10 @@ impl Engine {
         }
         self.0.stopped.notify_one();
         member.quit();
-        self.0.tally.stop(&*self.0.world.store).await;
+        self.0.tally.stop(&*self.0.world.runs).await;
         // The clocks of two nodes differ a little; what is given back is due by each of them.
         let now = Timestamp::from_micros(self.0.world.clock.now().micros() - CLOCKS_DIFFER);
-        self.0.world.store.leave(member.node, now).await?;
+        self.0.world.runs.leave(member.node, now).await?;
         for peer in member.shared.peers() {
             self.0.world.peers.hint(&peer, Hint::Work);
         }
@@ -535,7 +535,7 @@ async fn stay(inner: Weak<Inner>) {
                     if inner.is_stopping.load(Ordering::SeqCst) {
                         member.quit();
                         // Whoever is left fences it.
-                        let _ = world.store.leave(member.node, world.clock.now()).await;
+                        let _ = world.runs.leave(member.node, world.clock.now()).await;
                         return;
                     }
                     break;

@@ -59,7 +59,7 @@ impl Engine {
         at: Option<u64>,
         key: Option<&str>,
     ) -> Result<Result<Forked, Unforkable>, Error> {
-        let store = &self.world().store;
+        let store = &self.world().runs;
         let row = store.get_run(workspace, source).await?.ok_or(Error::RunNotFound(source))?;
         let past = match self.read_past(source).await? {
             Ok(past) => past,
@@ -100,7 +100,7 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         let engine = self.clone();
         self.world().spawn.spawn(Box::pin(async move {
-            let copied = engine.world().store.fork_run(source.workspace, source.id, at, run, now).await;
+            let copied = engine.world().runs.fork_run(source.workspace, source.id, at, run, now).await;
             if matches!(copied, Ok(Some(_))) && !source.is_test {
                 engine.tally().change(source.workspace, &source.workflow, None, Status::Running);
             }
@@ -121,7 +121,7 @@ impl Engine {
     async fn read_past(&self, run: RunId) -> Result<Result<Past, Unforkable>, Error> {
         let mut past = Past::default();
         loop {
-            let page = self.world().store.journal(run, past.last, PAGE).await?;
+            let page = self.world().runs.journal(run, past.last, PAGE).await?;
             let is_last = page.len() < PAGE;
             for stored in page {
                 let (seq, commit) = (stored.seq, stored.commit);

@@ -26,6 +26,7 @@ mod message;
 mod observe;
 mod options;
 mod outcome;
+mod overview;
 mod peers;
 mod perform;
 mod ports;

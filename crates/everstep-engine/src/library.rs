@@ -113,7 +113,7 @@ impl Library {
             retention_days: graph.retention_days().unwrap_or(RETENTION_DAYS),
             created_at: self.world.clock.now(),
         };
-        match self.world.store.save_workflow(row, saving.activate, saving.expects).await? {
+        match self.world.workflows.save_workflow(row, saving.activate, saving.expects).await? {
             Put::Saved { version, is_first, .. } => Ok(Save::Saved { version, is_first }),
             Put::Unexpected { active } => Ok(Save::Unexpected { active }),
             Put::OtherStyle(style) => Err(Error::StyleConflict { name: name.to_owned(), style }),
@@ -123,7 +123,7 @@ impl Library {
     /// A version of a workflow; the active one when none is named. The active pointer is never cached.
     pub async fn find(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Arc<Version>, Error> {
         let row = match version {
-            Some(_) => self.world.store.workflow(workspace, name, version).await?,
+            Some(_) => self.world.workflows.workflow(workspace, name, version).await?,
             None => self.active.find(workspace, name).await?,
         };
         let row = row.ok_or_else(|| Error::WorkflowNotFound { name: name.to_owned(), version })?;
@@ -166,7 +166,7 @@ impl Library {
         if version.is_some_and(|version| !(1..=MOST_VERSION).contains(&version)) {
             return Err(missing);
         }
-        let active = if version.is_some() { self.world.store.workflow(workspace, name, None).await? } else { None };
+        let active = if version.is_some() { self.world.workflows.workflow(workspace, name, None).await? } else { None };
         let retention_days = match active {
             Some(active) if active.style == CODE => active.retention_days,
             None if may_be_code => {
@@ -210,7 +210,7 @@ impl Library {
             };
             rows.push((row, served.version));
         }
-        let registered = self.world.store.register_workflows(rows).await?;
+        let registered = self.world.workflows.register_workflows(rows).await?;
         for (served, registered) in workflows.iter().zip(registered) {
             if let Registered::OtherStyle(style) = registered {
                 return Err(Error::StyleConflict { name: served.name.clone(), style });
@@ -240,7 +240,7 @@ impl Library {
 
     /// The definition that a run's first entry holds.
     async fn held_by(&self, row: &RunRow) -> Result<Option<Payload>, Error> {
-        let first = self.world.store.journal(row.id, 0, 1).await?.into_iter().next();
+        let first = self.world.runs.journal(row.id, 0, 1).await?.into_iter().next();
         let Some(StoredEntry { seq, at, row, .. }) = first else { return Ok(None) };
         match codec::decode(seq, at, row).map_err(|error| Error::Invalid(error.to_string()))?.event {
             Event::RunStarted { definition, .. } => Ok(definition),

@@ -252,7 +252,7 @@ impl Shard {
 async fn load_run(world: &World, library: &Library, run: RunId) -> Read {
     let unreadable = |reason: String| Failure::fatal(code::JOURNAL_UNREADABLE, reason);
     loop {
-        let loaded = match world.store.load_run(run).await {
+        let loaded = match world.runs.load_run(run).await {
             Ok(Some(loaded)) => loaded,
             Ok(None) => return Err(Error::RunNotFound(run)),
             Err(error) if error.is_transient() => {
@@ -295,7 +295,7 @@ async fn without_unusable_snapshot(world: &World, mut loaded: Loaded) -> Result<
     loaded.entries.clear();
     while loaded.entries.last().map_or(0, |entry| entry.seq) < last {
         let after = loaded.entries.last().map_or(0, |entry| entry.seq);
-        let page = world.store.journal(loaded.run.id, after, 10_000).await?;
+        let page = world.runs.journal(loaded.run.id, after, 10_000).await?;
         if page.is_empty() {
             break;
         }

@@ -42,8 +42,8 @@ impl Member {
     ) -> Result<Self, Error> {
         let node = new_id(world, options);
         let sent = world.clock.monotonic();
-        let clock = world.store.join(node, options.node_lease, options.address.clone()).await?;
-        let is_shared = world.store.is_shared();
+        let clock = world.runs.join(node, options.node_lease, options.address.clone()).await?;
+        let is_shared = world.runs.is_shared();
         if is_shared {
             world.clock.catch_up(clock, sent, world.clock.monotonic());
         }

@@ -208,7 +208,7 @@ impl Shard {
             let snapshot = Snapshot { seq: held.state.seq, format: everstep_core::run::SNAPSHOT_FORMAT, state };
             let world = self.world.clone();
             self.world.spawn.spawn(Box::pin(async move {
-                if let Err(error) = world.store.put_snapshot(run, snapshot).await {
+                if let Err(error) = world.runs.put_snapshot(run, snapshot).await {
                     tracing::warn!(%run, %error, "no snapshot was written; the journal will be read whole");
                 }
             }));

@@ -9,7 +9,7 @@ use everstep_core::evaluate::Evaluate;
 use everstep_core::retry::mix;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Registry;
-use everstep_store::Store;
+use everstep_store::{RunStore, WorkflowStore};
 
 use crate::clock::NodeClock;
 use crate::observe::Observe;
@@ -39,7 +39,8 @@ pub trait Random: Send + Sync {
 /// All ports together. Cheap to clone.
 #[derive(Clone)]
 pub struct World {
-    pub store: Arc<dyn Store>,
+    pub runs: Arc<dyn RunStore>,
+    pub workflows: Arc<dyn WorkflowStore>,
     pub clock: Arc<NodeClock>,
     pub spawn: Arc<dyn Spawn>,
     pub random: Arc<dyn Random>,

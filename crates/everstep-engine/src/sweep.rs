@@ -23,7 +23,7 @@ pub(crate) async fn run(world: World, options: Options, stop: Arc<Notify>) {
 
 async fn run_once(world: &World) {
     loop {
-        match world.store.sweep(world.clock.now(), BATCH).await {
+        match world.runs.sweep(world.clock.now(), BATCH).await {
             Ok(0) => break,
             Ok(runs) => world.observe.swept(runs),
             Err(error) => {
@@ -32,7 +32,7 @@ async fn run_once(world: &World) {
             }
         }
     }
-    if let Err(error) = world.store.maintain(world.clock.now()).await {
+    if let Err(error) = world.runs.maintain(world.clock.now()).await {
         tracing::warn!(%error, "maintenance failed; the next one tries again");
     }
 }

@@ -106,7 +106,7 @@ impl Ticker {
         lanes.extend(asked.iter().map(|(lane, share)| (lane.to_string(), (*share).min(for_code))));
         let wants = Wants { lanes, release: RELEASE, inbox: BATCH };
         let sent = world.clock.monotonic();
-        let tick = world.store.tick(*node, lease(world, options), world.clock.now(), &wants).await?;
+        let tick = world.runs.tick(*node, lease(world, options), world.clock.now(), &wants).await?;
         let received = world.clock.monotonic();
         world.clock.follow(tick.clock, sent, received);
         shared.renewed(sent + options.dispatch_for());
@@ -128,7 +128,7 @@ impl Ticker {
         self.claimer.hand_over(&tick.arrivals);
         let mut has_fenced = false;
         for (peer, lease_until) in self.sightings.see(*node, &tick.nodes, received) {
-            if world.store.fence(peer, lease_until).await? {
+            if world.runs.fence(peer, lease_until).await? {
                 tracing::warn!(node = %peer, "fenced: its lease was over for a whole lease; its runs go on elsewhere");
                 has_fenced = true;
             }
@@ -162,7 +162,7 @@ impl Ticker {
                 return Ok(());
             }
             let Claimer { world, node, shared, .. } = &self.claimer;
-            let runs = world.store.claim_runs(*node, "", world.clock.now(), room).await?;
+            let runs = world.runs.claim_runs(*node, "", world.clock.now(), room).await?;
             let count = runs.len();
             self.claimer.hand_out(runs);
             shared.has_backlog.store(count == room, Ordering::SeqCst);
@@ -181,7 +181,7 @@ impl Ticker {
             if room == 0 {
                 continue;
             }
-            let runs = world.store.claim_runs(*node, &lane, world.clock.now(), room).await?;
+            let runs = world.runs.claim_runs(*node, &lane, world.clock.now(), room).await?;
             workers.claimed(&lane, &runs, More::after(runs.len(), room));
             self.claimer.hand_out(runs);
         }

@@ -53,7 +53,7 @@ async fn only_run(engine: &Engine, workflow: &str) -> RunId {
     let find = async {
         loop {
             let filter = RunFilter { workflow: Some(workflow.to_owned()), ..RunFilter::default() };
-            let page = engine.world().store.list_runs(WORKSPACE, filter, None, 10).await.unwrap();
+            let page = engine.world().runs.list_runs(WORKSPACE, filter, None, 10).await.unwrap();
             if let [run] = page.runs.as_slice() {
                 return run.id;
             }
@@ -65,7 +65,7 @@ async fn only_run(engine: &Engine, workflow: &str) -> RunId {
 
 async fn reach(engine: &Engine, run: RunId, status: Status) {
     let reached = async {
-        while engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().status != status {
+        while engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().status != status {
             tokio::task::yield_now().await;
         }
     };
@@ -87,7 +87,7 @@ async fn a_child_s_output_is_its_step_s() {
     assert_eq!((row.status, row.error), (Status::Completed, None));
     assert_eq!(row.output.unwrap().value(), &json!({"result": {"n": 8}}));
     let child = only_run(&engine, "double").await;
-    assert_eq!(engine.world().store.get_run(WORKSPACE, child).await.unwrap().unwrap().parent, Some(row.id));
+    assert_eq!(engine.world().runs.get_run(WORKSPACE, child).await.unwrap().unwrap().parent, Some(row.id));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,7 +160,7 @@ fn a_crash_finds_the_same_child_again() {
         signal(&engine, child).await;
         assert_eq!(finish(&engine, parent).await.status, Status::Completed);
         assert_eq!(only_run(&engine, "waits").await, child);
-        let journal = engine.world().store.journal(parent, 0, 100).await.unwrap();
+        let journal = engine.world().runs.journal(parent, 0, 100).await.unwrap();
         let calls = |kind| {
             let is_call = |step: Option<&everstep_core::ids::StepKey>| step.is_some_and(|step| step.as_str() == "call");
             journal.iter().filter(|entry| entry.row.kind == kind && is_call(entry.row.step.as_ref())).count()

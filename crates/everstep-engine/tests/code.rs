@@ -5,7 +5,6 @@ mod support;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::code::{Moment, Report};
@@ -55,10 +54,10 @@ async fn a_run_that_only_waits_leaves_its_worker_and_wakes_with_a_new_turn() {
     let turn = worker.turn().await;
     worker.done(&turn, completed("pay", json!(5))).await;
     worker.done(&turn, slept("nap", 400)).await;
-    let seq = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
+    let seq = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
     worker.done(&turn, Report::Blocked { seq }).await;
     assert!(matches!(worker.next().await, Letter::Revoked { turn: 1, .. }));
-    let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!((row.status, row.owner), (Status::Waiting, None));
     let again = worker.turn().await;
     assert_eq!(again.turn, 2);
@@ -143,15 +142,15 @@ async fn a_silent_worker_loses_its_runs_to_another() {
 #[tokio::test]
 async fn a_worker_that_outlives_its_server_keeps_its_turns() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let engine = engine_with(Arc::clone(&store), hasty()).await;
+    let stores = open(folder.path()).await;
+    let engine = engine_with(stores.clone(), hasty()).await;
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let run = start(&engine).await;
     let turn = worker.turn().await;
     worker.done(&turn, completed("pay", json!(5))).await;
     engine.stop(Duration::from_secs(5)).await.unwrap();
     assert!(worker.session.is_over());
-    let engine = engine_with(store, hasty()).await;
+    let engine = engine_with(stores, hasty()).await;
     let mut worker = Worker::come(&engine, 10, vec![(run, 1)]).await;
     // What was done meanwhile counts, before and after the run is found.
     worker.tell(&turn, completed("ship", json!("sent")));
@@ -180,7 +179,7 @@ async fn more_runs_than_seats_take_their_turns_one_after_the_other() {
     for _ in 0..5 {
         runs.push(start(&engine).await);
     }
-    let row = engine.world().store.get_run(WORKSPACE, runs[0]).await.unwrap().unwrap();
+    let row = engine.world().runs.get_run(WORKSPACE, runs[0]).await.unwrap().unwrap();
     assert_eq!((row.status, row.owner), (Status::Pending, None), "nobody serves it");
     let mut worker = Worker::come(&engine, 3, vec![]).await;
     for _ in 0..15 {
@@ -403,7 +402,7 @@ async fn five_hundred_parallel_steps_are_two_items() {
     worker.n = 500;
     worker.done(&turn, returned(json!(1))).await;
     finish(&engine, run).await;
-    let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    let entries = engine.world().runs.journal(run, 0, 1_000).await.unwrap();
     let items = entries.iter().filter(|entry| entry.commit.is_some()).count();
     assert_eq!((entries.len(), items), (503, 4), "the start, two items, the end");
 }
@@ -439,13 +438,13 @@ async fn what_a_worker_holds_in_vain_keeps_nobody_out() {
     let (_folder, engine) = place().await;
     let waiting = start(&engine).await;
     let gone = RunId::new(everstep_core::time::Timestamp::EPOCH, 99);
-    let calls = engine.world().store.calls();
+    let calls = engine.world().runs.calls();
     let mut worker = Worker::come(&engine, 1, vec![(gone, 3)]).await;
     let turn = worker.turn().await;
     assert_eq!(turn.run, waiting);
     // It is told that what it holds is no run.
     assert!(matches!(worker.next().await, Letter::Cancelled { run, turn: 3 } if run == gone));
-    assert!(engine.world().store.calls() - calls < 50, "nothing is claimed over and over");
+    assert!(engine.world().runs.calls() - calls < 50, "nothing is claimed over and over");
     worker.done(&turn, returned(json!(1))).await;
 }
 
@@ -470,7 +469,7 @@ async fn an_event_of_a_turn_names_its_worker() {
     let mut worker = Worker::come(&engine, 1, vec![]).await;
     let run = start(&engine).await;
     worker.turn().await;
-    let entries = engine.world().store.journal(run, 1, 1).await.unwrap();
+    let entries = engine.world().runs.journal(run, 1, 1).await.unwrap();
     let entry = everstep_core::journal::codec::decode(2, entries[0].at, entries[0].row.clone()).unwrap();
     assert!(matches!(entry.event, Event::TurnStarted { turn: 1, worker } if worker == "ann"));
     assert_eq!(engine.look(run).await.unwrap().worker.as_deref(), Some("ann"));
@@ -497,8 +496,8 @@ async fn parked(engine: &Engine, report: Report) -> RunId {
 #[tokio::test]
 async fn a_copy_of_the_database_goes_on_by_itself() {
     let [folder, copy, other] = [(); 3].map(|()| tempfile::tempdir().unwrap());
-    let store = support::open_sqlite(folder.path());
-    let engine = engine_with(store, hasty()).await;
+    let stores = support::open_sqlite(folder.path());
+    let engine = engine_with(stores, hasty()).await;
     let run = waiting(&engine).await;
     let asleep = parked(&engine, slept("nap", 1_500)).await;
     engine.stop(Duration::from_secs(5)).await.unwrap();
@@ -519,6 +518,6 @@ async fn a_copy_of_the_database_goes_on_by_itself() {
     assert_eq!((turn.run, turn.turn), (run, 2));
     worker.done(&turn, returned(json!("in the copy"))).await;
     assert_eq!(finish(&fork, run).await.status, Status::Completed);
-    let row = original.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    let row = original.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!((row.status, row.output), (Status::Waiting, None), "the original knows nothing of it");
 }

@@ -16,7 +16,8 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{Engine, Error, NewStart, Options};
 use everstep_handlers::Registry;
-use everstep_store::{Gate, Item, NewEntry, Projection};
+use everstep_store::sqlite::SqliteStore;
+use everstep_store::{Gate, Item, NewEntry, Projection, Stores};
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine, engine_with, finish, open, open_sqlite, options, publish, start, world};
 
@@ -29,14 +30,14 @@ fn wait_for(event: &str) -> (&'static str, &'static str, Value) {
 }
 
 async fn kinds(engine: &Engine, run: everstep_core::ids::RunId) -> Vec<Kind> {
-    let journal = engine.world().store.journal(run, 0, 100_000).await.unwrap();
+    let journal = engine.world().runs.journal(run, 0, 100_000).await.unwrap();
     journal.into_iter().map(|entry| entry.row.kind).collect()
 }
 
 /// Waits until a run's row has a status.
 async fn reach(engine: &Engine, run: everstep_core::ids::RunId, status: Status) {
     let reached = async {
-        while engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().status != status {
+        while engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().status != status {
             tokio::task::yield_now().await;
         }
     };
@@ -141,7 +142,7 @@ async fn bad_input_is_refused_and_leaves_nothing() {
     assert_eq!(engine.start_run(NewStart::new("missing", json!({}))).await.unwrap_err().code(), "NOT_FOUND");
     assert!(engine.library().publish(WORKSPACE, "No Name", &chain(&[])).await.is_err());
     assert!(engine.library().publish(WORKSPACE, "w", &json!({"nodes": []})).await.unwrap().is_err());
-    let page = engine.world().store.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
+    let page = engine.world().runs.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
     assert!(page.runs.is_empty());
 }
 
@@ -162,7 +163,7 @@ fn a_crash_loses_nothing_and_costs_no_attempt() {
         let engine = engine(folder.path()).await;
         let row = finish(&engine, run).await;
         assert_eq!(row.status, Status::Completed);
-        let journal = engine.world().store.journal(run, 0, 100).await.unwrap();
+        let journal = engine.world().runs.journal(run, 0, 100).await.unwrap();
         let attempts: Vec<_> = journal
             .iter()
             .filter(|entry| entry.row.step.as_ref().is_some_and(|step| step.as_str() == "work"))
@@ -175,13 +176,13 @@ fn a_crash_loses_nothing_and_costs_no_attempt() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_engine_hands_its_runs_over() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let first = engine_with(Arc::clone(&store), options()).await;
+    let stores = open(folder.path()).await;
+    let first = engine_with(stores.clone(), options()).await;
     publish(&first, "w", &chain(&[("pause", "delay", json!({"config": {"delaySeconds": 1}}))])).await;
     let run = start(&first, "w", json!({})).await;
     first.stop(Duration::from_secs(5)).await.unwrap();
     assert_eq!(first.start_run(NewStart::new("w", json!({}))).await, Err(Error::Stopping));
-    let second = engine_with(store, options()).await;
+    let second = engine_with(stores, options()).await;
     assert_eq!(finish(&second, run).await.status, Status::Completed);
 }
 
@@ -240,7 +241,7 @@ async fn a_failed_run_is_retried_from_its_failed_step() {
     assert_eq!(finish(&engine, run).await.status, Status::Failed);
     assert_eq!(engine.send(run, Input::Retry).await, Ok(Reply::Accepted));
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
-    let journal = engine.world().store.journal(run, 0, 100).await.unwrap();
+    let journal = engine.world().runs.journal(run, 0, 100).await.unwrap();
     let dispatched = |step: &str| {
         journal
             .iter()
@@ -270,8 +271,8 @@ async fn more_runs_than_there_is_room_for_wait_in_the_database() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_new_work_and_loses_none() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open_sqlite(folder.path());
-    let engine = engine_with(store.clone(), options()).await;
+    let store = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let engine = engine_with(Stores::new(Arc::clone(&store)), options()).await;
     let text = "x".repeat(60_000);
     publish(&engine, "w", &chain(&[wait_for("go"), noop(json!({"output": "{{ctx.input.text}}"}))])).await;
     let run = start(&engine, "w", json!({"text": text})).await;
@@ -290,7 +291,7 @@ async fn a_full_disk_refuses_new_work_and_loses_none() {
     store.set_max_pages(1_000_000).await.unwrap();
     assert_eq!(signal.await.unwrap(), Ok(Reply::Accepted));
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
-    let page = engine.world().store.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
+    let page = engine.world().runs.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
     assert_eq!(page.runs.len(), 1);
 }
 
@@ -321,7 +322,7 @@ async fn a_long_run_is_parked_with_a_snapshot() {
     reach(&engine, run, Status::Waiting).await;
     // The snapshot is written beside the loop, after the park.
     let has_snapshot = async {
-        while engine.world().store.load_run(run).await.unwrap().unwrap().snapshot.is_none() {
+        while engine.world().runs.load_run(run).await.unwrap().unwrap().snapshot.is_none() {
             tokio::task::yield_now().await;
         }
     };
@@ -345,15 +346,15 @@ async fn a_step_that_takes_too_long_times_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_a_server_does_not_have_hangs_no_run() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let first = engine_with(Arc::clone(&store), options()).await;
+    let stores = open(folder.path()).await;
+    let first = engine_with(stores.clone(), options()).await;
     publish(&first, "w", &chain(&[noop(json!({"delayMs": 60_000}))])).await;
     let run = start(&first, "w", json!({})).await;
     first.stop(Duration::ZERO).await.unwrap();
     // Another build, without that kind: it takes the run over and says what is wrong.
-    let second = Engine::start(world(store, Registry::default()), options()).await.unwrap();
+    let second = Engine::start(world(stores, Registry::default()), options()).await.unwrap();
     reach(&second, run, Status::Paused).await;
-    let row = second.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    let row = second.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     let error = row.error.unwrap();
     assert!(error.message.contains("unknown node type \"noop\""), "{error}");
 }
@@ -361,8 +362,8 @@ async fn a_kind_that_a_server_does_not_have_hangs_no_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let first = engine_with(Arc::clone(&store), options()).await;
+    let stores = open(folder.path()).await;
+    let first = engine_with(stores.clone(), options()).await;
     publish(&first, "w", &chain(&[wait_for("go")])).await;
     let run = start(&first, "w", json!({})).await;
     reach(&first, run, Status::Waiting).await;
@@ -391,12 +392,12 @@ async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
         messages: Vec::new(),
     };
     assert_eq!(kinds(&first, run).await.len(), 4);
-    store.commit(first.node(), &[item]).await.unwrap();
+    stores.runs.commit(first.node(), &[item]).await.unwrap();
     first.stop(Duration::from_secs(5)).await.unwrap();
-    let second = engine_with(store, options()).await;
+    let second = engine_with(stores, options()).await;
     let paused = async {
         loop {
-            let row = second.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+            let row = second.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
             if row.status == Status::Paused {
                 return row;
             }
@@ -458,7 +459,7 @@ async fn a_stopped_engine_lets_go_of_its_folder_and_of_whoever_waits() {
     assert_eq!(waited, Err(Error::Stopping));
     drop(engine);
     let reopened = async {
-        while everstep_store::sqlite::SqliteStore::open(folder.path(), &Default::default()).is_err() {
+        while SqliteStore::open(folder.path(), &Default::default()).is_err() {
             tokio::task::yield_now().await;
         }
     };
@@ -488,7 +489,7 @@ fn a_run_with_an_event_of_a_later_build_is_paused() {
     runtime().block_on(async {
         let engine = engine_with(open_sqlite(folder.path()), options()).await;
         reach(&engine, run, Status::Paused).await;
-        let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+        let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
         assert_eq!(row.error.unwrap().code, "JOURNAL_UNREADABLE");
         assert_eq!((row.owner, engine.active_runs()), (None, 0));
     });

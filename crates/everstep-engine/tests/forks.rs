@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_engine::{Activity, Engine, Observe, Options, Seen, Unforkable, World};
 use everstep_handlers::{Ports, Registry};
+use everstep_testkit::contract::fixtures::Tables;
 use serde_json::json;
 use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
 
@@ -24,7 +26,7 @@ use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publ
 async fn parked(engine: &Engine, run: RunId) {
     let wait = async {
         loop {
-            let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+            let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
             if row.owner.is_none() && row.status == Status::Waiting {
                 return;
             }
@@ -39,8 +41,13 @@ fn go(by: &str) -> Input {
 }
 
 async fn events(engine: &Engine, run: RunId) -> Vec<(Kind, Option<StepKey>, u32)> {
-    let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    let entries = engine.world().runs.journal(run, 0, 1_000).await.unwrap();
     entries.into_iter().map(|entry| (entry.row.kind, entry.row.step, entry.row.attempt)).collect()
+}
+
+/// The tables of the database that belongs to a folder.
+fn tables(folder: &Path) -> Tables {
+    if support::is_on_postgres() { Tables::Postgres(support::url(folder)) } else { Tables::in_folder(folder) }
 }
 
 #[tokio::test]
@@ -52,12 +59,12 @@ async fn a_fork_waits_for_a_signal_of_its_own() {
     parked(&engine, run).await;
     let forked = engine.fork(WORKSPACE, run, None, None).await.unwrap().unwrap();
     parked(&engine, forked.run).await;
-    let waits = engine.world().store.waits_for(WORKSPACE, "go", 10).await.unwrap();
+    let waits = tables(folder.path()).waits_for(WORKSPACE, "go", 10).await;
     let waiting: Vec<_> = waits.iter().map(|(run, _)| *run).collect();
     assert_eq!(waiting, [run, forked.run], "a published event finds both");
     assert!(engine.send(forked.run, go("two")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, forked.run).await.status, Status::Completed);
-    let original = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    let original = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!((original.status, original.seq), (Status::Waiting, forked.at));
     assert!(engine.send(run, go("one")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
@@ -81,7 +88,7 @@ async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
     let child = async |of: RunId| {
         let find = async {
             loop {
-                let journal = engine.world().store.journal(of, 0, 100).await.unwrap();
+                let journal = engine.world().runs.journal(of, 0, 100).await.unwrap();
                 let entries = journal.into_iter().map(|entry| codec::decode(entry.seq, entry.at, entry.row).unwrap());
                 let child = entries.filter_map(|entry| match entry.event {
                     Event::StepDispatched { dispatch: everstep_core::journal::Dispatch::Child(child), .. } => {
@@ -90,7 +97,7 @@ async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
                     _ => None,
                 });
                 let child = child.last().unwrap();
-                let row = engine.world().store.get_run(WORKSPACE, child).await.unwrap();
+                let row = engine.world().runs.get_run(WORKSPACE, child).await.unwrap();
                 if row.is_some_and(|row| row.parent == Some(of)) {
                     return child;
                 }
@@ -114,7 +121,7 @@ async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
     parked(&engine, twin.run).await;
     assert!(engine.send(twin.run, go("twin")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, twin.run).await.status, Status::Completed);
-    let waiting = engine.world().store.get_run(WORKSPACE, parent).await.unwrap().unwrap();
+    let waiting = engine.world().runs.get_run(WORKSPACE, parent).await.unwrap().unwrap();
     assert_eq!(waiting.status, Status::Waiting);
     assert!(engine.send(first, go("first")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, parent).await.status, Status::Completed);
@@ -204,7 +211,7 @@ async fn a_test_run_is_taken_up_by_the_next_process() {
     let row = finish(&second, started.run).await;
     assert_eq!((row.status, row.is_test), (Status::Completed, true));
     second.stop(Duration::from_secs(5)).await.unwrap();
-    assert_eq!(second.world().store.counts(WORKSPACE).await.unwrap(), [], "it is not counted");
+    assert_eq!(second.world().runs.counts(WORKSPACE).await.unwrap(), [], "it is not counted");
     let wrong = second.start_test(WORKSPACE, &json!({"nodes": [], "edges": []}), Payload::from(json!({}))).await;
     assert!(matches!(wrong, Ok(Err(problems)) if !problems.is_empty()));
 }
@@ -217,13 +224,13 @@ async fn what_a_test_run_starts_is_part_of_the_test() {
     let graph = chain(&[("call", "workflow", json!({"config": {"workflow": "child"}}))]);
     let started = engine.start_test(WORKSPACE, &graph, Payload::from(json!({}))).await.unwrap().unwrap();
     assert_eq!(finish(&engine, started.run).await.status, Status::Completed);
-    let listed = engine.world().store.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
+    let listed = engine.world().runs.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
     assert_eq!(listed.runs, []);
 }
 
 /// How many runs of a workflow have a status, as lists show it.
 async fn count(engine: &Engine, status: Status) -> i64 {
-    let counts = engine.world().store.counts(WORKSPACE).await.unwrap();
+    let counts = engine.world().runs.counts(WORKSPACE).await.unwrap();
     counts.iter().filter(|count| count.status == status).map(|count| count.n).sum()
 }
 
@@ -261,22 +268,22 @@ async fn runs_are_counted_by_status() {
 #[tokio::test]
 async fn after_a_crash_runs_are_counted_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let first = engine_with(Arc::clone(&store), options()).await;
+    let stores = open(folder.path()).await;
+    let first = engine_with(stores.clone(), options()).await;
     publish(&first, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
     start(&first, "waits", json!({})).await;
     counted(&first, &[(Status::Waiting, 1)]).await;
     let wrong = everstep_store::Counts { workflow: "waits".to_owned(), status: Status::Waiting, n: 7 };
-    store.add_counts(WORKSPACE, vec![wrong]).await.unwrap();
-    if store.is_shared() {
+    stores.runs.add_counts(WORKSPACE, vec![wrong]).await.unwrap();
+    if stores.runs.is_shared() {
         // Another node finds that the first is silent: it never joined with a loop of its own.
         let silent = everstep_core::ids::NodeId::new(everstep_core::time::Timestamp::EPOCH, 99);
-        store.join(silent, Duration::from_millis(1), None).await.unwrap();
+        stores.runs.join(silent, Duration::from_millis(1), None).await.unwrap();
         counted(&first, &[(Status::Waiting, 1)]).await;
         return;
     }
     // The process is killed: its node has not left.
-    drop(store);
+    drop(stores);
     let killed = folder.path().join("copy");
     std::fs::create_dir(&killed).unwrap();
     for file in std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()) {
@@ -313,7 +320,7 @@ async fn observers_see_each_item_once_with_its_statuses() {
     publish(&engine, "works", &chain(&[("a", "noop", json!({}))])).await;
     let run = start(&engine, "works", json!({})).await;
     finish(&engine, run).await;
-    let seq = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
+    let seq = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
     let notes = notes.0.lock().unwrap();
     let entries: usize = notes.iter().map(|(_, _, _, entries, _)| entries).sum();
     assert_eq!(entries as u64, seq, "{notes:?}");
@@ -328,10 +335,10 @@ async fn a_run_in_memory_is_looked_at_without_the_database() {
     let engine = engine(folder.path()).await;
     publish(&engine, "busy", &chain(&[("a", "noop", json!({"config": {"delayMs": 60_000}}))])).await;
     let run = start(&engine, "busy", json!({})).await;
-    let calls = engine.world().store.calls();
+    let calls = engine.world().runs.calls();
     let look = engine.look(run).await.unwrap();
-    if !engine.world().store.is_shared() {
-        assert_eq!(engine.world().store.calls(), calls);
+    if !engine.world().runs.is_shared() {
+        assert_eq!(engine.world().runs.calls(), calls);
     }
     assert_eq!((look.status, look.seq, look.more), (Status::Running, 4, 0));
     assert_eq!((look.open[0].step.as_str(), &look.open[0].activity), ("a", &Activity::Task));

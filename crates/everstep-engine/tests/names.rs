@@ -43,7 +43,7 @@ async fn code_takes_the_place_of_a_graph_that_was_deleted() {
         let found = engine.library().find(WORKSPACE, "order", version).await.unwrap();
         assert!(!found.workflow.needs_worker());
     }
-    engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
+    engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
     let mut worker = Worker::named(&engine, "ann", 2, 10, vec![]).await;
     for version in [None, Some(2)] {
         let new = NewStart { version, ..NewStart::new("order", json!({})) };
@@ -61,10 +61,10 @@ async fn a_graph_takes_the_number_of_another_that_was_deleted() {
         publish(&engine, "order", &chain(&nodes)).await;
         engine.library().find(WORKSPACE, "order", None).await.unwrap();
     }
-    engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
+    engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
     // Code gives the numbers free.
     Worker::named(&engine, "ann", 1, 10, vec![]).await;
-    engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
+    engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
     publish(&engine, "order", &chain(&[("b", "noop", json!({}))])).await;
     let found = engine.library().find(WORKSPACE, "order", None).await.unwrap();
     assert_eq!(found.workflow.version, 2);
@@ -78,11 +78,11 @@ async fn a_version_that_was_found_is_not_read_again() {
     Worker::come(&engine, 10, vec![]).await;
     let version = engine.library().find_to_start(&NewStart::new("order", json!({}))).await.unwrap();
     // Whoever reads it now finds nothing.
-    engine.world().store.delete_workflow(WORKSPACE, "order").await.unwrap();
+    engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
     assert!(engine.start_run(NewStart::new("order", json!({}))).await.is_err());
     for n in 0..3 {
         let started = engine.start_of(&version, NewStart::new("order", json!({"n": n}))).await.unwrap();
-        let row = engine.world().store.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
+        let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
         assert_eq!((row.workflow.as_str(), row.version), ("order", version.workflow.version));
     }
 }

@@ -19,7 +19,7 @@ use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_engine::{Delivery, Engine, Error, Hint, Options, Peer, Peers, World};
 use everstep_handlers::{Ports, Registry};
-use everstep_store::postgres::PostgresStore;
+use everstep_store::postgres;
 use everstep_testkit::postgres::{Cluster, Database, Durability};
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, finish, publish, start};
@@ -54,8 +54,8 @@ impl Peers for Street {
 
 /// Joins a database, and the street under a name.
 async fn join(database: &Database<'_>, street: &Street, name: &str) -> Engine {
-    let store = Arc::new(PostgresStore::open(&database.url(), &Default::default()).await.unwrap());
-    let world = support::world(store, Registry::standard(Ports::none()));
+    let stores = postgres::open(&database.url(), &Default::default()).await.unwrap();
+    let world = support::world(stores, Registry::standard(Ports::none()));
     let world = World { peers: Arc::new(street.clone()), ..world };
     let options = Options { node_lease: LEASE, address: Some(name.to_owned()), ..Options::default() };
     let engine = Engine::start(world, options).await.unwrap();
@@ -83,11 +83,11 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 }
 
 async fn owner(engine: &Engine, run: RunId) -> Option<NodeId> {
-    engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap().owner
+    engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().owner
 }
 
 async fn count(engine: &Engine, run: RunId, kind: Kind, step: &str) -> usize {
-    let journal = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    let journal = engine.world().runs.journal(run, 0, 1_000).await.unwrap();
     let is_it = |entry: &&everstep_store::StoredEntry| {
         entry.row.kind == kind && entry.row.step.as_ref().is_some_and(|key| key.as_str() == step)
     };
@@ -126,7 +126,7 @@ async fn a_signal_to_the_wrong_node_is_acted_on_by_the_owner_within_a_second() {
     for engine in [&one, &two] {
         assert_eq!(engine.deliver(go(run, Some("k"))).await, Ok(Reply::Repeated), "the key is in the journal");
     }
-    let journal = one.world().store.journal(run, 0, 100).await.unwrap();
+    let journal = one.world().runs.journal(run, 0, 100).await.unwrap();
     assert!(journal.iter().all(|entry| entry.writer == one.node()), "the owner alone has written");
 }
 
@@ -222,7 +222,7 @@ async fn a_database_outage_of_two_leases_fences_nobody() {
         assert_eq!(finish(&one, run).await.status, Status::Completed);
         assert_eq!(count(&one, run, Kind::StepDispatched, "work").await, 1, "the outage cost an attempt");
     }
-    let nodes = one.world().store.nodes().await.unwrap();
+    let nodes = one.world().runs.nodes().await.unwrap();
     let alive: Vec<_> = nodes.iter().filter(|node| !node.fenced).map(|node| node.id).collect();
     assert_eq!((nodes.len(), alive), (2, ids.to_vec()));
     for engine in [one, two] {
@@ -244,8 +244,8 @@ async fn a_node_that_stops_hands_its_runs_over_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_without_room_is_taken_by_another_node() {
     let (database, street) = (Cluster::shared().database(), Street::default());
-    let store = Arc::new(PostgresStore::open(&database.url(), &Default::default()).await.unwrap());
-    let world = support::world(store, Registry::standard(Ports::none()));
+    let stores = postgres::open(&database.url(), &Default::default()).await.unwrap();
+    let world = support::world(stores, Registry::standard(Ports::none()));
     let world = World { peers: Arc::new(street.clone()), ..world };
     let options = Options { node_lease: LEASE, max_active_runs: 1, address: Some("full".into()), ..Options::default() };
     let full = Engine::start(world, options).await.unwrap();
@@ -279,9 +279,9 @@ async fn a_run_of_a_node_that_cannot_be_reached_is_left_alone() {
     let run = start(&one, "w", json!({})).await;
     until("the wait is open", async || count(&one, run, Kind::StepDispatched, "wait").await == 1).await;
     street.0.lock().unwrap().clear();
-    let before = one.world().store.journal(run, 0, 100).await.unwrap();
+    let before = one.world().runs.journal(run, 0, 100).await.unwrap();
     assert_eq!(two.deliver(go(run, None)).await, Err(Error::Unreachable(one.node())));
-    assert_eq!(one.world().store.journal(run, 0, 100).await.unwrap(), before);
+    assert_eq!(one.world().runs.journal(run, 0, 100).await.unwrap(), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -301,9 +301,9 @@ async fn a_child_and_its_parent_may_live_on_different_nodes() {
     let child_of = async |parent: RunId| {
         let mut child = None;
         until("the child is there", async || {
-            let page = one.world().store.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
+            let page = one.world().runs.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
             for run in page.runs {
-                let row = one.world().store.get_run(WORKSPACE, run.id).await.unwrap().unwrap();
+                let row = one.world().runs.get_run(WORKSPACE, run.id).await.unwrap().unwrap();
                 if row.parent == Some(parent) && row.status == Status::Waiting {
                     child = Some(run.id);
                 }

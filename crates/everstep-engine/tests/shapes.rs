@@ -90,7 +90,7 @@ impl Fixture {
         let world = self.engine.world();
         let mut journal = Vec::new();
         loop {
-            let page = world.store.journal(row.id, journal.len() as u64, 1_000).await.unwrap();
+            let page = world.runs.journal(row.id, journal.len() as u64, 1_000).await.unwrap();
             if page.is_empty() {
                 break;
             }
@@ -280,7 +280,7 @@ async fn a_result_that_arrives_twice_dispatches_nothing_twice() {
     let run = fixture.start("twice").await;
     let mut watch = fixture.engine.watch(run);
     // Entries 1 to 4: started, start dispatched and completed, a dispatched. The next item is a's result.
-    while fixture.engine.world().store.journal(run, 5, 1).await.unwrap().is_empty() {
+    while fixture.engine.world().runs.journal(run, 5, 1).await.unwrap().is_empty() {
         watch.next().await;
     }
     let result = Input::Result { step: "a".into(), attempt: 1, result: Ok(Outcome::default()), logs: Vec::new() };
@@ -299,7 +299,7 @@ async fn a_step_costs_one_call_to_the_store() {
     fixture.publish_shape("deep_chain").await;
     // The second run finds the workflow compiled.
     for _ in 0..2 {
-        let store = &fixture.engine.world().store;
+        let store = &fixture.engine.world().runs;
         let before = store.calls();
         let run = fixture.start("deep_chain").await;
         fixture.wait(run).await;

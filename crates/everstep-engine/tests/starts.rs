@@ -19,9 +19,9 @@ async fn starts_that_come_together_read_their_workflow_together() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
     publish(&engine, "work", &chain(&[])).await;
-    let before = engine.world().store.calls();
+    let before = engine.world().runs.calls();
     future::try_join_all((0..200).map(|_| engine.start_run(start()))).await.unwrap();
-    let calls = engine.world().store.calls() - before;
+    let calls = engine.world().runs.calls() - before;
     assert!(calls < 100, "200 starts took {calls} calls to the store");
 }
 
@@ -44,7 +44,7 @@ async fn a_start_takes_the_version_that_was_active_when_it_was_asked_for() {
         let nodes: Vec<_> = nodes.iter().map(|(id, kind, rest)| (&**id, *kind, rest.clone())).collect();
         publish(&engine, "work", &chain(&nodes)).await;
         let run = engine.start_run(start()).await.unwrap().run;
-        let row = engine.world().store.get_run(WORKSPACE, run).await.unwrap().unwrap();
+        let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
         assert_eq!(row.version, version);
     }
     crowd.abort();
@@ -60,13 +60,13 @@ async fn a_start_is_told_how_its_run_began_as_the_database_has_it() {
     let keyed = NewStart { key, tags: Payload::from(json!({"a": "b"})), retention_days: Some(3), ..start() };
     let (started, beginning) = engine.start_shown(keyed.clone()).await.unwrap();
     let beginning = beginning.unwrap();
-    let row = engine.world().store.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
+    let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
     assert_eq!(beginning.row, row);
     assert_eq!((beginning.look.seq, beginning.look.status), (row.seq, Status::Waiting));
     // What ends at once has begun and ended in one.
     let (started, beginning) =
         engine.start_shown(NewStart { workflow: "nothing".to_owned(), ..start() }).await.unwrap();
-    let row = engine.world().store.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
+    let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
     assert_eq!(beginning.unwrap().row, row);
     assert_eq!(row.status, Status::Completed);
     // Of a run that was there before nothing is told.

@@ -4,7 +4,6 @@
 mod support;
 mod worker;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::code::Report;
@@ -153,8 +152,8 @@ async fn a_worker_whose_socket_has_gone_gets_no_turns() {
 #[tokio::test]
 async fn a_run_that_is_due_stays_so_when_others_look_at_it() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path()).await;
-    let engine = engine_with(Arc::clone(&store), hasty()).await;
+    let stores = open(folder.path()).await;
+    let engine = engine_with(stores.clone(), hasty()).await;
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let run = start(&engine).await;
     let turn = worker.turn().await;
@@ -169,7 +168,7 @@ async fn a_run_that_is_due_stays_so_when_others_look_at_it() {
     worker.done(&turn, completed("pay", json!(5))).await;
     engine.close_session(&worker.session);
     engine.stop(Duration::from_secs(5)).await.unwrap();
-    let engine = engine_with(store, hasty()).await;
+    let engine = engine_with(stores, hasty()).await;
     let signal = Input::BufferedSignal { event: "later".into(), payload: Payload::from(json!({})) };
     engine.send(run, signal).await.unwrap();
     let mut worker = Worker::come(&engine, 10, vec![]).await;

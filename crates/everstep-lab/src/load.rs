@@ -99,9 +99,9 @@ pub(crate) async fn run(args: &Args, config: &Config) -> anyhow::Result<ExitCode
     let graph = graph.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
-    let store = wire::open_store(&config.server.data, &config.database).await?;
-    let vault = wire::open_vault(&store, &config.server.data, config)?;
-    let node = Node::start(store, &vault, config, Arc::new(Blind)).await?;
+    let stores = wire::open_stores(&config.server.data, &config.database).await?;
+    let vault = wire::open_vault(&stores.resources, &config.server.data, config)?;
+    let node = Node::start(stores, &vault, config, Arc::new(Blind)).await?;
     let engine = node.engine.clone();
     wire::publish(&engine, &name, &graph).await?;
     let began = Instant::now();
@@ -155,7 +155,7 @@ async fn start_all(engine: &Engine, name: &str, input: &Payload, args: &Args) ->
 async fn wait(engine: &Engine, run: RunId) -> anyhow::Result<Status> {
     loop {
         let mut watch = engine.watch(run);
-        let row = engine.world().store.get_run(WorkspaceId::DEFAULT, run).await.context("reading a run")?;
+        let row = engine.world().runs.get_run(WorkspaceId::DEFAULT, run).await.context("reading a run")?;
         let row = row.with_context(|| format!("run {run} is gone"))?;
         if row.ended_at.is_some() || row.status == Status::Paused {
             return Ok(row.status);

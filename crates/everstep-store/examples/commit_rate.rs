@@ -19,7 +19,7 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::postgres::{self, PostgresStore};
 use everstep_store::sqlite::{Database, Options, SqliteStore};
-use everstep_store::{Gate, Item, NewEntry, NewRun, Outcome, Projection, Store};
+use everstep_store::{Gate, Item, NewEntry, NewRun, Outcome, Projection, RunStore};
 
 const SAMPLE: Duration = Duration::from_secs(3);
 

@@ -1,6 +1,6 @@
 //! What a workflow must be like for a change to be made to it.
 
-use crate::rows::NewWorkflow;
+use crate::workflows::NewWorkflow;
 
 /// Looked at in the transaction of the change, so that of two who expect the same, one is disappointed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

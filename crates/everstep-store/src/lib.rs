@@ -1,7 +1,7 @@
-//! Persists runs, journals and what belongs to them. It decides nothing about workflows.
+//! Persists runs, journals, workflows and what belongs to them. It decides nothing about workflows.
 //!
-//! [`Store`] is the contract; each database has a folder of its own that fulfils it, with the same
-//! file and query names. `everstep-testkit` holds the suite that every implementation passes.
+//! [`ports`] holds the contract, one trait per consumer; each database has a folder of its own that implements it,
+//! with the same file and query names. `everstep-testkit` holds the suite that every implementation passes.
 
 mod access;
 mod error;
@@ -11,21 +11,21 @@ mod item;
 mod journal;
 mod numbers;
 mod pack;
+mod ports;
 pub mod postgres;
 mod resources;
+mod retention;
 mod rows;
 pub mod sqlite;
-mod store;
 mod texts;
+mod workflows;
 
 pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};
 pub use expects::{Choice, Expects, Put, Registered};
 pub use filter::RunFilter;
 pub use item::{Change, Gate, InboxId, Item, Message, NewEntry, NewRun, Outcome, Projection, Sent, Wait};
+pub use ports::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore};
 pub use resources::{ResourceKind, ResourceRow};
-pub use rows::{
-    Arrival, Counts, Deletion, Loaded, NewWorkflow, NodeRow, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, Tick,
-    VersionRow, Wants, WorkflowRow, WorkflowSummary,
-};
-pub use store::Store;
+pub use rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, Tick, Wants};
+pub use workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};

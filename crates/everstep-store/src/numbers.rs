@@ -1,18 +1,30 @@
-//! Numbers as SQL takes them.
+//! Numbers in the types of SQL.
+
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// A limit as SQL takes it. One that is beyond all rows is none.
-pub(crate) fn limit(limit: usize) -> i64 {
+/// A limit of rows. A limit that SQL cannot count to is no limit.
+pub(crate) fn clamp_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A place in a journal as SQL takes it. One that SQL cannot count to is after every entry.
-pub(crate) fn place(seq: u64) -> i64 {
+/// A seq that entries are compared with. One that SQL cannot count to is after every entry.
+pub(crate) fn clamp_seq(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// A number of an entry as SQL stores it.
-pub(crate) fn stored_seq(seq: u64) -> Result<i64> {
+/// A seq that is stored.
+pub(crate) fn checked_seq(seq: u64) -> Result<i64> {
     i64::try_from(seq).map_err(|_| Error::Refused(format!("a journal cannot have {seq} entries")))
+}
+
+/// A number that is stored as `integer`.
+pub(crate) fn checked_integer(number: u32) -> Result<i32> {
+    i32::try_from(number).map_err(|_| Error::Refused(format!("{number} is more than the database can count to")))
+}
+
+/// A time span in microseconds.
+pub(crate) fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }

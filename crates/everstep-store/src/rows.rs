@@ -1,6 +1,4 @@
-//! What the store gives back.
-
-use std::time::Duration;
+//! Rows of runs and nodes, as the store returns them.
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, WorkspaceId};
@@ -94,82 +92,6 @@ pub struct Arrival {
     pub id: InboxId,
     pub run: RunId,
     pub input: Vec<u8>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewWorkflow {
-    pub workspace: WorkspaceId,
-    pub name: String,
-    pub style: String,
-    /// The normalised definition.
-    pub definition: Payload,
-    /// SHA-256 of the definition, hexadecimal. Empty for a version of code that was named and never brought.
-    pub digest: String,
-    pub retention_days: u32,
-    pub created_at: Timestamp,
-}
-
-impl NewWorkflow {
-    /// Whether somebody asks for the version who does not have it.
-    pub(crate) fn is_only_named(&self) -> bool {
-        self.digest.is_empty()
-    }
-}
-
-/// A workflow as lists show it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkflowSummary {
-    pub name: String,
-    /// Of its latest version.
-    pub style: String,
-    /// The version that new runs take; 0 while none is active.
-    pub active_version: u32,
-    pub latest_version: u32,
-    /// When its latest version was saved.
-    pub updated_at: Timestamp,
-}
-
-/// A version of a workflow as lists show it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VersionRow {
-    pub version: u32,
-    pub digest: String,
-    pub created_at: Timestamp,
-    pub retention_days: u32,
-    pub is_active: bool,
-}
-
-/// For how long the versions of a deleted workflow stay at least, so that a start that has read one may begin.
-pub(crate) const GRACE: Duration = Duration::from_secs(86_400);
-/// How long the versions of a deleted workflow stay until they are looked at again.
-pub(crate) const NEXT_LOOK: Duration = Duration::from_secs(3_600);
-/// How many deleted workflows one sweep looks at.
-pub(crate) const MOST_LOOKS: usize = 10;
-/// How many rows of the audit one sweep deletes for each run that it may delete.
-pub(crate) const AUDIT_PER_RUN: usize = 20;
-/// How long rows of the audit are kept.
-pub(crate) const AUDIT_KEPT: Duration = Duration::from_secs(365 * 86_400);
-
-/// What became of a workflow that was to be deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deletion {
-    Deleted,
-    NotFound,
-    /// So many runs of it have not ended: nothing was done.
-    InUse(u64),
-}
-
-/// One immutable version of a workflow.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkflowRow {
-    pub workspace: WorkspaceId,
-    pub name: String,
-    pub version: u32,
-    pub style: String,
-    pub definition: Payload,
-    pub digest: String,
-    pub retention_days: u32,
-    pub created_at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq)]

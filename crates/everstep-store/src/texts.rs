@@ -1,6 +1,6 @@
-//! Texts that a database can store: those without a NUL character, which not every database takes.
+//! Texts that a database can store: those without a NUL character, which not every database accepts.
 //!
-//! Nothing that has one is stored, so that nothing that has one is found.
+//! A text with a NUL is never stored, so a search for one finds nothing.
 
 use everstep_core::ids::StepKey;
 
@@ -35,9 +35,10 @@ pub(crate) fn check_item(item: &Item) -> Result<()> {
     Ok(())
 }
 
-/// The text before which the same stored texts stand as before `after`.
-pub(crate) fn place(after: Option<&str>) -> &str {
+/// A text after which a page of names starts, without the NUL characters that cannot be sent to every database.
+///
+/// The part behind a NUL does not matter: no stored name has a NUL, so the same names follow the part before it.
+pub(crate) fn page_start(after: Option<&str>) -> &str {
     let after = after.unwrap_or_default();
-    // What follows a NUL is compared with no stored text: none of them has one in that place.
     after.split('\0').next().unwrap_or_default()
 }

@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::sync::Arc;
-
-use everstep_store::postgres::{Options, PostgresStore};
+use everstep_store::postgres::{self as store, Options};
 use everstep_testkit::contract::Fresh;
+use everstep_testkit::contract::fixtures::Tables;
 use everstep_testkit::postgres::Cluster;
 
 mod postgres;
@@ -14,6 +13,6 @@ everstep_testkit::contract_tests!(crate::fresh);
 
 async fn fresh() -> Fresh {
     let database = Cluster::shared().database();
-    let store = PostgresStore::open(&database.url(), &Options::default()).await.unwrap();
-    Fresh { store: Arc::new(store), guard: Box::new(database) }
+    let stores = store::open(&database.url(), &Options::default()).await.unwrap();
+    Fresh { stores, tables: Tables::Postgres(database.url()), guard: Box::new(database) }
 }

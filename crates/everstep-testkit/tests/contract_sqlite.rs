@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::sync::Arc;
-
-use everstep_store::sqlite::{Options, SqliteStore};
+use everstep_store::sqlite::{self as store, Options};
 use everstep_testkit::contract::Fresh;
+use everstep_testkit::contract::fixtures::Tables;
 
 mod sqlite;
 
@@ -13,6 +12,6 @@ everstep_testkit::contract_tests!(crate::fresh);
 
 async fn fresh() -> Fresh {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(folder.path(), &Options::default()).unwrap();
-    Fresh { store: Arc::new(store), guard: Box::new(folder) }
+    let stores = store::open(folder.path(), &Options::default()).unwrap();
+    Fresh { stores, tables: Tables::in_folder(folder.path()), guard: Box::new(folder) }
 }

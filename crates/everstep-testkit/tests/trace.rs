@@ -71,12 +71,13 @@ fn find(test: &str, files: &BTreeMap<String, File>) -> Result<(), String> {
             lists("crates/everstep-core/tests/decisions.rs", name)
         }
         ["contract", group, name] => {
-            let path = format!("crates/everstep-testkit/src/contract/{group}.rs");
-            let file = files.get(&path).ok_or_else(missing)?;
+            let ports = ["runs", "workflows", "access", "resources", "stores"];
+            let path = |port: &&str| format!("crates/everstep-testkit/src/contract/{port}/{group}.rs");
+            let file = ports.iter().find_map(|port| files.get(&path(port))).ok_or_else(missing)?;
             if !file.text.contains(&format!("fn {name}(")) {
                 return Err(missing());
             }
-            lists("crates/everstep-testkit/src/contract/mod.rs", name)
+            lists("crates/everstep-testkit/src/contract/list.rs", name)
         }
         ["conformance", name] => {
             files.get(&format!("sdks/conformance/scenarios/{name}.json")).ok_or_else(missing)?;

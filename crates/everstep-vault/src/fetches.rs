@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Fetches;
-use everstep_store::Store;
+use everstep_store::AccessStore;
 
 use crate::error::Error;
 
@@ -17,12 +17,12 @@ const KEPT: Duration = Duration::from_secs(3);
 
 /// Reads the option `fetch` of workspaces.
 pub struct FetchOptions {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AccessStore>,
     seen: Mutex<Option<(Instant, Arc<HashSet<WorkspaceId>>)>>,
 }
 
 impl FetchOptions {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn AccessStore>) -> Self {
         Self { store, seen: Mutex::default() }
     }
 

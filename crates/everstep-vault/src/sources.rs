@@ -13,7 +13,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Sources;
 use everstep_handlers::sources::{Query, SOURCE_NOT_FOUND, Source, is_name};
-use everstep_store::{ResourceKind, ResourceRow, Store};
+use everstep_store::{ResourceKind, ResourceRow, ResourceStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,7 +29,7 @@ const PAGE: usize = 500;
 
 /// Keeps data sources and saved queries.
 pub struct DataSources {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ResourceStore>,
     seen: Mutex<HashMap<(WorkspaceId, String, Kind), Seen>>,
 }
 
@@ -70,7 +70,7 @@ pub enum Refusal {
 }
 
 impl DataSources {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn ResourceStore>) -> Self {
         Self { store, seen: Mutex::default() }
     }
 

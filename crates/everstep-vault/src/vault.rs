@@ -7,7 +7,7 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Secrets;
-use everstep_store::{ResourceKind, ResourceRow, Store};
+use everstep_store::{ResourceKind, ResourceRow, ResourceStore};
 use zeroize::Zeroizing;
 
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub const MOST_BYTES: usize = 64 * 1024;
 /// Keeps secrets: whoever has the database alone cannot read them.
 #[derive(Clone)]
 pub struct Vault {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ResourceStore>,
     /// Without any, nothing is stored and nothing is revealed; names can still be listed and deleted.
     keys: Option<Arc<Keyring>>,
 }
@@ -41,7 +41,7 @@ impl SecretInfo {
 }
 
 impl Vault {
-    pub fn new(store: Arc<dyn Store>, keys: Option<Keyring>) -> Self {
+    pub fn new(store: Arc<dyn ResourceStore>, keys: Option<Keyring>) -> Self {
         Self { store, keys: keys.map(Arc::new) }
     }
 

@@ -8,8 +8,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_handlers::Sources;
 use everstep_handlers::sources::{Query, Source};
-use everstep_store::Store;
-use everstep_store::sqlite::SqliteStore;
+use everstep_store::{ResourceStore, sqlite};
 use everstep_vault::{DataSources, Refusal, Saved};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -19,13 +18,13 @@ const HERE: WorkspaceId = WorkspaceId::DEFAULT;
 
 struct Kept {
     sources: DataSources,
-    store: Arc<dyn Store>,
+    store: Arc<dyn ResourceStore>,
     _folder: TempDir,
 }
 
 fn kept() -> Kept {
     let folder = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+    let store = sqlite::open(folder.path(), &Default::default()).unwrap().resources;
     Kept { sources: DataSources::new(Arc::clone(&store)), store, _folder: folder }
 }
 

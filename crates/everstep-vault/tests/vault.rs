@@ -7,8 +7,7 @@ use std::sync::Arc;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_handlers::{Fetches, Secrets};
-use everstep_store::sqlite::SqliteStore;
-use everstep_store::{ResourceKind, ResourceRow, Store, WorkspaceRow};
+use everstep_store::{ResourceKind, ResourceRow, Stores, WorkspaceRow, sqlite};
 use everstep_vault::{Error, FetchOptions, Keyring, SealKey, Vault};
 use serde_json::json;
 use tempfile::TempDir;
@@ -16,28 +15,28 @@ use tempfile::TempDir;
 const HERE: WorkspaceId = WorkspaceId::DEFAULT;
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-fn open() -> (TempDir, Arc<dyn Store>) {
+fn open() -> (TempDir, Stores) {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(folder.path(), &Default::default()).unwrap();
-    (folder, Arc::new(store))
+    let stores = sqlite::open(folder.path(), &Default::default()).unwrap();
+    (folder, stores)
 }
 
 fn elsewhere() -> WorkspaceId {
     WorkspaceId::new(NOW, 7)
 }
 
-fn vault(store: &Arc<dyn Store>, current: &SealKey, old: &[&SealKey]) -> Vault {
+fn vault(stores: &Stores, current: &SealKey, old: &[&SealKey]) -> Vault {
     let old = old.iter().map(|key| (*key).clone()).collect();
-    Vault::new(Arc::clone(store), Some(Keyring::new(current.clone(), old)))
+    Vault::new(Arc::clone(&stores.resources), Some(Keyring::new(current.clone(), old)))
 }
 
 #[tokio::test]
 async fn the_database_never_has_a_value() {
-    let (folder, store) = open();
-    let vault = vault(&store, &SealKey::generate(), &[]);
+    let (folder, stores) = open();
+    let vault = vault(&stores, &SealKey::generate(), &[]);
     vault.put(HERE, "sesame", "open-the-door", NOW).await.unwrap();
     assert_eq!(*vault.reveal(HERE, "sesame").await.unwrap(), "open-the-door");
-    drop((vault, store));
+    drop((vault, stores));
     let mut files = 0;
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let Ok(bytes) = std::fs::read(entry.unwrap().path()) else { continue };
@@ -49,8 +48,8 @@ async fn the_database_never_has_a_value() {
 
 #[tokio::test]
 async fn a_secret_belongs_to_its_workspace_and_its_name() {
-    let (_folder, store) = open();
-    let vault = vault(&store, &SealKey::generate(), &[]);
+    let (_folder, stores) = open();
+    let vault = vault(&stores, &SealKey::generate(), &[]);
     vault.put(HERE, "one", "of here", NOW).await.unwrap();
     vault.put(elsewhere(), "one", "of elsewhere", NOW).await.unwrap();
     assert_eq!(*vault.open(HERE, "one").await.unwrap(), "of here");
@@ -59,25 +58,25 @@ async fn a_secret_belongs_to_its_workspace_and_its_name() {
     assert_eq!((&*failure.code, failure.retryable), ("SECRET_NOT_FOUND", false));
 
     // Whoever may write to the database cannot make a step use another's secret.
-    let row = store.resource(elsewhere(), ResourceKind::Secret, "one").await.unwrap().unwrap();
-    store.put_resource(&ResourceRow { workspace: HERE, name: "two".to_owned(), ..row }).await.unwrap();
+    let row = stores.resources.resource(elsewhere(), ResourceKind::Secret, "one").await.unwrap().unwrap();
+    stores.resources.put_resource(&ResourceRow { workspace: HERE, name: "two".to_owned(), ..row }).await.unwrap();
     assert!(matches!(vault.open(HERE, "two").await, Err(Error::Broken(_))));
     assert_eq!(vault.reveal(HERE, "two").await.unwrap_err().code, "SECRET_UNREADABLE");
 }
 
 #[tokio::test]
 async fn keys_are_changed_one_secret_at_a_time() {
-    let (_folder, store) = open();
+    let (_folder, stores) = open();
     let (old, new) = (SealKey::generate(), SealKey::generate());
-    let before = vault(&store, &old, &[]);
+    let before = vault(&stores, &old, &[]);
     before.put(HERE, "a", "1", NOW).await.unwrap();
     before.put(HERE, "b", "2", NOW).await.unwrap();
 
-    let between = vault(&store, &new, &[&old]);
+    let between = vault(&stores, &new, &[&old]);
     assert_eq!(*between.open(HERE, "a").await.unwrap(), "1");
     between.put(HERE, "a", "1", NOW).await.unwrap();
 
-    let after = vault(&store, &new, &[]);
+    let after = vault(&stores, &new, &[]);
     assert_eq!(*after.open(HERE, "a").await.unwrap(), "1");
     let failure = after.reveal(HERE, "b").await.unwrap_err();
     assert_eq!(failure.code, "SECRET_UNREADABLE");
@@ -86,9 +85,9 @@ async fn keys_are_changed_one_secret_at_a_time() {
 
 #[tokio::test]
 async fn without_a_key_nothing_is_stored_and_nothing_revealed() {
-    let (_folder, store) = open();
-    vault(&store, &SealKey::generate(), &[]).put(HERE, "a", "1", NOW).await.unwrap();
-    let locked = Vault::new(Arc::clone(&store), None);
+    let (_folder, stores) = open();
+    vault(&stores, &SealKey::generate(), &[]).put(HERE, "a", "1", NOW).await.unwrap();
+    let locked = Vault::new(Arc::clone(&stores.resources), None);
     let error = locked.put(HERE, "b", "2", NOW).await.unwrap_err();
     assert!(error.to_string().contains("EVERSTEP_SECRETS_KEY=$(everstep secrets key)"), "{error}");
     assert_eq!(locked.reveal(HERE, "a").await.unwrap_err().code, "SECRETS_KEY_MISSING");
@@ -100,15 +99,15 @@ async fn without_a_key_nothing_is_stored_and_nothing_revealed() {
 
 #[tokio::test]
 async fn fetch_is_allowed_where_the_workspace_says_so() {
-    let (_folder, store) = open();
+    let (_folder, stores) = open();
     let row = WorkspaceRow {
         id: elsewhere(),
         name: "shop".to_owned(),
         options: json!({"fetch": true}).into(),
         created_at: NOW,
     };
-    assert!(store.add_workspace(&row).await.unwrap());
-    let options = FetchOptions::new(store);
+    assert!(stores.access.add_workspace(&row).await.unwrap());
+    let options = FetchOptions::new(stores.access);
     assert!(options.allows(elsewhere()).await.unwrap());
     assert!(!options.allows(HERE).await.unwrap());
     assert!(!options.allows(WorkspaceId::new(NOW, 8)).await.unwrap());

@@ -10,7 +10,7 @@ use anyhow::Context;
 use everstep_api::auth::{Allows, NewKey, Role, Secret};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
-use everstep_store::Store;
+use everstep_store::AccessStore;
 
 const DRAFT: &str = "admin.key.";
 
@@ -26,7 +26,7 @@ pub(crate) enum FirstKey {
 }
 
 /// Makes an admin's key if the database has no key at all.
-pub(crate) async fn ensure(store: &dyn Store, data: &Path, now: Timestamp) -> anyhow::Result<FirstKey> {
+pub(crate) async fn ensure(store: &dyn AccessStore, data: &Path, now: Timestamp) -> anyhow::Result<FirstKey> {
     let path = data.join("admin.key");
     if is_known(store, &path).await? {
         return Ok(FirstKey::Kept(path));
@@ -74,7 +74,7 @@ fn drafts(data: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a file holds a key that the database knows.
-async fn is_known(store: &dyn Store, path: &Path) -> anyhow::Result<bool> {
+async fn is_known(store: &dyn AccessStore, path: &Path) -> anyhow::Result<bool> {
     let Ok(text) = fs::read_to_string(path) else { return Ok(false) };
     let Ok(secret) = text.trim().parse::<Secret>() else { return Ok(false) };
     Ok(store.find_key(&secret.hash()).await.context("looking for the first key")?.is_some())

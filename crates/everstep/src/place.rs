@@ -1,13 +1,11 @@
 //! Where a command does its work: in the database, or by asking a server.
 
-use std::sync::Arc;
-
 use anyhow::{Context, anyhow};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 use everstep_engine::NodeClock;
-use everstep_store::{AuditRow, Error, Store};
+use everstep_store::{AuditRow, Error, Stores};
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -23,7 +21,7 @@ pub(crate) enum Place {
 
 /// A database that this process may use.
 pub(crate) struct Here {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) stores: Stores,
     pub(crate) now: Timestamp,
 }
 
@@ -33,15 +31,15 @@ impl Place {
         if let Some(remote) = Remote::of(remote)? {
             return Ok(Self::There(remote));
         }
-        let store = wire::open_store(&config.server.data, &config.database).await;
-        let store = store.map_err(|error| match error.downcast_ref::<Error>() {
+        let stores = wire::open_stores(&config.server.data, &config.database).await;
+        let stores = stores.map_err(|error| match error.downcast_ref::<Error>() {
             Some(Error::Locked(_)) => error.context(
                 "a server that runs is asked with --server (EVERSTEP_SERVER) and a key in EVERSTEP_API_KEY; \
                  without them it must be stopped first",
             ),
             _ => error,
         })?;
-        Ok(Self::Here(Here { store, now: NodeClock::system().now() }))
+        Ok(Self::Here(Here { stores, now: NodeClock::system().now() }))
     }
 }
 
@@ -49,7 +47,7 @@ impl Here {
     /// The id of a workspace, by its name.
     pub(crate) async fn workspace(&self, name: Option<&str>) -> anyhow::Result<WorkspaceId> {
         let Some(name) = name else { return Ok(WorkspaceId::DEFAULT) };
-        let rows = self.store.workspaces().await.context("reading the workspaces")?;
+        let rows = self.stores.access.workspaces().await.context("reading the workspaces")?;
         rows.iter().find(|row| row.name == name).map(|row| row.id).ok_or_else(|| {
             let known: Vec<_> = rows.iter().map(|row| &*row.name).collect();
             invalid(format!("there is no workspace {name:?}; there are {}", known.join(", ")))
@@ -67,7 +65,8 @@ impl Here {
             target: target.to_owned(),
             details: Payload::from(json!({})),
         };
-        self.store
+        self.stores
+            .access
             .add_audit(&[row])
             .await
             .map_err(|error| anyhow!("it was done, but not written to the audit: {error}"))

@@ -14,9 +14,7 @@ use everstep_handlers::sources::Drivers;
 use everstep_handlers::{Fetches, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
-use everstep_store::Store;
-use everstep_store::postgres::PostgresStore;
-use everstep_store::sqlite::SqliteStore;
+use everstep_store::{AccessStore, ResourceStore, Stores, postgres, sqlite};
 use everstep_vault::{DataSources, FetchOptions, Vault};
 use serde_json::Value;
 
@@ -30,19 +28,22 @@ use crate::secrets_key;
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Opens the database that the settings name.
-pub async fn open_store(data: &Path, database: &Database) -> anyhow::Result<Arc<dyn Store>> {
-    // The store's own words say what happened and what to do.
-    Ok(match database {
-        Database::Sqlite => Arc::new(SqliteStore::open(data, &Default::default()).map_err(told)?),
-        Database::Postgres { url, options } => {
-            Arc::new(PostgresStore::open(url.reveal(), options).await.map_err(told)?)
-        }
-    })
+pub async fn open_stores(data: &Path, database: &Database) -> anyhow::Result<Stores> {
+    let opened = match database {
+        Database::Sqlite => sqlite::open(data, &Default::default()),
+        Database::Postgres { url, options } => postgres::open(url.reveal(), options).await,
+    };
+    // The store's error says what happened and what to do.
+    opened.map_err(told)
 }
 
 /// The vault on a database; `data` is the folder that may hold its key.
-pub fn open_vault(store: &Arc<dyn Store>, data: &Path, config: &Config) -> anyhow::Result<Arc<Vault>> {
-    Ok(Arc::new(Vault::new(Arc::clone(store), secrets_key::ring(config, data)?)))
+pub fn open_vault(
+    resources: &Arc<dyn ResourceStore>,
+    data: &Path,
+    config: &Config,
+) -> anyhow::Result<Arc<Vault>> {
+    Ok(Arc::new(Vault::new(Arc::clone(resources), secrets_key::ring(config, data)?)))
 }
 
 fn told(error: everstep_store::Error) -> anyhow::Error {
@@ -70,24 +71,24 @@ pub(crate) struct Data {
 impl Node {
     /// Starts an engine on a database. Runs that are in it go on at once.
     pub async fn start(
-        store: Arc<dyn Store>,
+        stores: Stores,
         vault: &Arc<Vault>,
         config: &Config,
         observe: Arc<dyn Observe>,
     ) -> anyhow::Result<Self> {
-        let (ports, data) = ports(&store, vault, &config.engine);
+        let (ports, data) = ports(&stores.resources, &stores.access, vault, &config.engine);
         let Database::Postgres { url, .. } = &config.database else {
-            let engine = start(store, ports, config.engine.options.clone(), Arc::new(Alone), observe).await?;
+            let engine = start(stores, ports, config.engine.options.clone(), Arc::new(Alone), observe).await?;
             return Ok(Self { engine, cluster: None, data });
         };
         let (listener, address) = config.cluster.bind(url).await?;
         let key = match &config.cluster.key {
             Some(key) => key.clone(),
-            None => ClusterKey::of(&*store).await.context("reading the key of the cluster")?,
+            None => ClusterKey::of(&*stores.access).await.context("reading the key of the cluster")?,
         };
         let channel = Channel::new(key.clone());
         let options = Options { address: Some(address.clone()), ..config.engine.options.clone() };
-        let engine = start(store, ports, options, Arc::new(channel.clone()), observe).await?;
+        let engine = start(stores, ports, options, Arc::new(channel.clone()), observe).await?;
         channel.introduce(&engine);
         // It answers until the process ends: also that this node is stopping.
         tokio::spawn(cluster::serve(listener, engine.clone(), key, std::future::pending()));
@@ -106,7 +107,7 @@ impl Node {
 }
 
 async fn start(
-    store: Arc<dyn Store>,
+    stores: Stores,
     ports: Ports,
     options: Options,
     peers: Arc<dyn Peers>,
@@ -114,7 +115,8 @@ async fn start(
 ) -> anyhow::Result<Engine> {
     let handlers = Arc::new(Registry::standard(ports));
     let world = World {
-        store,
+        runs: stores.runs,
+        workflows: stores.workflows,
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
@@ -127,14 +129,19 @@ async fn start(
 }
 
 /// What the handlers are given of the world around them, of which the routes share the data.
-fn ports(store: &Arc<dyn Store>, vault: &Arc<Vault>, config: &config::Engine) -> (Ports, Data) {
+fn ports(
+    resources: &Arc<dyn ResourceStore>,
+    access: &Arc<dyn AccessStore>,
+    vault: &Arc<Vault>,
+    config: &config::Engine,
+) -> (Ports, Data) {
     let client = Client::new(config.guard.clone());
     let data = Data {
-        sources: Arc::new(DataSources::new(Arc::clone(store))),
+        sources: Arc::new(DataSources::new(Arc::clone(resources))),
         drivers: Drivers::new(client.clone(), Arc::<Vault>::clone(vault), config.sqlite_sources.clone()),
     };
     let fetches: Arc<dyn Fetches> =
-        if config.allows_fetch { Arc::new(Everyone) } else { Arc::new(FetchOptions::new(Arc::clone(store))) };
+        if config.allows_fetch { Arc::new(Everyone) } else { Arc::new(FetchOptions::new(Arc::clone(access))) };
     let ports = Ports {
         sandbox: config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new),
         client,

@@ -33,7 +33,7 @@ pub(crate) async fn list(
         since: query.time("since")?,
         until: query.time("until")?,
     };
-    let store = &served.engine.world().store;
+    let store = &served.access;
     let rows = store.list_audit(caller.workspace, filter, page.cursor()?, page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &AuditRow| row.id.to_string());
     Ok(Json(AuditEntries { entries: rows.into_iter().map(AuditEntry::of).collect(), next_cursor }))

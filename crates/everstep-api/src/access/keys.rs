@@ -23,7 +23,7 @@ const NEW: usize = 16 * 1024;
 pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Keys>, Problem> {
     let page = Page::read(&query)?;
     let after: Option<Uuid> = page.cursor()?;
-    let rows = served.engine.world().store.list_keys(caller.workspace).await?;
+    let rows = served.access.list_keys(caller.workspace).await?;
     let from = match after {
         None => 0,
         Some(id) => rows.iter().position(|row| row.id == id).map_or(rows.len(), |place| place + 1),
@@ -48,7 +48,7 @@ pub(crate) async fn make(
     if !served.keys.is_usual(new.rate_limit) {
         only_for_the_default(&caller, "limits above the server's own are given")?;
     }
-    let (store, secret) = (&served.engine.world().store, Secret::generate());
+    let (store, secret) = (&served.access, Secret::generate());
     let mut row = new.row(&secret, caller.workspace, now);
     let key = key.into_inner();
     if let Some(key) = &key {
@@ -77,7 +77,7 @@ pub(crate) async fn revoke(
 ) -> Result<Json<Key>, Problem> {
     let missing = || Problem::not_found(format!("key {id:?} was not found"));
     let key: Uuid = id.parse().map_err(|_| missing())?;
-    let (store, now) = (&served.engine.world().store, served.engine.world().clock.now());
+    let (store, now) = (&served.access, served.engine.world().clock.now());
     // Two admins who revoke each other's key at once find this one closed. On two nodes they may both succeed: then
     // whoever may use the database makes a key on the command line.
     let _one_at_a_time = served.keys.revoking.lock().await;

@@ -10,7 +10,7 @@ use crate::server::Served;
 use crate::wire::{Me, MyKey, MyWorkspace, Time};
 
 pub(crate) async fn show(State(served): State<Served>, caller: Caller, _: Query) -> Result<Json<Me>, Problem> {
-    let workspaces = served.engine.world().store.workspaces().await?;
+    let workspaces = served.access.workspaces().await?;
     let name = workspaces.into_iter().find(|row| row.id == caller.workspace).map(|row| row.name);
     let permissions = Permission::ALL.iter().copied().filter(|permission| caller.may(*permission)).collect();
     Ok(Json(Me {

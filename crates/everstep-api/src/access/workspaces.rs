@@ -29,7 +29,7 @@ pub(crate) async fn list(
     only_for_the_default(&caller, "workspaces are listed")?;
     let page = Page::read(&query)?;
     let after: Option<String> = page.cursor()?;
-    let rows = served.engine.world().store.workspaces().await?;
+    let rows = served.access.workspaces().await?;
     let rest = rows.into_iter().filter(|row| after.as_ref().is_none_or(|after| row.name > *after));
     let (rows, next_cursor) = page.cut(rest, |row| row.name.clone());
     Ok(Json(Workspaces { workspaces: rows.into_iter().map(Workspace::of).collect(), next_cursor }))
@@ -44,7 +44,7 @@ pub(crate) async fn make(
     only_for_the_default(&caller, "workspaces are made")?;
     let NewWorkspace { name, options } = body.json()?;
     check_workspace_name(&name).map_err(Problem::invalid)?;
-    let (store, now) = (&served.engine.world().store, served.engine.world().clock.now());
+    let (store, now) = (&served.access, served.engine.world().clock.now());
     let taken = || {
         let detail = format!("there is a workspace {name:?} already");
         Problem::new(StatusCode::CONFLICT, "WORKSPACE_EXISTS", detail)
@@ -74,7 +74,7 @@ pub(crate) async fn change_options(
     body: Body<BODY>,
 ) -> Result<Json<Workspace>, Problem> {
     let ChangedWorkspace { options } = body.json()?;
-    let store = &served.engine.world().store;
+    let store = &served.access;
     let is_seen = |row: &WorkspaceRow| row.name == name && [row.id, WorkspaceId::DEFAULT].contains(&caller.workspace);
     let missing = || Problem::not_found(format!("workspace {name:?} was not found"));
     let mut row = store.workspaces().await?.into_iter().find(is_seen).ok_or_else(missing)?;

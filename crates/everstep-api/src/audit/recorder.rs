@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_store::{AuditRow, Store};
+use everstep_store::{AccessStore, AuditRow};
 use metrics::Counter;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A handle to the audit. Cheap to clone.
 #[derive(Clone)]
 pub struct Audit {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AccessStore>,
     waiting: mpsc::Sender<Message>,
     /// Counts rows that will never be written.
     lost: Counter,
@@ -35,7 +35,7 @@ enum Message {
 
 impl Audit {
     /// Begins to write. It ends when the last handle is gone.
-    pub fn start(store: Arc<dyn Store>, meters: &Meters) -> Self {
+    pub fn start(store: Arc<dyn AccessStore>, meters: &Meters) -> Self {
         let (waiting, messages) = mpsc::channel(ROOM);
         let lost = meters.audit_lost();
         tokio::spawn(run(Arc::clone(&store), messages, lost.clone()));
@@ -67,7 +67,7 @@ impl Audit {
     }
 }
 
-async fn run(store: Arc<dyn Store>, mut messages: mpsc::Receiver<Message>, lost: Counter) {
+async fn run(store: Arc<dyn AccessStore>, mut messages: mpsc::Receiver<Message>, lost: Counter) {
     let mut rows = Vec::new();
     while let Some(first) = messages.recv().await {
         let end = Instant::now() + GATHERED;
@@ -95,7 +95,7 @@ async fn run(store: Arc<dyn Store>, mut messages: mpsc::Receiver<Message>, lost:
 }
 
 /// Writes rows, however long it takes. A row that the database never takes is lost alone.
-async fn write(store: &dyn Store, rows: &[AuditRow], lost: &Counter) {
+async fn write(store: &dyn AccessStore, rows: &[AuditRow], lost: &Counter) {
     if rows.is_empty() {
         return;
     }

@@ -8,7 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
-use everstep_store::{KeyRow, Store};
+use everstep_store::{AccessStore, KeyRow};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -78,7 +78,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
 /// The keys of a database, as far as they were asked for lately.
 pub struct Keys {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AccessStore>,
     seen: Mutex<HashMap<[u8; 32], (Instant, Caller)>>,
     tickets: OnceCell<TicketKey>,
     limiter: Limiter,
@@ -88,7 +88,7 @@ pub struct Keys {
 
 impl Keys {
     /// Keys without a limit of their own may send `rate_limit` requests per second; 0 for any number.
-    pub fn new(store: Arc<dyn Store>, rate_limit: u32) -> Self {
+    pub fn new(store: Arc<dyn AccessStore>, rate_limit: u32) -> Self {
         Self {
             store,
             seen: Mutex::default(),
@@ -173,7 +173,7 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use everstep_store::sqlite::SqliteStore;
+    use everstep_store::sqlite;
 
     use super::*;
 
@@ -183,7 +183,7 @@ mod tests {
         NOW.plus(Duration::from_secs(seconds))
     }
 
-    async fn add(store: &dyn Store, change: impl FnOnce(KeyRow) -> KeyRow) -> (Secret, KeyRow) {
+    async fn add(store: &dyn AccessStore, change: impl FnOnce(KeyRow) -> KeyRow) -> (Secret, KeyRow) {
         let secret = Secret::generate();
         let row = change(secret.row(WorkspaceId::DEFAULT, "test", &[Permission::View], NOW));
         store.add_key(&row).await.unwrap();
@@ -193,7 +193,7 @@ mod tests {
     #[tokio::test]
     async fn a_ticket_is_taken_by_every_node_until_it_ends() {
         let folder = tempfile::tempdir().unwrap();
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+        let store = sqlite::open(folder.path(), &Default::default()).unwrap().access;
         let (one, two) = (Keys::new(Arc::clone(&store), 0), Keys::new(Arc::clone(&store), 0));
         let (secret, row) = add(&*store, |row| row).await;
         let caller = one.find(&secret, NOW).await.unwrap().unwrap();
@@ -206,7 +206,7 @@ mod tests {
         }
         // Another database has another secret.
         let folder = tempfile::tempdir().unwrap();
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+        let store = sqlite::open(folder.path(), &Default::default()).unwrap().access;
         store.add_key(&row).await.unwrap();
         assert!(Keys::new(store, 0).find_ticket(&ticket, NOW).await.unwrap().is_none());
     }
@@ -214,7 +214,7 @@ mod tests {
     #[tokio::test]
     async fn a_ticket_ends_with_its_key() {
         let folder = tempfile::tempdir().unwrap();
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+        let store = sqlite::open(folder.path(), &Default::default()).unwrap().access;
         let keys = Keys::new(Arc::clone(&store), 0);
         let (secret, row) = add(&*store, |row| row).await;
         let caller = keys.find(&secret, NOW).await.unwrap().unwrap();
@@ -234,7 +234,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_expires_also_while_it_is_remembered() {
         let folder = tempfile::tempdir().unwrap();
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());
+        let store = sqlite::open(folder.path(), &Default::default()).unwrap().access;
         let keys = Keys::new(Arc::clone(&store), 0);
         let (secret, _) = add(&*store, |row| KeyRow { expires_at: Some(later(1)), ..row }).await;
         assert!(keys.find(&secret, NOW).await.unwrap().is_some());

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use everstep_core::time::Timestamp;
-use everstep_store::Store;
+use everstep_store::AccessStore;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -30,7 +30,7 @@ pub(crate) struct TicketKey(Vec<u8>);
 
 impl TicketKey {
     /// The secret that the nodes of a database share. The first of them makes it.
-    pub(crate) async fn of(store: &dyn Store) -> everstep_store::Result<Self> {
+    pub(crate) async fn of(store: &dyn AccessStore) -> everstep_store::Result<Self> {
         let mut random = [0; 32];
         getrandom::fill(&mut random).expect("the operating system gives random bytes");
         Ok(Self(store.setting(SETTING, &random).await?))

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use everstep_store::Store;
+use everstep_store::AccessStore;
 
 /// The name of the setting in the database.
 const SETTING: &str = "cluster-key";
@@ -25,7 +25,7 @@ impl ClusterKey {
     }
 
     /// The key that the nodes of a database share. The first of them makes it.
-    pub async fn of(store: &dyn Store) -> everstep_store::Result<Self> {
+    pub async fn of(store: &dyn AccessStore) -> everstep_store::Result<Self> {
         let mut random = [0; 32];
         getrandom::fill(&mut random).expect("the operating system gives random bytes");
         let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();

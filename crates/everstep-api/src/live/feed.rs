@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everstep_core::ids::RunId;
 use everstep_engine::Engine;
-use everstep_store::{Store, StoredEntry};
+use everstep_store::{RunStore, StoredEntry};
 use tokio::sync::watch;
 
 use super::hub::{Seen, Stage};
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// The entries of one run for one reader. Who reads slowly is read for slowly: at most a page is kept.
 pub(crate) struct Feed {
-    store: Arc<dyn Store>,
+    store: Arc<dyn RunStore>,
     run: RunId,
     /// The seq of the last entry that was taken.
     after: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Feed {
 
 impl Feed {
     pub(crate) fn new(engine: &Engine, seen: watch::Receiver<Seen>, run: RunId, after: u64) -> Self {
-        let store = Arc::clone(&engine.world().store);
+        let store = Arc::clone(&engine.world().runs);
         Self { store, run, after, seen, page: VecDeque::new(), limit: FIRST }
     }
 

@@ -31,7 +31,7 @@ impl Snapshot {
         let row = runs::row(served, workspace, run).await?;
         let workflow = served.engine.library().of_run(&row).await;
         let _permit = served.live.loads.acquire().await.expect("nobody closes it");
-        let Some(loaded) = served.engine.world().store.load_run(run).await? else {
+        let Some(loaded) = served.engine.world().runs.load_run(run).await? else {
             return Err(everstep_engine::Error::RunNotFound(run).into());
         };
         let state = |workflow: Arc<Workflow>| runs::fold(&loaded, &workflow).map(|state| (workflow, state));

@@ -79,7 +79,7 @@ impl Hub {
 
     /// Reads where the run is, and asks its owner to say when it goes on.
     async fn look(&self, workspace: WorkspaceId, run: RunId, sender: &watch::Sender<Seen>) {
-        match self.engine.world().store.get_run(workspace, run).await {
+        match self.engine.world().runs.get_run(workspace, run).await {
             Ok(Some(row)) => {
                 self.engine.follow(&row);
                 let stage = if row.ended_at.is_some() { Stage::Ended } else { Stage::GoesOn };

@@ -42,7 +42,7 @@ async fn page(served: &Served) -> String {
     let (engine, meters) = (&served.engine, &served.meters);
     meters.gauge("everstep_runs_held").set(engine.active_runs() as f64);
     meters.count("everstep_conflicts_total", engine.conflicts());
-    meters.count("everstep_store_calls_total", engine.world().store.calls());
+    meters.count("everstep_store_calls_total", engine.database_calls());
     if let Err(error) = count_runs(served).await {
         // The rest of the page is worth having while the database is away.
         tracing::warn!(%error, "runs in flight could not be read for the metrics");
@@ -54,10 +54,9 @@ async fn count_runs(served: &Served) -> everstep_store::Result<()> {
     if !served.meters.must_count(FRESH) {
         return Ok(());
     }
-    let store = &served.engine.world().store;
     let mut in_flight: BTreeMap<String, i64> = BTreeMap::new();
-    for workspace in store.workspaces().await? {
-        for counts in store.counts(workspace.id).await? {
+    for workspace in served.access.workspaces().await? {
+        for counts in served.engine.counts(workspace.id).await? {
             *in_flight.entry(counts.workflow).or_default() += if counts.status.has_ended() { 0 } else { counts.n };
         }
     }

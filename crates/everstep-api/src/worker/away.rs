@@ -58,7 +58,7 @@ pub(super) async fn place(engine: &Engine, workspace: WorkspaceId, id: &str) -> 
         return Ok(place);
     }
     let id = id.parse::<SessionId>().map_err(|_| gone())?;
-    if id.node == engine.node() || !engine.world().store.is_shared() {
+    if id.node == engine.node() || !engine.is_shared() {
         return Err(gone());
     }
     engine.peer(id.node).await?.map(Place::At).ok_or_else(gone)

@@ -93,7 +93,7 @@ impl Elsewhere {
         if engine.is_served(workspace, workflow, version) {
             return Ok(true);
         }
-        if !engine.world().store.is_shared() {
+        if !engine.is_shared() {
             return Ok(false);
         }
         let wanted = (workflow.to_owned(), version);

@@ -32,7 +32,7 @@ pub(crate) async fn list(
 ) -> Result<(HeaderMap, Json<Vec<WorkflowSummary>>), Problem> {
     let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let store = &served.engine.world().store;
+    let store = &served.workflows;
     // One more than is shown tells whether there is another page.
     let mut rows = store.list_workflows(caller.workspace, query.text("cursor"), limit + 1).await?;
     let has_more = rows.len() > limit;
@@ -43,7 +43,7 @@ pub(crate) async fn list(
         headers.insert(header::LINK, HeaderValue::from_str(&link).expect("a name is plain text"));
     }
     let mut counts: BTreeMap<String, BTreeMap<Status, u64>> = BTreeMap::new();
-    for count in store.counts(caller.workspace).await? {
+    for count in served.engine.counts(caller.workspace).await? {
         let n = u64::try_from(count.n).unwrap_or(0);
         *counts.entry(count.workflow).or_default().entry(count.status).or_default() += n;
     }

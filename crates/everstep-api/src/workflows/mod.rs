@@ -33,7 +33,7 @@ async fn find(
     name: &str,
     version: Option<u32>,
 ) -> Result<(Workflow, Option<u32>), Problem> {
-    let store = &served.engine.world().store;
+    let store = &served.workflows;
     let active = store.workflow(workspace, name, None).await?;
     let number = active.as_ref().map(|row| row.version);
     let row = match version {
@@ -56,7 +56,7 @@ pub(crate) async fn is_listed(
     name: &str,
     version: u32,
 ) -> Result<bool, Problem> {
-    let versions = served.engine.world().store.list_versions(workspace, name, version.checked_add(1), 1).await?;
+    let versions = served.workflows.list_versions(workspace, name, version.checked_add(1), 1).await?;
     Ok(versions.first().is_some_and(|row| row.version == version))
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn may_be_code(
     name: &str,
     version: Option<u32>,
 ) -> Result<bool, Problem> {
-    let store = &served.engine.world().store;
+    let store = &served.workflows;
     let newest = store.list_versions(workspace, name, None, 1).await?.first().map(|row| row.version);
     let row = store.workflow(workspace, name, Some(newest.or(version).unwrap_or(1))).await?;
     Ok(row.is_none_or(|row| row.style == "code"))
@@ -78,7 +78,7 @@ pub(crate) async fn may_be_code(
 
 /// Why a workflow was not found.
 pub(crate) async fn missing(served: &Served, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Problem {
-    let versions = served.engine.world().store.list_versions(workspace, name, None, 1).await;
+    let versions = served.workflows.list_versions(workspace, name, None, 1).await;
     let newest = versions.ok().and_then(|versions| versions.first().map(|row| row.version));
     match (newest, version) {
         (Some(newest), Some(version)) => {

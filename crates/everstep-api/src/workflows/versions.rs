@@ -37,7 +37,7 @@ pub(crate) async fn list(
     let before = query.number("cursor", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok());
     let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let store = &served.engine.world().store;
+    let store = &served.workflows;
     let mut rows = store.list_versions(caller.workspace, &name, before, limit + 1).await?;
     // Beyond the first version there is nothing; of a workflow that is not there, neither.
     if rows.is_empty() && (before.is_none() || store.list_versions(caller.workspace, &name, None, 1).await?.is_empty())
@@ -59,7 +59,7 @@ pub(crate) async fn activate(
     body: Body<ACTIVATION>,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
     let Activate { version } = body.json()?;
-    let (store, expects) = (&served.engine.world().store, expected.active()?);
+    let (store, expects) = (&served.workflows, expected.active()?);
     let choosing = store.choose_version(caller.workspace, &name, version, expects);
     match patiently(async { choosing.await.map_err(Error::from) }).await? {
         Choice::Chosen => {}
@@ -77,7 +77,7 @@ pub(crate) async fn delete(
     Path(name): Path<String>,
     _: Query,
 ) -> Result<StatusCode, Problem> {
-    let store = &served.engine.world().store;
+    let store = &served.workflows;
     let deleting = async { store.delete_workflow(caller.workspace, &name).await.map_err(Error::from) };
     match patiently(deleting).await? {
         Deletion::Deleted => Ok(StatusCode::NO_CONTENT),

@@ -25,7 +25,7 @@ async fn a_run_of_another_workspace_does_not_exist() {
     let server = Server::start().await;
     let run = server.start_chain("secret", &[wait_for_go()]).await;
     let workspace = WorkspaceId::new(Timestamp::from_millis(1), 1);
-    let key = add_key(&*server.store, workspace, &[Permission::Admin]).await;
+    let key = add_key(&*server.access, workspace, &[Permission::Admin]).await;
     let ask = async |method, path: &str| server.ask(method, path, &[("x-api-key", &key)], "").await;
     for path in
         [run.clone(), format!("{run}?waitSeconds=1"), format!("{run}/journal"), "/v1/workflows/secret".to_owned()]

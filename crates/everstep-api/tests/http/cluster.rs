@@ -37,7 +37,7 @@ struct Listener {
 impl Listener {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (engine, _) = engine(&folder, Arc::new(Alone)).await;
+        let engine = engine(&folder, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(listener, engine.clone(), ClusterKey::new(KEY).unwrap(), std::future::pending()));
@@ -54,7 +54,7 @@ impl Listener {
     }
 
     async fn status(&self) -> Status {
-        let store = &self.engine.world().store;
+        let store = &self.engine.world().runs;
         store.get_run(WorkspaceId::DEFAULT, self.run).await.unwrap().unwrap().status
     }
 
@@ -147,7 +147,7 @@ impl Signed {
 async fn channel(key: &str) -> (Channel, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let channel = Channel::new(ClusterKey::new(key).unwrap());
-    let (engine, _) = engine(&folder, Arc::new(channel.clone())).await;
+    let engine = engine(&folder, Arc::new(channel.clone())).await;
     channel.introduce(&engine);
     (channel, folder)
 }

@@ -136,7 +136,7 @@ async fn who_may_not_see_a_run_may_not_follow_it() {
     ask(&format!("es_{}", "a".repeat(43)), &path).await.refuses(401, "AUTH_ERROR");
     let weak = server.key_with(&[Permission::Read, Permission::Manage]).await;
     ask(&weak, &path).await.refuses(403, "PERMISSION_DENIED");
-    let other = add_key(&*server.store, WorkspaceId::new(Timestamp::from_millis(1), 1), &[Permission::Admin]).await;
+    let other = add_key(&*server.access, WorkspaceId::new(Timestamp::from_millis(1), 1), &[Permission::Admin]).await;
     ask(&other, &path).await.refuses(404, "NOT_FOUND");
     server.get(&format!("{path}?api_key={}", server.key())).await.refuses(401, "AUTH_ERROR");
     server.get("/v1/runs/019a0000-0000-7000-8000-000000000000/events").await.refuses(404, "NOT_FOUND");

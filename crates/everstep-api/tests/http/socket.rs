@@ -320,7 +320,7 @@ async fn who_may_not_see_a_run_may_not_join_it() {
     let server = Server::start().await;
     let run = server.start_chain("waits", &[wait_for_go()]).await;
     let weak = server.key_with(&[Permission::Read, Permission::Manage, Permission::Publish]).await;
-    let other = add_key(&*server.store, WorkspaceId::new(Timestamp::from_millis(1), 1), &[Permission::Admin]).await;
+    let other = add_key(&*server.access, WorkspaceId::new(Timestamp::from_millis(1), 1), &[Permission::Admin]).await;
     for (key, status, code) in [(weak, 403, "PERMISSION_DENIED"), (other, 404, "NOT_FOUND")] {
         let mut client = Client::connect(&server, &key).await;
         let answer = client.join(&run).await;

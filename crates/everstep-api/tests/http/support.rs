@@ -13,8 +13,7 @@ use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
 use everstep_handlers::{Ports, Registry, Secrets};
 use everstep_net::Guard;
-use everstep_store::Store;
-use everstep_store::sqlite::SqliteStore;
+use everstep_store::{AccessStore, Stores, sqlite};
 use everstep_vault::{DataSources, Keyring, SealKey, Vault};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -26,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 pub(crate) struct Server {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) access: Arc<dyn AccessStore>,
     pub(crate) vault: Arc<Vault>,
     pub(crate) engine: Engine,
     url: String,
@@ -79,22 +78,25 @@ impl Server {
 
     async fn of(streams: Streams, keyring: Option<Keyring>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = open(&folder);
-        let vault = Arc::new(Vault::new(Arc::clone(&store), keyring));
-        let sources = Arc::new(DataSources::new(Arc::clone(&store)));
+        let stores = open(&folder);
+        let vault = Arc::new(Vault::new(Arc::clone(&stores.resources), keyring));
+        let sources = Arc::new(DataSources::new(Arc::clone(&stores.resources)));
         // What is asked for data here is on this machine.
         let secrets: Arc<dyn Secrets> = Arc::<Vault>::clone(&vault);
         let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), secrets, Some(folder.path().to_owned()));
         let ports = Ports { sources: Arc::<DataSources>::clone(&sources), drivers: drivers.clone(), ..Ports::none() };
-        let engine = engine_on(&store, ports, Arc::new(Alone)).await;
+        let engine = engine_on(&stores, ports, Arc::new(Alone)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let keys = Arc::new(Keys::new(Arc::clone(&store), everstep_api::auth::RATE_LIMIT));
+        let access = Arc::clone(&stores.access);
+        let keys = Arc::new(Keys::new(Arc::clone(&access), everstep_api::auth::RATE_LIMIT));
         let meters: Arc<Meters> = Arc::default();
-        let audit = Audit::start(Arc::clone(&store), &meters);
+        let audit = Audit::start(Arc::clone(&access), &meters);
         let live = Arc::new(Live::new(engine.clone(), streams));
         let served = Served {
             engine: engine.clone(),
+            workflows: stores.workflows,
+            access: Arc::clone(&access),
             keys,
             audit,
             vault: Arc::clone(&vault),
@@ -110,13 +112,13 @@ impl Server {
             let _: Result<(), _> = stopped.await;
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
-        let key = add_key(&*store, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
-        Self { store, vault, engine, url, key, client, running: Some(running), folder }
+        let key = add_key(&*access, WorkspaceId::DEFAULT, &[Permission::Admin]).await;
+        Self { access, vault, engine, url, key, client, running: Some(running), folder }
     }
 
     /// Makes a key of the usual workspace.
     pub(crate) async fn key_with(&self, permissions: &[Permission]) -> String {
-        add_key(&*self.store, WorkspaceId::DEFAULT, permissions).await
+        add_key(&*self.access, WorkspaceId::DEFAULT, permissions).await
     }
 
     /// Where it listens: `127.0.0.1:…`.
@@ -254,18 +256,18 @@ fn read(body: &[u8]) -> Value {
 }
 
 /// An engine on a database of its own.
-pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> (Engine, Arc<dyn Store>) {
-    let store = open(folder);
-    (engine_on(&store, Ports::none(), peers).await, store)
+pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> Engine {
+    engine_on(&open(folder), Ports::none(), peers).await
 }
 
-fn open(folder: &TempDir) -> Arc<dyn Store> {
-    Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap())
+fn open(folder: &TempDir) -> Stores {
+    sqlite::open(folder.path(), &Default::default()).unwrap()
 }
 
-async fn engine_on(store: &Arc<dyn Store>, ports: Ports, peers: Arc<dyn Peers>) -> Engine {
+async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>) -> Engine {
     let world = World {
-        store: Arc::clone(store),
+        runs: Arc::clone(&stores.runs),
+        workflows: Arc::clone(&stores.workflows),
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
@@ -277,10 +279,10 @@ async fn engine_on(store: &Arc<dyn Store>, ports: Ports, peers: Arc<dyn Peers>) 
     Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap()
 }
 
-pub(crate) async fn add_key(store: &dyn Store, workspace: WorkspaceId, permissions: &[Permission]) -> String {
+pub(crate) async fn add_key(access: &dyn AccessStore, workspace: WorkspaceId, permissions: &[Permission]) -> String {
     let secret = Secret::generate();
     let row = secret.row(workspace, "test", permissions, everstep_core::time::Timestamp::EPOCH);
-    store.add_key(&row).await.unwrap();
+    access.add_key(&row).await.unwrap();
     secret.reveal().to_owned()
 }
 
@@ -302,6 +304,6 @@ pub(crate) fn wait_for_go() -> Value {
 /// Revokes a key of the usual workspace.
 pub(crate) async fn revoke(server: &Server, key: &str) {
     let hash = key.parse::<Secret>().unwrap_or_else(|_| panic!("{key} is a key")).hash();
-    let row = server.store.find_key(&hash).await.unwrap().unwrap();
-    server.store.revoke_key(row.workspace, row.id, everstep_core::time::Timestamp::EPOCH).await.unwrap();
+    let row = server.access.find_key(&hash).await.unwrap().unwrap();
+    server.access.revoke_key(row.workspace, row.id, everstep_core::time::Timestamp::EPOCH).await.unwrap();
 }

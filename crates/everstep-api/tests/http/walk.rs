@@ -193,7 +193,7 @@ async fn nobody_comes_in_without_a_good_key() {
     let add = async |change: fn(KeyRow) -> KeyRow| {
         let secret = Secret::generate();
         let row = change(secret.row(WorkspaceId::DEFAULT, "bad", &[Permission::Admin], now));
-        server.store.add_key(&row).await.unwrap();
+        server.access.add_key(&row).await.unwrap();
         (secret.reveal().to_owned(), row)
     };
     let (expired, _) = add(|row| KeyRow { expires_at: Some(Timestamp::from_millis(2_000)), ..row }).await;

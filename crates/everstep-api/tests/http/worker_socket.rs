@@ -213,7 +213,7 @@ async fn a_socket_asks_for_a_key_that_may_serve_and_ends_with_it() {
     answer.refuses(426, "UPGRADE_REQUIRED");
     let (mut socket, session) = Socket::open(&server, &key, &[("greet", 1)]).await;
     // The session of one workspace is not there for another.
-    let other = add_key(&*server.store, WorkspaceId::from_uuid(uuid::Uuid::from_u128(7)), &[Permission::Serve]).await;
+    let other = add_key(&*server.access, WorkspaceId::from_uuid(uuid::Uuid::from_u128(7)), &[Permission::Serve]).await;
     let mut stranger = Socket::resume(&server, &other, &session, 0).await;
     assert_eq!(stranger.frame().await["gone"]["code"], "SESSION_GONE");
     revoke(&server, &key).await;

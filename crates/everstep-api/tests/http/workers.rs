@@ -276,7 +276,7 @@ async fn a_worker_that_makes_no_sense_is_not_let_in() {
 async fn a_session_is_there_for_its_workspace_until_it_ends() {
     let server = Server::start().await;
     let worker = Worker::open(&server, &[("greet", 1)]).await;
-    let other = add_key(&*server.store, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::Serve]).await;
+    let other = add_key(&*server.access, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::Serve]).await;
     let poll = json!({"session": worker.session, "seen": 0, "waitMs": 0});
     let results = json!({"session": worker.session, "seen": 0, "results": []});
     let place = format!("/v1/worker/sessions/{}", worker.session);
@@ -340,7 +340,7 @@ async fn a_worker_is_not_counted_against_the_limit_of_its_key() {
     let server = Server::start().await;
     let secret = Secret::generate();
     let row = secret.row(WorkspaceId::DEFAULT, "slow", &[Permission::Serve], Timestamp::EPOCH);
-    server.store.add_key(&KeyRow { rate_limit: Some(1), ..row }).await.unwrap();
+    server.access.add_key(&KeyRow { rate_limit: Some(1), ..row }).await.unwrap();
     let key = secret.reveal();
     let opened = server.ask_as(key, Method::POST, "/v1/worker/sessions", &hello(&[("greet", 1)])).await.is(201);
     for _ in 0..20 {
@@ -395,7 +395,7 @@ async fn workers_are_listed_with_what_they_serve() {
     let listed = server.get("/v1/workers").await.is(200);
     assert_eq!(listed["workers"][0]["running"], 0, "{listed}");
     // Those of another workspace are not there.
-    let other = add_key(&*server.store, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::Read]).await;
+    let other = add_key(&*server.access, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::Read]).await;
     let listed = server.ask_as(&other, Method::GET, "/v1/workers", &Value::Null).await.is(200);
     assert_eq!(listed["workers"], json!([]));
 }

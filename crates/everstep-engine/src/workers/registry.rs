@@ -517,7 +517,7 @@ impl Workers {
         let (session, world) = (Arc::clone(session), self.world.clone());
         self.world.spawn.spawn(Box::pin(async move {
             for run in runs {
-                let row = world.store.get_run(session.workspace, run).await;
+                let row = world.runs.get_run(session.workspace, run).await;
                 if !row.is_ok_and(|row| row.is_none_or(|row| row.ended_at.is_some())) {
                     continue;
                 }

@@ -14,33 +14,33 @@ use everstep_engine::{Alone, Blind, Engine, NewStart, NodeClock, Options, System
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
-use everstep_store::postgres::PostgresStore;
-use everstep_store::sqlite::SqliteStore;
-use everstep_store::{RunRow, Store};
+use everstep_store::{RunRow, Stores, postgres, sqlite};
 use everstep_testkit::postgres::{Cluster, Database};
 use serde_json::{Value, json};
 
 pub(crate) const WORKSPACE: WorkspaceId = WorkspaceId::DEFAULT;
 
 /// Opens the SQLite file of a folder, whatever else is tested.
-pub(crate) fn open_sqlite(folder: &Path) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(folder, &Default::default()).unwrap())
+pub(crate) fn open_sqlite(folder: &Path) -> Stores {
+    sqlite::open(folder, &Default::default()).unwrap()
 }
 
 /// Opens the database that belongs to a folder.
-pub(crate) async fn open(folder: &Path) -> Arc<dyn Store> {
+pub(crate) async fn open(folder: &Path) -> Stores {
     if !is_on_postgres() {
         return open_sqlite(folder);
     }
-    let url = {
-        static DATABASES: Mutex<BTreeMap<PathBuf, Database<'static>>> = Mutex::new(BTreeMap::new());
-        let mut databases = DATABASES.lock().unwrap();
-        databases.entry(folder.to_owned()).or_insert_with(|| Cluster::shared().database()).url()
-    };
-    Arc::new(PostgresStore::open(&url, &Default::default()).await.unwrap())
+    postgres::open(&url(folder), &Default::default()).await.unwrap()
 }
 
-fn is_on_postgres() -> bool {
+/// The PostgreSQL database that belongs to a folder.
+pub(crate) fn url(folder: &Path) -> String {
+    static DATABASES: Mutex<BTreeMap<PathBuf, Database<'static>>> = Mutex::new(BTreeMap::new());
+    let mut databases = DATABASES.lock().unwrap();
+    databases.entry(folder.to_owned()).or_insert_with(|| Cluster::shared().database()).url()
+}
+
+pub(crate) fn is_on_postgres() -> bool {
     match std::env::var("TEST_STORE").as_deref() {
         Ok("postgres") => true,
         Ok("sqlite") | Err(_) => false,
@@ -53,9 +53,10 @@ pub(crate) fn options() -> Options {
     Options { node_lease: Duration::from_secs(1), ..Options::default() }
 }
 
-pub(crate) fn world(store: Arc<dyn Store>, handlers: Registry) -> World {
+pub(crate) fn world(stores: Stores, handlers: Registry) -> World {
     World {
-        store,
+        runs: stores.runs,
+        workflows: stores.workflows,
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
@@ -66,10 +67,10 @@ pub(crate) fn world(store: Arc<dyn Store>, handlers: Registry) -> World {
     }
 }
 
-pub(crate) async fn engine_with(store: Arc<dyn Store>, options: Options) -> Engine {
+pub(crate) async fn engine_with(stores: Stores, options: Options) -> Engine {
     // As many threads for scripts as a server has.
     let ports = Ports { sandbox: Sandbox::default(), ..Ports::none() };
-    Engine::start(world(store, Registry::standard(ports)), options).await.unwrap()
+    Engine::start(world(stores, Registry::standard(ports)), options).await.unwrap()
 }
 
 pub(crate) async fn engine(folder: &Path) -> Engine {

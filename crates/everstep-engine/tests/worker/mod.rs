@@ -112,7 +112,7 @@ pub(crate) async fn start(engine: &Engine) -> RunId {
 }
 
 pub(crate) async fn journal(engine: &Engine, run: RunId) -> Vec<&'static str> {
-    let entries = engine.world().store.journal(run, 0, 1_000).await.unwrap();
+    let entries = engine.world().runs.journal(run, 0, 1_000).await.unwrap();
     entries.iter().map(|entry| entry.row.kind.name()).collect()
 }
 

@@ -98,7 +98,7 @@ async fn follow(engine: &Engine, run: RunId, tally: &Tally) -> anyhow::Result<()
         if tokio::time::timeout(SILENCE, watching).await.is_ok() {
             return Ok(());
         }
-        let store = &engine.world().store;
+        let store = &engine.world().runs;
         let row = store.get_run(WorkspaceId::DEFAULT, run).await?;
         if row.is_some_and(|row| row.ended_at.is_some()) {
             let rest = store.journal(run, seen, ENTRIES).await?;

@@ -9,9 +9,7 @@ use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, SystemRandom, To
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
-use everstep_store::Store;
-use everstep_store::postgres::{self, PostgresStore};
-use everstep_store::sqlite::SqliteStore;
+use everstep_store::{Stores, postgres, sqlite};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -23,10 +21,7 @@ const SHUTDOWN: Duration = Duration::from_secs(5);
 /// Takes one sample with a fresh store.
 ///
 /// It has a runtime of its own: the loops of an engine end with it, and so does its store.
-pub(super) async fn sample<T, F>(
-    site: &Site,
-    measure: impl FnOnce(Arc<dyn Store>) -> F + Send + 'static,
-) -> anyhow::Result<T>
+pub(super) async fn sample<T, F>(site: &Site, measure: impl FnOnce(Stores) -> F + Send + 'static) -> anyhow::Result<T>
 where
     T: Send + 'static,
     F: Future<Output = anyhow::Result<T>> + Send + 'static,
@@ -37,8 +32,8 @@ where
         let runtime = tokio::runtime::Runtime::new().context("starting a runtime")?;
         // Spawned, so that a sample is woken as the engine's own loops are.
         let measured = runtime.block_on(async {
-            let store = open(&place).await?;
-            tokio::spawn(measure(store)).await.context("taking a sample")?
+            let stores = open(&place).await?;
+            tokio::spawn(measure(stores)).await.context("taking a sample")?
         });
         runtime.shutdown_timeout(SHUTDOWN);
         measured
@@ -89,21 +84,18 @@ impl Scratch {
 }
 
 /// Opens the very database that a place names.
-pub(super) async fn open(place: &Site) -> anyhow::Result<Arc<dyn Store>> {
+pub(super) async fn open(place: &Site) -> anyhow::Result<Stores> {
     match place {
-        Site::Sqlite(folder) => {
-            Ok(Arc::new(SqliteStore::open(folder, &Default::default()).context("opening the store")?))
-        }
-        Site::Postgres(url) => {
-            Ok(Arc::new(PostgresStore::open(url, &Default::default()).await.context("opening the store")?))
-        }
+        Site::Sqlite(folder) => sqlite::open(folder, &Default::default()).context("opening the store"),
+        Site::Postgres(url) => postgres::open(url, &Default::default()).await.context("opening the store"),
     }
 }
 
 /// An engine as a server has it, with one workflow. The engine's default settings are what is measured.
-pub(super) async fn start_engine(store: Arc<dyn Store>, name: &str, graph: &Value) -> anyhow::Result<Engine> {
+pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> anyhow::Result<Engine> {
     let world = World {
-        store,
+        runs: stores.runs,
+        workflows: stores.workflows,
         clock: Arc::new(NodeClock::system()),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),

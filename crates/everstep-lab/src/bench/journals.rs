@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
-use everstep_store::{Store, StoredEntry};
+use everstep_store::{RunStore, StoredEntry};
 
 /// Runs whose journals are read: more would only repeat them.
 const RUNS: usize = 500;
@@ -32,7 +32,7 @@ pub(super) struct NodeTime {
 }
 
 impl Journals {
-    pub(super) async fn read(store: &dyn Store, runs: impl Iterator<Item = RunId>) -> anyhow::Result<Self> {
+    pub(super) async fn read(store: &dyn RunStore, runs: impl Iterator<Item = RunId>) -> anyhow::Result<Self> {
         let mut journals = Self::default();
         for run in runs.take(RUNS) {
             journals.add(&store.journal(run, 0, ENTRIES).await?);

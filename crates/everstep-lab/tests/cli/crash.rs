@@ -14,7 +14,7 @@ use everstep_core::status::Status;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
-use everstep_store::Store;
+use everstep_store::RunStore;
 use everstep_store::sqlite::SqliteStore;
 use rusqlite::Connection;
 use serde_json::{Value, json};

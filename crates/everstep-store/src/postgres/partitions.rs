@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::columns;
 use super::connection::Connection;
 use super::errors::Failure;
 use super::queries::{params, query};
-use super::rows;
 use super::schema;
 use super::store::PostgresStore;
 use crate::error::Result;
@@ -288,7 +288,7 @@ impl PostgresStore {
         let table = week.table();
         let params = params! { "partition": table, "from": from, "until": until };
         let row = self.connections.query_one(query!("maintain/3_is_thin"), params).await?;
-        if !rows::get::<bool>(&row, 0)? {
+        if !columns::get::<bool>(&row, 0)? {
             return Ok(());
         }
         for _ in 0..THIN_ROUNDS {
@@ -296,7 +296,7 @@ impl PostgresStore {
                 .connections
                 .query_one(query!("sweep/2_journal"), params! { "from": from, "until": until, "limit": THIN })
                 .await?;
-            if rows::get::<i64>(&row, 0)? < THIN {
+            if columns::get::<i64>(&row, 0)? < THIN {
                 break;
             }
         }
@@ -321,7 +321,7 @@ async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>, Failu
 async fn is_in_use(connection: &Connection<'_>, week: Week) -> Result<bool> {
     let (from, until) = week.ids();
     let found = connection.query(query!("maintain/2_in_use"), params! { "from": from, "until": until }).await?;
-    rows::get(&found[0], 0)
+    columns::get(&found[0], 0)
 }
 
 fn detach(week: Week, how: &str) -> String {

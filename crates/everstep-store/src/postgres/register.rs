@@ -1,20 +1,20 @@
-//! Workflows whose versions bring numbers of their own.
+//! Registration of versions whose numbers their author has chosen.
 
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::columns;
 use super::connection::Connection;
 use super::queries::{params, query};
 use super::store::PostgresStore;
-use super::{arrays, rows};
 use crate::error::Result;
 use crate::expects::{Known, Registered};
-use crate::rows::NewWorkflow;
-use crate::texts;
+use crate::workflows::NewWorkflow;
+use crate::{numbers, texts};
 
 impl PostgresStore {
     pub(super) async fn register(&self, workflows: &[(NewWorkflow, u32)]) -> Result<Vec<Registered>> {
-        let wanted = Wanted::of(workflows)?;
+        let wanted = Wanted::new(workflows)?;
         if let Some(answers) = self.known_answers(workflows, &wanted).await? {
             return Ok(answers);
         }
@@ -34,7 +34,7 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    /// The answers, if nothing is to be written: what a worker hears that comes back.
+    /// The answers if nothing has to be written, which is the usual case for a worker that reconnects.
     async fn known_answers(
         &self,
         workflows: &[(NewWorkflow, u32)],
@@ -44,7 +44,7 @@ impl PostgresStore {
         let rows = self.connections.query(query!("register_workflows/1_known"), params).await?;
         let mut answers = Vec::with_capacity(workflows.len());
         for (row, (workflow, _)) in rows.iter().zip(workflows) {
-            let known = known(row)?;
+            let known = known_from_row(row)?;
             match known.other_style(&workflow.style) {
                 Some(style) => answers.push(Registered::OtherStyle(style.to_owned())),
                 None if known.is_as_registered(workflow) => answers.push(Registered::Registered),
@@ -55,7 +55,7 @@ impl PostgresStore {
     }
 }
 
-/// What is to be registered, as arrays.
+/// The versions to register, as arrays.
 struct Wanted<'a> {
     workspaces: Vec<Uuid>,
     names: Vec<&'a str>,
@@ -63,13 +63,13 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn of(workflows: &'a [(NewWorkflow, u32)]) -> Result<Self> {
+    fn new(workflows: &'a [(NewWorkflow, u32)]) -> Result<Self> {
         let mut wanted = Self { workspaces: vec![], names: vec![], versions: vec![] };
         for (workflow, version) in workflows {
             texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
             wanted.workspaces.push(workflow.workspace.uuid());
             wanted.names.push(&workflow.name);
-            wanted.versions.push(arrays::small(*version)?);
+            wanted.versions.push(numbers::checked_integer(*version)?);
         }
         Ok(wanted)
     }
@@ -77,10 +77,10 @@ impl<'a> Wanted<'a> {
 
 /// Registers one version, under the lock of its name.
 async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Result<Registered> {
-    let wanted = Wanted::of(std::slice::from_ref(one))?;
+    let wanted = Wanted::new(std::slice::from_ref(one))?;
     let params = params! { "workspaces": wanted.workspaces, "names": wanted.names, "versions": wanted.versions };
     let rows = connection.query(query!("register_workflows/1_known"), params).await?;
-    let known = known(&rows[0])?;
+    let known = known_from_row(&rows[0])?;
     let (workflow, version) = one;
     if let Some(style) = known.other_style(&workflow.style) {
         return Ok(Registered::OtherStyle(style.to_owned()));
@@ -89,8 +89,8 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
         return Ok(Registered::Registered);
     }
     let activate = known.is_activated(workflow, *version);
-    let version = arrays::small(*version)?;
-    let deleted = arrays::small(known.deleted)?;
+    let version = numbers::checked_integer(*version)?;
+    let deleted = numbers::checked_integer(known.deleted)?;
     if version <= deleted
         && let Some(style) = free_number(connection, workflow, version, deleted).await?
     {
@@ -129,7 +129,7 @@ async fn free_number(
     };
     let in_use = connection.query(query!("register_workflows/3_in_use"), versions).await?;
     if let Some(row) = in_use.first() {
-        return rows::get(row, 0).map(Some);
+        return columns::get(row, 0).map(Some);
     }
     let number = params! { "workspace": workspace, "name": name, "version": version };
     connection.execute(query!("register_workflows/4_deleted"), number).await?;
@@ -139,13 +139,13 @@ async fn free_number(
 }
 
 /// In the order of `register_workflows/1_known.sql`.
-fn known(row: &Row) -> Result<Known> {
-    let is_there = rows::get::<Option<i64>>(row, 2)?.is_some();
+fn known_from_row(row: &Row) -> Result<Known> {
+    let is_there = columns::get::<Option<i64>>(row, 2)?.is_some();
     Ok(Known {
-        newest: rows::number(row, 0)?,
-        style: rows::get(row, 1)?,
-        retention_days: is_there.then(|| rows::days(row, 2)).transpose()?,
-        is_brought: rows::get(row, 3)?,
-        deleted: rows::number(row, 4)?,
+        newest: columns::integer(row, 0)?,
+        style: columns::get(row, 1)?,
+        retention_days: is_there.then(|| columns::bigint(row, 2)).transpose()?,
+        is_brought: columns::get(row, 3)?,
+        deleted: columns::integer(row, 4)?,
     })
 }

@@ -1,16 +1,20 @@
 //! Resources of workspaces: named bytes.
 
+use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use tokio_postgres::Row;
 
+use super::columns;
 use super::queries::{params, query};
-use super::rows;
 use super::store::PostgresStore;
 use crate::error::Result;
+use crate::ports::ResourceStore;
 use crate::resources::{ResourceKind, ResourceRow};
 use crate::{numbers, texts};
 
-impl PostgresStore {
-    pub(super) async fn save_resource(&self, row: &ResourceRow) -> Result<bool> {
+#[async_trait]
+impl ResourceStore for PostgresStore {
+    async fn put_resource(&self, row: &ResourceRow) -> Result<bool> {
         let saved = self
             .connections
             .query_one(
@@ -25,25 +29,20 @@ impl PostgresStore {
                 },
             )
             .await?;
-        rows::get(&saved, 0)
+        columns::get(&saved, 0)
     }
 
-    pub(super) async fn read_resource(
-        &self,
-        workspace: WorkspaceId,
-        kind: ResourceKind,
-        name: &str,
-    ) -> Result<Option<ResourceRow>> {
+    async fn resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<Option<ResourceRow>> {
         if texts::has_nul(name) {
             return Ok(None);
         }
         let (id, word) = (workspace.uuid(), kind.as_str());
         let params = params! { "workspace": id, "kind": word, "name": name };
         let row = self.connections.query_opt(query!("resource"), params).await?;
-        row.map(|row| rows::resource(&row, workspace, kind)).transpose()
+        row.map(|row| resource_from_row(&row, workspace, kind)).transpose()
     }
 
-    pub(super) async fn read_resources(
+    async fn resources(
         &self,
         workspace: WorkspaceId,
         kind: ResourceKind,
@@ -57,15 +56,15 @@ impl PostgresStore {
                 params! {
                     "workspace": workspace.uuid(),
                     "kind": kind.as_str(),
-                    "after": texts::place(after),
-                    "limit": numbers::limit(limit),
+                    "after": texts::page_start(after),
+                    "limit": numbers::clamp_limit(limit),
                 },
             )
             .await?;
-        rows.iter().map(|row| rows::resource(row, workspace, kind)).collect()
+        rows.iter().map(|row| resource_from_row(row, workspace, kind)).collect()
     }
 
-    pub(super) async fn remove_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
+    async fn delete_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
         if texts::has_nul(name) {
             return Ok(false);
         }
@@ -73,4 +72,16 @@ impl PostgresStore {
         let params = params! { "workspace": workspace, "kind": kind, "name": name };
         Ok(self.connections.execute(query!("delete_resource"), params).await? == 1)
     }
+}
+
+/// In the order of `resource.sql`.
+fn resource_from_row(row: &Row, workspace: WorkspaceId, kind: ResourceKind) -> Result<ResourceRow> {
+    Ok(ResourceRow {
+        workspace,
+        kind,
+        name: columns::get(row, 0)?,
+        body: columns::get(row, 1)?,
+        created_at: columns::time(row, 2)?,
+        updated_at: columns::time(row, 3)?,
+    })
 }

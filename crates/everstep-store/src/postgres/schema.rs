@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use refinery::Migration;
 use tokio_postgres::error::SqlState;
 
+use super::columns;
 use super::connection::Connection;
 use super::connections::Connections;
 use super::errors::Failure;
 use super::queries::{params, query};
-use super::rows;
 use super::server::Server;
 use crate::error::{Error, Result};
 
@@ -66,10 +66,10 @@ async fn try_to_migrate(connections: &Connections, server: &Server) -> Result<Pr
     lock(&connection).await?;
     connection.define(LOCK_TIMEOUT).await?;
     if let Some(row) = connection.query(query!("schema/2_owner"), &[]).await?.first() {
-        return Err(not_ours(rows::get(row, 0)?, server));
+        return Err(not_ours(columns::get(row, 0)?, server));
     }
     let is_new = connection.query(query!("schema/2_is_new"), &[]).await?;
-    if rows::get(&is_new[0], 0)? {
+    if columns::get(&is_new[0], 0)? {
         connection.define(HISTORY).await.map_err(told)?;
     }
     let applied = connection.query(query!("schema/3_applied"), &[]).await.map_err(told)?;
@@ -104,7 +104,7 @@ struct Applied {
 
 impl Applied {
     fn read(row: &tokio_postgres::Row) -> Result<Self> {
-        Ok(Self { version: rows::get(row, 0)?, name: rows::get(row, 1)?, checksum: rows::get(row, 2)? })
+        Ok(Self { version: columns::get(row, 0)?, name: columns::get(row, 1)?, checksum: columns::get(row, 2)? })
     }
 }
 

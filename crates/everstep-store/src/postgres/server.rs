@@ -3,10 +3,10 @@
 use everstep_core::time::Timestamp;
 use tokio_postgres::error::SqlState;
 
+use super::columns;
 use super::connections::Connections;
 use super::errors::{self, Failure};
 use super::queries::query;
-use super::rows;
 use super::url::Address;
 use crate::error::{Error, Result};
 
@@ -26,29 +26,29 @@ pub(super) async fn greet(connections: &Connections, address: &Address) -> Resul
     let connection = connections.get().await.map_err(|failure| unreachable(&failure, address))?;
     let rows = connection.query(query!("server"), &[]).await.map_err(|failure| unreachable(&failure, address))?;
     let row = &rows[0];
-    check_version(rows::get(row, 0)?, rows::get(row, 1)?, address)?;
-    if rows::get(row, 2)? {
+    check_version(columns::get(row, 0)?, columns::get(row, 1)?, address)?;
+    if columns::get(row, 2)? {
         return Err(Error::Unusable(format!(
             "PostgreSQL at {} is read-only: it is a standby, or default_transaction_read_only is on; \
              name the primary in the database URL (several hosts: add target_session_attrs=read-write)",
             address.name()
         )));
     }
-    if !connections.is_pooled() && !rows::get(row, 6)? {
+    if !connections.is_pooled() && !columns::get(row, 6)? {
         return Err(Error::Unusable(format!(
             "what is set on a connection to {} does not reach PostgreSQL; {POOLER}",
             address.name()
         )));
     }
-    let user: String = rows::get(row, 3)?;
-    let schema: Option<String> = rows::get(row, 4)?;
+    let user: String = columns::get(row, 3)?;
+    let schema: Option<String> = columns::get(row, 4)?;
     let schema = schema.ok_or_else(|| {
         Error::Unusable(format!(
             "user \"{user}\" has no schema for its tables in the database: none of its search_path exists; \
              as an administrator of it, run: create schema \"{user}\" authorization \"{user}\""
         ))
     })?;
-    Ok(Server { user, schema, clock: rows::time(row, 5)? })
+    Ok(Server { user, schema, clock: columns::time(row, 5)? })
 }
 
 fn check_version(number: i32, name: &str, address: &Address) -> Result<()> {

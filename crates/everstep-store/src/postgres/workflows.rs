@@ -1,26 +1,26 @@
-//! Workflows: their versions, the active one, and how many runs they have.
+//! Workflows: their versions, and the active one.
 
-use std::time::Duration;
-
+use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use tokio_postgres::Row;
 
+use super::columns;
 use super::connection::Connection;
 use super::errors::Failure;
 use super::queries::{params, query};
 use super::store::PostgresStore;
-use super::{arrays, nodes, rows};
 use crate::error::Result;
-use crate::expects::{Choice, Expects, Head, Put};
-use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+use crate::expects::{Choice, Expects, Head, Put, Registered};
+use crate::ports::WorkflowStore;
+use crate::retention::DELETED_VERSIONS_KEPT_MIN;
+use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 use crate::{numbers, texts};
 
-/// How long all runs may take to be counted.
-const PATIENCE: Duration = Duration::from_secs(300);
-
-impl PostgresStore {
-    pub(super) async fn save(&self, workflow: &NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
+#[async_trait]
+impl WorkflowStore for PostgresStore {
+    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
         loop {
-            match self.try_to_save(workflow, activate, expects).await {
+            match self.try_to_save(&workflow, activate, expects).await {
                 Ok(put) => return put,
                 // Another has saved a version at the same time: ours is the next.
                 Err(failure) if failure.is_taken() || failure.is_to_be_resent() => {}
@@ -29,6 +29,105 @@ impl PostgresStore {
         }
     }
 
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>> {
+        self.register(&workflows).await
+    }
+
+    async fn choose_version(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice> {
+        // A version that cannot be stored is none that is.
+        let Some(version) = numbers::checked_integer(version).ok().filter(|_| !texts::has_nul(name)) else {
+            return Ok(Choice::NotFound);
+        };
+        let connection = self.lock_workflow(workspace, name).await?;
+        let head = head(&connection, workspace, name).await??;
+        if !expects.allows(head.as_ref(), "") {
+            connection.commit().await?;
+            return Ok(Choice::Unexpected { active: head.map_or(0, |head| head.active) });
+        }
+        let workspace = workspace.uuid();
+        let params = params! { "workspace": workspace, "name": name, "version": version };
+        let activated = connection.execute(query!("activate_workflow"), params).await?;
+        connection.commit().await?;
+        Ok(if activated == 1 { Choice::Chosen } else { Choice::NotFound })
+    }
+
+    async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
+        if texts::has_nul(name) {
+            return Ok(Deletion::NotFound);
+        }
+        let connection = self.lock_workflow(workspace, name).await?;
+        let workspace = workspace.uuid();
+        let key = params! { "workspace": workspace, "name": name };
+        let newest = connection.query(query!("delete_workflow/1_newest"), key).await?;
+        let Some(newest) = newest.first().map(|row| columns::get::<i32>(row, 0)).transpose()? else {
+            connection.commit().await?;
+            return Ok(Deletion::NotFound);
+        };
+        let open = connection.query(query!("delete_workflow/2_open"), key).await?;
+        let open = columns::seq(&open[0], 0)?;
+        if open > 0 {
+            connection.commit().await?;
+            return Ok(Deletion::InUse(open));
+        }
+        let grace = numbers::micros(DELETED_VERSIONS_KEPT_MIN);
+        let buried = params! { "workspace": workspace, "name": name, "version": newest, "grace": grace };
+        connection.execute(query!("delete_workflow/3_bury"), buried).await?;
+        connection.execute(query!("delete_workflow/4_head"), key).await?;
+        connection.commit().await?;
+        Ok(Deletion::Deleted)
+    }
+
+    async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
+        // A version or a name that cannot be stored is none that is.
+        let Some(version) = version.map(numbers::checked_integer).transpose().ok().filter(|_| !texts::has_nul(name))
+        else {
+            return Ok(None);
+        };
+        let row = self
+            .connections
+            .query_opt(query!("workflow"), params! { "workspace": workspace.uuid(), "name": name, "version": version })
+            .await?;
+        row.as_ref().map(workflow_from_row).transpose()
+    }
+
+    async fn list_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>> {
+        let (after, limit) = (texts::page_start(after), numbers::clamp_limit(limit));
+        let workspace = workspace.uuid();
+        let params = params! { "workspace": workspace, "after": after, "limit": limit };
+        let rows = self.connections.query(query!("list_workflows"), params).await?;
+        rows.iter().map(workflow_summary_from_row).collect()
+    }
+
+    async fn list_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>> {
+        if texts::has_nul(name) {
+            return Ok(vec![]);
+        }
+        let (before, limit) = (before.map_or(i64::MAX, i64::from), numbers::clamp_limit(limit));
+        let workspace = workspace.uuid();
+        let params = params! { "workspace": workspace, "name": name, "before": before, "limit": limit };
+        let rows = self.connections.query(query!("list_versions"), params).await?;
+        rows.iter().map(version_from_row).collect()
+    }
+}
+
+impl PostgresStore {
     async fn try_to_save(
         &self,
         workflow: &NewWorkflow,
@@ -66,7 +165,11 @@ impl PostgresStore {
         connection.commit().await?;
         let row = rows.into_iter().next().expect("the statement always returns a row");
         let saved = || {
-            Ok(Put::Saved { version: rows::number(&row, 0)?, is_new: rows::get(&row, 1)?, is_first: head.is_none() })
+            Ok(Put::Saved {
+                version: columns::integer(&row, 0)?,
+                is_new: columns::get(&row, 1)?,
+                is_first: head.is_none(),
+            })
         };
         Ok(saved())
     }
@@ -80,134 +183,6 @@ impl PostgresStore {
         connection.query(query!("put_workflow/1_lock"), key).await?;
         Ok(connection)
     }
-
-    pub(super) async fn choose(
-        &self,
-        workspace: WorkspaceId,
-        name: &str,
-        version: u32,
-        expects: Expects,
-    ) -> Result<Choice> {
-        // A version that cannot be stored is none that is.
-        let Some(version) = arrays::small(version).ok().filter(|_| !texts::has_nul(name)) else {
-            return Ok(Choice::NotFound);
-        };
-        let connection = self.lock_workflow(workspace, name).await?;
-        let head = head(&connection, workspace, name).await??;
-        if !expects.allows(head.as_ref(), "") {
-            connection.commit().await?;
-            return Ok(Choice::Unexpected { active: head.map_or(0, |head| head.active) });
-        }
-        let workspace = workspace.uuid();
-        let params = params! { "workspace": workspace, "name": name, "version": version };
-        let activated = connection.execute(query!("activate_workflow"), params).await?;
-        connection.commit().await?;
-        Ok(if activated == 1 { Choice::Chosen } else { Choice::NotFound })
-    }
-
-    pub(super) async fn remove_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
-        if texts::has_nul(name) {
-            return Ok(Deletion::NotFound);
-        }
-        let connection = self.lock_workflow(workspace, name).await?;
-        let workspace = workspace.uuid();
-        let key = params! { "workspace": workspace, "name": name };
-        let newest = connection.query(query!("delete_workflow/1_newest"), key).await?;
-        let Some(newest) = newest.first().map(|row| rows::get::<i32>(row, 0)).transpose()? else {
-            connection.commit().await?;
-            return Ok(Deletion::NotFound);
-        };
-        let open = connection.query(query!("delete_workflow/2_open"), key).await?;
-        let open = rows::seq(&open[0], 0)?;
-        if open > 0 {
-            connection.commit().await?;
-            return Ok(Deletion::InUse(open));
-        }
-        let grace = nodes::micros(GRACE);
-        let buried = params! { "workspace": workspace, "name": name, "version": newest, "grace": grace };
-        connection.execute(query!("delete_workflow/3_bury"), buried).await?;
-        connection.execute(query!("delete_workflow/4_head"), key).await?;
-        connection.commit().await?;
-        Ok(Deletion::Deleted)
-    }
-
-    pub(super) async fn read_workflows(
-        &self,
-        workspace: WorkspaceId,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<WorkflowSummary>> {
-        let (after, limit) = (texts::place(after), numbers::limit(limit));
-        let workspace = workspace.uuid();
-        let params = params! { "workspace": workspace, "after": after, "limit": limit };
-        let rows = self.connections.query(query!("list_workflows"), params).await?;
-        rows.iter().map(rows::workflow_summary).collect()
-    }
-
-    pub(super) async fn read_versions(
-        &self,
-        workspace: WorkspaceId,
-        name: &str,
-        before: Option<u32>,
-        limit: usize,
-    ) -> Result<Vec<VersionRow>> {
-        if texts::has_nul(name) {
-            return Ok(vec![]);
-        }
-        let (before, limit) = (before.map_or(i64::MAX, i64::from), numbers::limit(limit));
-        let workspace = workspace.uuid();
-        let params = params! { "workspace": workspace, "name": name, "before": before, "limit": limit };
-        let rows = self.connections.query(query!("list_versions"), params).await?;
-        rows.iter().map(rows::version).collect()
-    }
-
-    pub(super) async fn read_workflow(
-        &self,
-        workspace: WorkspaceId,
-        name: &str,
-        version: Option<u32>,
-    ) -> Result<Option<WorkflowRow>> {
-        // A version or a name that cannot be stored is none that is.
-        let Some(version) = version.map(arrays::small).transpose().ok().filter(|_| !texts::has_nul(name)) else {
-            return Ok(None);
-        };
-        let row = self
-            .connections
-            .query_opt(query!("workflow"), params! { "workspace": workspace.uuid(), "name": name, "version": version })
-            .await?;
-        row.as_ref().map(rows::workflow).transpose()
-    }
-
-    pub(super) async fn count(&self, workspace: WorkspaceId, deltas: &[Counts]) -> Result<()> {
-        self.connections
-            .execute(
-                query!("add_counts"),
-                params! {
-                    "workspace": workspace.uuid(),
-                    "workflows": deltas.iter().map(|delta| delta.workflow.as_str()).collect::<Vec<_>>(),
-                    "statuses": deltas.iter().map(|delta| delta.status.as_str()).collect::<Vec<_>>(),
-                    "numbers": deltas.iter().map(|delta| delta.n).collect::<Vec<_>>(),
-                },
-            )
-            .await?;
-        Ok(())
-    }
-
-    /// Counts all runs. The plan is the usual one for that: it reads the whole table.
-    pub(super) async fn count_anew(&self) -> Result<()> {
-        let connection = self.connections.get_for(PATIENCE).await?;
-        connection.begin("begin").await?;
-        connection.define("set local statement_timeout = 0; set local enable_seqscan = on").await?;
-        for query in [query!("recount/1_lock"), query!("recount/2_clear"), query!("recount/3_count")] {
-            connection.execute(query, &[]).await?;
-        }
-        Ok(connection.commit().await?)
-    }
-
-    pub(super) async fn read_counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
-        let rows = self.connections.query(query!("counts"), params! { "workspace": workspace.uuid() }).await?;
-        rows.iter().map(rows::count).collect()
-    }
 }
 
 /// A workflow as it is, under its lock.
@@ -219,6 +194,44 @@ async fn head(
     let workspace = workspace.uuid();
     let key = params! { "workspace": workspace, "name": name };
     let rows = connection.query(query!("put_workflow/2_head"), key).await?;
-    let read = |row| Ok(Head { digest: rows::get(row, 1)?, active: rows::number(row, 2)?, style: rows::get(row, 3)? });
+    let read = |row| {
+        Ok(Head { digest: columns::get(row, 1)?, active: columns::integer(row, 2)?, style: columns::get(row, 3)? })
+    };
     Ok(rows.first().map(read).transpose())
+}
+
+/// In the order of `workflow.sql`.
+fn workflow_from_row(row: &Row) -> Result<WorkflowRow> {
+    Ok(WorkflowRow {
+        workspace: WorkspaceId::from_uuid(columns::get(row, 0)?),
+        name: columns::get(row, 1)?,
+        version: columns::integer(row, 2)?,
+        style: columns::get(row, 3)?,
+        definition: columns::bytes_payload(columns::get(row, 4)?)?,
+        digest: columns::get(row, 5)?,
+        retention_days: columns::bigint(row, 6)?,
+        created_at: columns::time(row, 7)?,
+    })
+}
+
+/// In the order of `list_workflows.sql`.
+fn workflow_summary_from_row(row: &Row) -> Result<WorkflowSummary> {
+    Ok(WorkflowSummary {
+        name: columns::get(row, 0)?,
+        style: columns::get(row, 1)?,
+        active_version: columns::integer(row, 2)?,
+        latest_version: columns::integer(row, 3)?,
+        updated_at: columns::time(row, 4)?,
+    })
+}
+
+/// In the order of `list_versions.sql`.
+fn version_from_row(row: &Row) -> Result<VersionRow> {
+    Ok(VersionRow {
+        version: columns::integer(row, 0)?,
+        digest: columns::get(row, 1)?,
+        created_at: columns::time(row, 2)?,
+        retention_days: columns::bigint(row, 3)?,
+        is_active: columns::get(row, 4)?,
+    })
 }

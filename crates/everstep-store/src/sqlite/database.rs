@@ -27,11 +27,11 @@ const READER_PRAGMAS: &str = "
     pragma cache_size = -8192;
     pragma temp_store = memory;
 ";
-/// The folder's lock keeps other servers out; only a person's `sqlite3` may be in the way.
-const BUSY: Duration = Duration::from_secs(5);
-const STATEMENTS: usize = 128;
+/// How long a call waits for a lock. The folder's lock excludes other servers; only a tool such as `sqlite3` may lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const CACHED_STATEMENTS_MAX: usize = 128;
 
-/// One connection to one database, with a method per verb of [`crate::Store`].
+/// One connection to one database, with the verbs of [`crate::RunStore`] and [`crate::WorkflowStore`] as methods.
 ///
 /// It starts no threads, and its only clock is the one that leases are measured by.
 pub struct Database {
@@ -59,7 +59,7 @@ impl Database {
     }
 
     fn migrated(mut connection: Connection) -> Result<Self> {
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.execute_batch(PRAGMAS)?;
         migrations::migrations::runner()
             .run(&mut connection)
@@ -68,8 +68,8 @@ impl Database {
     }
 
     fn configured(connection: Connection) -> Result<Self> {
-        connection.busy_timeout(BUSY)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS_MAX);
         Ok(Self { connection, clock: Box::new(system_time) })
     }
 
@@ -78,15 +78,20 @@ impl Database {
         self.clock = Box::new(clock);
     }
 
-    /// Limits the file to a number of pages; a call that needs more is answered [`Error::Full`].
+    /// Limits the file to a number of pages; a call that needs more fails with [`Error::Full`].
     /// The limit is at least what the file has now.
     pub fn set_max_pages(&mut self, pages: u32) -> Result<()> {
         Ok(self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
     }
 
-    /// How many pages the file has.
+    /// The number of pages of the file.
     pub fn pages(&self) -> Result<u32> {
         Ok(self.connection.pragma_query_value(None, "page_count", |row| row.get(0))?)
+    }
+
+    /// The connection itself, for tests that read tables beside the ports.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -98,7 +103,7 @@ impl Database {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
     }
 
-    /// Begins a transaction whose reads see one moment.
+    /// Begins a transaction whose reads see one snapshot.
     pub(super) fn begin_read(&self) -> rusqlite::Result<Transaction<'_>> {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Deferred)
     }

@@ -1,33 +1,28 @@
 //! SQLite: the embedded store, for one node.
 //!
-//! [`Database`] is one connection and does each verb of [`crate::Store`] synchronously, on the caller's thread.
-//! [`SqliteStore`] puts one of them on a writer thread and a few on reader threads, and is the `Store`.
-//! The statements stand in `queries/sqlite`, the schema in `migrations/sqlite`.
+//! [`SqliteStore`] implements the ports. It runs one [`Database`] on a writer thread and a few on reader threads.
+//! [`Database`] is one connection; it has the verbs of runs and workflows as synchronous methods, which the simulator
+//! calls on its own thread. The statements are in `queries/sqlite`, the schema in `migrations/sqlite`.
+//!
+//! * `runs`, `workflows` (with `register`), `access`, `resources`: one file or folder per port.
+//! * `store`, `threads`, `folder`, `database`: opening, threads, the lock of the data folder, connections.
+//! * `queries`, `columns`, `errors`: statements, columns of rows, error codes.
 
-mod batch;
-mod commit;
+mod access;
+mod columns;
 mod database;
 mod errors;
 mod folder;
-mod forks;
-mod keys;
-mod lists;
-mod nodes;
 mod queries;
 mod register;
 mod resources;
-mod rows;
 mod runs;
-mod settings;
 mod store;
-mod sweep;
 mod threads;
-mod tick;
 #[cfg(test)]
 mod upgrade;
 mod workflows;
-mod workspaces;
 
 pub use database::Database;
-pub use store::{Options, SqliteStore};
-pub use sweep::Swept;
+pub use runs::Swept;
+pub use store::{Options, SqliteStore, open};

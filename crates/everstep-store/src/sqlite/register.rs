@@ -1,4 +1,4 @@
-//! Workflows whose versions bring numbers of their own.
+//! Registration of versions whose numbers their author has chosen.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
@@ -6,8 +6,8 @@ use super::database::Database;
 use super::queries::query;
 use crate::error::Result;
 use crate::expects::{Known, Registered};
-use crate::rows::NewWorkflow;
 use crate::texts;
+use crate::workflows::NewWorkflow;
 
 impl Database {
     pub fn register_workflows(&mut self, workflows: &[(NewWorkflow, u32)]) -> Result<Vec<Registered>> {
@@ -26,9 +26,10 @@ impl Database {
 
 fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<Registered> {
     let workspace = workflow.workspace.uuid().into_bytes();
-    let known = tx
-        .prepare_cached(query!("register_workflows/1_known"))?
-        .query_row(named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version }, known)?;
+    let known = tx.prepare_cached(query!("register_workflows/1_known"))?.query_row(
+        named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version },
+        known_from_row,
+    )?;
     if let Some(style) = known.other_style(&workflow.style) {
         return Ok(Registered::OtherStyle(style.to_owned()));
     }
@@ -82,7 +83,7 @@ fn free_number(tx: &Connection, workflow: &NewWorkflow, version: u32, deleted: u
 }
 
 /// In the order of `register_workflows/1_known.sql`.
-fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
+fn known_from_row(row: &Row<'_>) -> rusqlite::Result<Known> {
     Ok(Known {
         newest: row.get(0)?,
         style: row.get(1)?,

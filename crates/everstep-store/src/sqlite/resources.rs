@@ -1,75 +1,106 @@
 //! Resources of workspaces: named bytes.
 
+use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
-use rusqlite::{OptionalExtension, named_params};
+use rusqlite::{OptionalExtension, Row, named_params};
 
-use super::database::Database;
+use super::columns;
 use super::queries::query;
-use super::rows;
+use super::store::SqliteStore;
 use crate::error::Result;
+use crate::ports::ResourceStore;
 use crate::resources::{ResourceKind, ResourceRow};
 use crate::{numbers, texts};
 
-impl Database {
-    pub fn put_resource(&mut self, row: &ResourceRow) -> Result<bool> {
+#[async_trait]
+impl ResourceStore for SqliteStore {
+    async fn put_resource(&self, row: &ResourceRow) -> Result<bool> {
         texts::check([row.name.as_str()])?;
-        let (workspace, kind) = (row.workspace.uuid().into_bytes(), row.kind.as_str());
-        let tx = self.begin()?;
-        let replaced = tx.prepare_cached(query!("put_resource/1_replace"))?.execute(named_params! {
-            ":workspace": workspace,
-            ":kind": kind,
-            ":name": row.name,
-            ":body": row.body,
-            ":updated_at": row.updated_at.micros(),
-        })?;
-        if replaced == 0 {
-            tx.prepare_cached(query!("put_resource/2_insert"))?.execute(named_params! {
+        let row = row.clone();
+        self.write(move |database| {
+            let (workspace, kind) = (row.workspace.uuid().into_bytes(), row.kind.as_str());
+            let tx = database.begin()?;
+            let replaced = tx.prepare_cached(query!("put_resource/1_replace"))?.execute(named_params! {
                 ":workspace": workspace,
                 ":kind": kind,
                 ":name": row.name,
                 ":body": row.body,
-                ":created_at": row.created_at.micros(),
                 ":updated_at": row.updated_at.micros(),
             })?;
-        }
-        tx.commit()?;
-        Ok(replaced == 0)
+            if replaced == 0 {
+                tx.prepare_cached(query!("put_resource/2_insert"))?.execute(named_params! {
+                    ":workspace": workspace,
+                    ":kind": kind,
+                    ":name": row.name,
+                    ":body": row.body,
+                    ":created_at": row.created_at.micros(),
+                    ":updated_at": row.updated_at.micros(),
+                })?;
+            }
+            tx.commit()?;
+            Ok(replaced == 0)
+        })
+        .await
     }
 
-    pub fn resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<Option<ResourceRow>> {
-        let mut statement = self.connection.prepare_cached(query!("resource"))?;
-        let params = named_params! {
-            ":workspace": workspace.uuid().into_bytes(),
-            ":kind": kind.as_str(),
-            ":name": name,
-        };
-        Ok(statement.query_row(params, |row| rows::resource(row, workspace, kind)).optional()?)
+    async fn resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<Option<ResourceRow>> {
+        let name = name.to_owned();
+        self.read(move |database| {
+            let mut statement = database.connection.prepare_cached(query!("resource"))?;
+            let params = named_params! {
+                ":workspace": workspace.uuid().into_bytes(),
+                ":kind": kind.as_str(),
+                ":name": name,
+            };
+            Ok(statement.query_row(params, |row| resource_from_row(row, workspace, kind)).optional()?)
+        })
+        .await
     }
 
-    pub fn resources(
+    async fn resources(
         &self,
         workspace: WorkspaceId,
         kind: ResourceKind,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ResourceRow>> {
-        let mut statement = self.connection.prepare_cached(query!("resources"))?;
-        let params = named_params! {
-            ":workspace": workspace.uuid().into_bytes(),
-            ":kind": kind.as_str(),
-            ":after": after.unwrap_or_default(),
-            ":limit": numbers::limit(limit),
-        };
-        let rows = statement.query_map(params, |row| rows::resource(row, workspace, kind))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let after = after.unwrap_or_default().to_owned();
+        self.read(move |database| {
+            let mut statement = database.connection.prepare_cached(query!("resources"))?;
+            let params = named_params! {
+                ":workspace": workspace.uuid().into_bytes(),
+                ":kind": kind.as_str(),
+                ":after": after,
+                ":limit": numbers::clamp_limit(limit),
+            };
+            let rows = statement.query_map(params, |row| resource_from_row(row, workspace, kind))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
     }
 
-    pub fn delete_resource(&mut self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
-        let deleted = self.connection.prepare_cached(query!("delete_resource"))?.execute(named_params! {
-            ":workspace": workspace.uuid().into_bytes(),
-            ":kind": kind.as_str(),
-            ":name": name,
-        })?;
-        Ok(deleted == 1)
+    async fn delete_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
+        let name = name.to_owned();
+        self.write(move |database| {
+            let deleted = database.connection.prepare_cached(query!("delete_resource"))?.execute(named_params! {
+                ":workspace": workspace.uuid().into_bytes(),
+                ":kind": kind.as_str(),
+                ":name": name,
+            })?;
+            Ok(deleted == 1)
+        })
+        .await
     }
+}
+
+/// In the order of `resource.sql`.
+fn resource_from_row(row: &Row<'_>, workspace: WorkspaceId, kind: ResourceKind) -> rusqlite::Result<ResourceRow> {
+    Ok(ResourceRow {
+        workspace,
+        kind,
+        name: row.get(0)?,
+        body: row.get(1)?,
+        created_at: columns::time(row, 2)?,
+        updated_at: columns::time(row, 3)?,
+    })
 }

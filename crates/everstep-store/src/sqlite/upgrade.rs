@@ -8,11 +8,12 @@ use refinery::Target;
 use rusqlite::Connection;
 use uuid::Uuid;
 
-use super::Database;
 use super::database::migrations::migrations;
+use super::{Database, Options, SqliteStore};
 use crate::access::KeyRow;
 use crate::filter::RunFilter;
-use crate::rows::Deletion;
+use crate::ports::{AccessStore, RunStore};
+use crate::workflows::Deletion;
 
 /// What the release before wrote, in its words.
 const WRITTEN: &str = "
@@ -57,8 +58,8 @@ fn key(hash: u8) -> KeyRow {
     }
 }
 
-#[test]
-fn a_database_of_the_release_before_is_found_whole() {
+#[tokio::test]
+async fn a_database_of_the_release_before_is_found_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("everstep.db");
     let mut old = Connection::open(&path).unwrap();
@@ -68,14 +69,12 @@ fn a_database_of_the_release_before_is_found_whole() {
     drop(old);
 
     let mut database = Database::open(&path).unwrap();
-    assert_eq!(database.find_key(&[1; 32]).unwrap(), Some(key(1)));
-    assert_eq!(database.workspaces().unwrap()[0].id, HERE);
     let run = RunId::from_uuid(RUN);
     let loaded = database.load_run(run).unwrap().unwrap();
     assert_eq!((loaded.run.status, loaded.run.origin, loaded.run.seq), (Status::Running, None, 1));
     assert_eq!(loaded.run.input.json(), r#"{"order":7}"#);
     assert_eq!(loaded.entries[0].row.kind, Kind::RunStarted);
-    assert_eq!(database.find_run(HERE, "orders", "7").unwrap(), Some(loaded.run));
+    assert_eq!(loaded.run.key, Some(("orders".to_owned(), "7".to_owned())));
     for filter in [
         RunFilter { parent: Some(RunId::from_uuid(PARENT)), ..RunFilter::default() },
         RunFilter { input: vec![(vec!["order".to_owned()], "7".to_owned())], ..RunFilter::default() },
@@ -93,13 +92,20 @@ fn a_database_of_the_release_before_is_found_whole() {
     assert_eq!(database.fork_run(HERE, run, 1, fork, Timestamp::EPOCH).unwrap(), Some(1));
     database.recount().unwrap();
     assert_eq!(database.counts(HERE).unwrap()[0].n, 2);
+    drop(database);
+
+    let store = SqliteStore::open(folder.path(), &Options::default()).unwrap();
+    assert_eq!(store.find_key(&[1; 32]).await.unwrap(), Some(key(1)));
+    assert_eq!(store.workspaces().await.unwrap()[0].id, HERE);
 }
 
-#[test]
-fn the_release_before_can_go_on_writing() {
-    let database = Database::in_memory().unwrap();
-    database.connection.execute_batch(WRITTEN).unwrap();
-    database.connection.execute(KEY, (key(2).id.into_bytes(), [2_u8; 32])).unwrap();
-    assert_eq!(database.find_key(&[2; 32]).unwrap(), Some(key(2)));
-    assert_eq!(database.load_run(RunId::from_uuid(RUN)).unwrap().unwrap().run.origin, None);
+#[tokio::test]
+async fn the_release_before_can_go_on_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path(), &Options::default()).unwrap();
+    let old = Connection::open(folder.path().join("everstep.db")).unwrap();
+    old.execute_batch(WRITTEN).unwrap();
+    old.execute(KEY, (key(2).id.into_bytes(), [2_u8; 32])).unwrap();
+    assert_eq!(store.find_key(&[2; 32]).await.unwrap(), Some(key(2)));
+    assert_eq!(store.load_run(RunId::from_uuid(RUN)).await.unwrap().unwrap().run.origin, None);
 }

@@ -1,15 +1,74 @@
-//! Workflows: their versions, the active one, and how many runs they have.
+//! Workflows: their versions, and the active one.
+//!
+//! The simulator calls [`Database`] directly, so the verbs are synchronous methods of it.
 
+use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
+use super::columns;
 use super::database::Database;
 use super::queries::query;
-use super::rows;
+use super::store::SqliteStore;
 use crate::error::Result;
-use crate::expects::{Choice, Expects, Head, Put};
-use crate::rows::{Counts, Deletion, GRACE, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+use crate::expects::{Choice, Expects, Head, Put, Registered};
+use crate::ports::WorkflowStore;
+use crate::retention::DELETED_VERSIONS_KEPT_MIN;
+use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 use crate::{numbers, texts};
+
+#[async_trait]
+impl WorkflowStore for SqliteStore {
+    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
+        self.write(move |database| database.save_workflow(&workflow, activate, expects)).await
+    }
+
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>> {
+        self.write(move |database| database.register_workflows(&workflows)).await
+    }
+
+    async fn choose_version(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice> {
+        let name = name.to_owned();
+        self.write(move |database| database.choose_version(workspace, &name, version, expects)).await
+    }
+
+    async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
+        let name = name.to_owned();
+        self.write(move |database| database.delete_workflow(workspace, &name)).await
+    }
+
+    async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
+        let name = name.to_owned();
+        self.read(move |database| database.workflow(workspace, &name, version)).await
+    }
+
+    async fn list_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>> {
+        let after = after.map(str::to_owned);
+        self.read(move |database| database.list_workflows(workspace, after.as_deref(), limit)).await
+    }
+
+    async fn list_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>> {
+        let name = name.to_owned();
+        self.read(move |database| database.list_versions(workspace, &name, before, limit)).await
+    }
+}
 
 impl Database {
     pub fn save_workflow(&mut self, workflow: &NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
@@ -80,7 +139,7 @@ impl Database {
     }
 
     pub fn delete_workflow(&mut self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
-        let look_at = self.now().plus(GRACE);
+        let look_at = self.now().plus(DELETED_VERSIONS_KEPT_MIN);
         let tx = self.begin()?;
         let workspace = workspace.uuid().into_bytes();
         let key = named_params! { ":workspace": workspace, ":name": name };
@@ -89,7 +148,7 @@ impl Database {
         let Some(newest) = newest else {
             return Ok(Deletion::NotFound);
         };
-        let open = tx.prepare_cached(query!("delete_workflow/2_open"))?.query_row(key, |row| rows::seq(row, 0))?;
+        let open = tx.prepare_cached(query!("delete_workflow/2_open"))?.query_row(key, |row| columns::seq(row, 0))?;
         if open > 0 {
             return Ok(Deletion::InUse(open));
         }
@@ -111,9 +170,9 @@ impl Database {
         let params = named_params! {
             ":workspace": workspace.uuid().into_bytes(),
             ":after": after.unwrap_or_default(),
-            ":limit": numbers::limit(limit),
+            ":limit": numbers::clamp_limit(limit),
         };
-        Ok(statement.query_map(params, rows::workflow_summary)?.collect::<rusqlite::Result<_>>()?)
+        Ok(statement.query_map(params, workflow_summary_from_row)?.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn list_versions(
@@ -128,9 +187,9 @@ impl Database {
             ":workspace": workspace.uuid().into_bytes(),
             ":name": name,
             ":before": before.map_or(i64::MAX, i64::from),
-            ":limit": numbers::limit(limit),
+            ":limit": numbers::clamp_limit(limit),
         };
-        Ok(statement.query_map(params, rows::version)?.collect::<rusqlite::Result<_>>()?)
+        Ok(statement.query_map(params, version_from_row)?.collect::<rusqlite::Result<_>>()?)
     }
 
     pub fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
@@ -140,39 +199,7 @@ impl Database {
             ":name": name,
             ":version": version,
         };
-        Ok(statement.query_row(params, rows::workflow).optional()?)
-    }
-
-    pub fn add_counts(&mut self, workspace: WorkspaceId, deltas: &[Counts]) -> Result<()> {
-        texts::check(deltas.iter().map(|delta| delta.workflow.as_str()))?;
-        let tx = self.begin()?;
-        {
-            let mut statement = tx.prepare_cached(query!("add_counts"))?;
-            for delta in deltas {
-                statement.execute(named_params! {
-                    ":workspace": workspace.uuid().into_bytes(),
-                    ":workflow": delta.workflow,
-                    ":status": delta.status.as_str(),
-                    ":n": delta.n,
-                })?;
-            }
-        }
-        Ok(tx.commit()?)
-    }
-
-    pub fn recount(&mut self) -> Result<()> {
-        let tx = self.begin()?;
-        for statement in [query!("recount/2_clear"), query!("recount/3_count")] {
-            tx.prepare_cached(statement)?.execute([])?;
-        }
-        Ok(tx.commit()?)
-    }
-
-    pub fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
-        let mut statement = self.connection.prepare_cached(query!("counts"))?;
-        let params = named_params! { ":workspace": workspace.uuid().into_bytes() };
-        let counts = statement.query_map(params, rows::count)?.collect::<rusqlite::Result<_>>()?;
-        Ok(counts)
+        Ok(statement.query_row(params, workflow_from_row).optional()?)
     }
 }
 
@@ -183,9 +210,45 @@ fn head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Option<He
     Ok(statement.query_row(params, read).optional()?)
 }
 
-/// The newest version that a workflow had when it was deleted; 0 if it never was.
+/// The newest version that a workflow had when it was deleted; 0 if it was never deleted.
 fn deleted_version(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<u32> {
     let mut statement = tx.prepare_cached(query!("put_workflow/1_deleted"))?;
     let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
     Ok(statement.query_row(params, |row| row.get(0)).optional()?.unwrap_or_default())
+}
+
+/// In the order of `workflow.sql`.
+fn workflow_from_row(row: &Row<'_>) -> rusqlite::Result<WorkflowRow> {
+    Ok(WorkflowRow {
+        workspace: WorkspaceId::from_uuid(columns::uuid(row, 0)?),
+        name: row.get(1)?,
+        version: row.get(2)?,
+        style: row.get(3)?,
+        definition: columns::payload(4, row.get(4)?)?,
+        digest: row.get(5)?,
+        retention_days: row.get(6)?,
+        created_at: columns::time(row, 7)?,
+    })
+}
+
+/// In the order of `list_workflows.sql`.
+fn workflow_summary_from_row(row: &Row<'_>) -> rusqlite::Result<WorkflowSummary> {
+    Ok(WorkflowSummary {
+        name: row.get(0)?,
+        style: row.get(1)?,
+        active_version: row.get(2)?,
+        latest_version: row.get(3)?,
+        updated_at: columns::time(row, 4)?,
+    })
+}
+
+/// In the order of `list_versions.sql`.
+fn version_from_row(row: &Row<'_>) -> rusqlite::Result<VersionRow> {
+    Ok(VersionRow {
+        version: row.get(0)?,
+        digest: row.get(1)?,
+        created_at: columns::time(row, 2)?,
+        retention_days: row.get(3)?,
+        is_active: row.get(4)?,
+    })
 }

@@ -211,8 +211,8 @@ impl Client {
 
     /// The steps of a run that wait for a person.
     fn waits(&self, run: RunId) -> Vec<StepKey> {
-        let waits = self.judge.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, "person", 1_000));
-        waits.unwrap_or_default().into_iter().filter(|(of, _)| *of == run).map(|(_, wait)| wait.step).collect()
+        let waits = self.judge.store.waits_for("person");
+        waits.into_iter().filter(|(of, _)| *of == run).map(|(_, wait)| wait.step).collect()
     }
 
     /// Sends a signal under a key, again while its outcome is not known.

@@ -190,7 +190,7 @@ impl Game {
                 return Ok(());
             }
             if !is_storm && polls.is_multiple_of(64) {
-                let entries = self.store.direct(|db| db.count_entries()).unwrap_or_default();
+                let entries = self.store.count_entries();
                 if entries != progress.0 {
                     progress = (entries, self.executor.now());
                 }

@@ -167,7 +167,7 @@ impl Judge {
             entries += journal.len();
             format!("{journal:?}").hash(&mut hasher);
         }
-        let stored = self.store.direct(|db| db.count_entries()).map_err(|error| error.to_string())?;
+        let stored = self.store.count_entries();
         if stored != entries as u64 {
             return Err(format!("{stored} entries are stored, {entries} belong to runs that were started"));
         }

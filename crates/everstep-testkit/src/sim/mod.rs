@@ -29,6 +29,7 @@ mod server;
 mod socket;
 mod store;
 mod storm;
+mod tables;
 mod turns;
 mod watch;
 mod wire;

@@ -57,7 +57,7 @@ impl Post {
     }
 
     fn open_letters(&self) -> Vec<(RunId, StepKey, String)> {
-        let waits = self.store.direct(|db| db.waits_for(WorkspaceId::DEFAULT, "letter", 1_000)).unwrap_or_default();
+        let waits = self.store.waits_for("letter");
         waits.into_iter().map(|(run, wait)| (run, wait.step, wait.event)).collect()
     }
 

@@ -39,7 +39,8 @@ pub(super) struct Server {
 pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, peers: Arc<dyn Peers>) -> World {
     let ports = Arc::new(Ports { executor: store.executor.clone(), process, skew: Arc::clone(skew) });
     World {
-        store: Arc::new(store.clone()),
+        runs: Arc::new(store.clone()),
+        workflows: Arc::new(store.clone()),
         clock: Arc::new(NodeClock::new(Arc::clone(&ports) as _)),
         spawn: Arc::clone(&ports) as _,
         random: ports,

@@ -1,19 +1,17 @@
-//! The real SQL, behind the wire, with somebody who looks on.
+//! The ports of the engine: the real SQL behind the simulated wire, observed by the judge.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
-use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, AuditFilter, AuditRow, Change, Choice, Counts, Deletion, Error, Expects, InboxId, Item, KeyRow, Loaded,
-    NewWorkflow, NodeRow, Outcome, Put, Registered, ResourceKind, ResourceRow, Result, RunFilter, RunPage, RunRow,
-    Snapshot, Store, StoredEntry, Tick, VersionRow, Wait, Wants, WorkflowRow, WorkflowSummary, WorkspaceRow,
+    Arrival, Change, Choice, Counts, Deletion, Error, Expects, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome,
+    Put, Registered, Result, RunFilter, RunPage, RunRow, RunStore, Snapshot, StoredEntry, Tick, VersionRow, Wait,
+    Wants, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
-use uuid::Uuid;
 
 use super::ledger::Member;
 pub(super) use super::wire::SimStore;
@@ -79,7 +77,7 @@ fn has_poison(payload: &[u8]) -> bool {
 }
 
 #[async_trait]
-impl Store for SimStore {
+impl RunStore for SimStore {
     async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp> {
         let sent = self.executor.now();
         let is_shared = self.ledger().is_shared;
@@ -137,10 +135,6 @@ impl Store for SimStore {
         .await
     }
 
-    async fn release_runs(&self, now: Timestamp, limit: usize) -> Result<usize> {
-        self.call("release", move |db| db.release_runs(now, limit)).await
-    }
-
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
         if items.iter().flat_map(|item| &item.entries).any(|entry| has_poison(&entry.row.payload)) {
             return Err(Error::Refused("the data is poison".to_owned()));
@@ -194,6 +188,78 @@ impl Store for SimStore {
         self.call("arrivals", move |db| db.arrivals(run)).await
     }
 
+    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+        self.call("load_run", move |db| db.load_run(run)).await
+    }
+
+    async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
+        self.call("put_snapshot", move |db| db.put_snapshot(run, snapshot.clone())).await
+    }
+
+    async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
+        self.call("journal", move |db| db.journal(run, after, limit)).await
+    }
+
+    async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
+        self.call("get_run", move |db| db.get_run(workspace, run)).await
+    }
+
+    async fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage> {
+        self.call("list_runs", move |db| db.list_runs(workspace, &filter, after, limit)).await
+    }
+
+    async fn fork_run(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        self.call("fork_run", move |db| db.fork_run(workspace, source, at, run, now)).await
+    }
+
+    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
+        self.call("delete_test_run", move |db| db.delete_test_run(workspace, run)).await
+    }
+
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
+        self.call("add_counts", move |db| db.add_counts(workspace, &deltas)).await
+    }
+
+    async fn recount(&self) -> Result<()> {
+        self.call("recount", Database::recount).await
+    }
+
+    async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
+        self.call("counts", move |db| db.counts(workspace)).await
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
+        self.call("sweep", move |db| db.sweep(now, limit).map(|swept| swept.runs)).await
+    }
+
+    async fn maintain(&self, _now: Timestamp) -> Result<()> {
+        self.call("maintain", Database::maintain).await
+    }
+
+    fn is_shared(&self) -> bool {
+        self.ledger().is_shared
+    }
+
+    fn calls(&self) -> u64 {
+        0
+    }
+}
+
+#[async_trait]
+impl WorkflowStore for SimStore {
     async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
         self.call("put_workflow", move |db| db.save_workflow(&workflow, activate, expects)).await
     }
@@ -216,151 +282,6 @@ impl Store for SimStore {
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
         let name = name.to_owned();
         self.call("delete_workflow", move |db| db.delete_workflow(workspace, &name)).await
-    }
-
-    async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
-        self.call("put_snapshot", move |db| db.put_snapshot(run, snapshot.clone())).await
-    }
-
-    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
-        self.call("add_counts", move |db| db.add_counts(workspace, &deltas)).await
-    }
-
-    async fn recount(&self) -> Result<()> {
-        self.call("recount", Database::recount).await
-    }
-
-    async fn fork_run(
-        &self,
-        workspace: WorkspaceId,
-        source: RunId,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-    ) -> Result<Option<u64>> {
-        self.call("fork_run", move |db| db.fork_run(workspace, source, at, run, now)).await
-    }
-
-    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
-        self.call("delete_test_run", move |db| db.delete_test_run(workspace, run)).await
-    }
-
-    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
-        self.call("sweep", move |db| db.sweep(now, limit).map(|swept| swept.runs)).await
-    }
-
-    async fn maintain(&self, _now: Timestamp) -> Result<()> {
-        self.call("maintain", Database::maintain).await
-    }
-
-    async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>> {
-        let (name, default) = (name.to_owned(), default.to_owned());
-        self.call("setting", move |db| db.setting(&name, &default)).await
-    }
-
-    async fn add_key(&self, key: &KeyRow) -> Result<()> {
-        let key = key.clone();
-        self.call("add_key", move |db| db.add_key(&key)).await
-    }
-
-    async fn add_first_key(&self, key: &KeyRow) -> Result<bool> {
-        let key = key.clone();
-        self.call("add_first_key", move |db| db.add_first_key(&key)).await
-    }
-
-    async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>> {
-        let hash = *hash;
-        self.call("find_key", move |db| db.find_key(&hash)).await
-    }
-
-    async fn list_keys(&self, workspace: WorkspaceId) -> Result<Vec<KeyRow>> {
-        self.call("list_keys", move |db| db.list_keys(workspace)).await
-    }
-
-    async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>> {
-        self.call("revoke_key", move |db| db.revoke_key(workspace, id, now)).await
-    }
-
-    async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool> {
-        let row = row.clone();
-        self.call("add_workspace", move |db| db.add_workspace(&row)).await
-    }
-
-    async fn set_workspace_options(&self, id: WorkspaceId, options: &Payload) -> Result<bool> {
-        let options = options.clone();
-        self.call("set_workspace_options", move |db| db.set_workspace_options(id, &options)).await
-    }
-
-    async fn workspaces(&self) -> Result<Vec<WorkspaceRow>> {
-        self.call("workspaces", |db| db.workspaces()).await
-    }
-
-    async fn add_audit(&self, rows: &[AuditRow]) -> Result<()> {
-        let rows = rows.to_vec();
-        self.call("add_audit", move |db| db.add_audit(&rows)).await
-    }
-
-    async fn list_audit(
-        &self,
-        workspace: WorkspaceId,
-        filter: AuditFilter,
-        before: Option<Uuid>,
-        limit: usize,
-    ) -> Result<Vec<AuditRow>> {
-        self.call("list_audit", move |db| db.list_audit(workspace, &filter, before, limit)).await
-    }
-
-    async fn put_resource(&self, row: &ResourceRow) -> Result<bool> {
-        let row = row.clone();
-        self.call("put_resource", move |db| db.put_resource(&row)).await
-    }
-
-    async fn resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<Option<ResourceRow>> {
-        let name = name.to_owned();
-        self.call("resource", move |db| db.resource(workspace, kind, &name)).await
-    }
-
-    async fn resources(
-        &self,
-        workspace: WorkspaceId,
-        kind: ResourceKind,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<ResourceRow>> {
-        let after = after.map(str::to_owned);
-        self.call("resources", move |db| db.resources(workspace, kind, after.as_deref(), limit)).await
-    }
-
-    async fn delete_resource(&self, workspace: WorkspaceId, kind: ResourceKind, name: &str) -> Result<bool> {
-        let name = name.to_owned();
-        self.call("delete_resource", move |db| db.delete_resource(workspace, kind, &name)).await
-    }
-
-    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
-        self.call("load_run", move |db| db.load_run(run)).await
-    }
-
-    async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
-        self.call("get_run", move |db| db.get_run(workspace, run)).await
-    }
-
-    async fn find_run(&self, workspace: WorkspaceId, scope: &str, key: &str) -> Result<Option<RunRow>> {
-        let (scope, key) = (scope.to_owned(), key.to_owned());
-        self.call("find_run", move |db| db.find_run(workspace, &scope, &key)).await
-    }
-
-    async fn list_runs(
-        &self,
-        workspace: WorkspaceId,
-        filter: RunFilter,
-        after: Option<(Timestamp, RunId)>,
-        limit: usize,
-    ) -> Result<RunPage> {
-        self.call("list_runs", move |db| db.list_runs(workspace, &filter, after, limit)).await
-    }
-
-    async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
-        self.call("journal", move |db| db.journal(run, after, limit)).await
     }
 
     async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
@@ -387,22 +308,5 @@ impl Store for SimStore {
     ) -> Result<Vec<VersionRow>> {
         let name = name.to_owned();
         self.call("list_versions", move |db| db.list_versions(workspace, &name, before, limit)).await
-    }
-
-    async fn waits_for(&self, workspace: WorkspaceId, event: &str, limit: usize) -> Result<Vec<(RunId, Wait)>> {
-        let event = event.to_owned();
-        self.call("waits_for", move |db| db.waits_for(workspace, &event, limit)).await
-    }
-
-    async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
-        self.call("counts", move |db| db.counts(workspace)).await
-    }
-
-    fn is_shared(&self) -> bool {
-        self.ledger().is_shared
-    }
-
-    fn calls(&self) -> u64 {
-        0
     }
 }

@@ -1,6 +1,6 @@
 //! The database's errors, in the words of the contract.
 
-use everstep_store::{Error, Item, NewRun, Store};
+use everstep_store::{Error, Item, NewRun, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Database};
 

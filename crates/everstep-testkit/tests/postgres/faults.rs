@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everstep_store::postgres::{Options, PostgresStore};
-use everstep_store::{Error, Item, Outcome, Store};
+use everstep_store::{Error, Item, Outcome, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
 use tokio::sync::watch;

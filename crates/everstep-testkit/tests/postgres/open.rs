@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everstep_store::postgres::{Options, PostgresStore};
-use everstep_store::{Error, Store};
+use everstep_store::{Error, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::Cluster;
 

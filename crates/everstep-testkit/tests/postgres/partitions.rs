@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use everstep_core::ids::RunId;
 use everstep_core::time::Timestamp;
 use everstep_store::postgres::{Options, PostgresStore};
-use everstep_store::{Item, NewRun, Store};
+use everstep_store::{Item, NewRun, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Database};
 use tokio::task::JoinSet;

@@ -5,8 +5,8 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AuditFilter, AuditRow, Change, Item, NewWorkflow, Registered, ResourceKind, ResourceRow, RunFilter, Snapshot,
-    Store, Wants,
+    AccessStore, AuditFilter, AuditRow, Change, Item, NewWorkflow, Registered, ResourceKind, ResourceRow,
+    ResourceStore, RunFilter, RunStore, Snapshot, Wants, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -61,7 +61,6 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     let wants = Wants { lanes, release: 10, inbox: 10 };
     assert!(store.tick(node, LEASE, at(0), &wants).await.unwrap().claimed.contains(&parked));
     store.claim_runs(node, "", at(0), 10).await.unwrap();
-    store.release_runs(at(0), 10).await.unwrap();
     store.owned_runs(node).await.unwrap();
     store.next_wake("").await.unwrap();
     store.inbox(node, None, 10).await.unwrap();
@@ -69,13 +68,11 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     store.put_snapshot(run, Snapshot { seq: 2, format: 1, state: b"state".to_vec() }).await.unwrap();
     store.load_run(run).await.unwrap();
     store.get_run(HERE, run).await.unwrap();
-    store.find_run(HERE, "", "key").await.unwrap();
     store.list_runs(HERE, RunFilter::default(), None, 10).await.unwrap();
     let filter = RunFilter { workflow: Some("orders".to_owned()), ..RunFilter::default() };
     store.list_runs(HERE, filter, None, 10).await.unwrap();
     do_lists(store, run).await;
     store.journal(run, 0, 10).await.unwrap();
-    assert_eq!(store.waits_for(HERE, "paid", 10).await.unwrap().len(), 1);
     store.sweep(at(0), 10).await.unwrap();
     let fork = new_run();
     assert_eq!(store.fork_run(HERE, run, 2, fork, at(0)).await.unwrap(), Some(3));
@@ -107,9 +104,9 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
         retention_days: 7,
         created_at: at(0),
     };
-    store.put_workflow(workflow.clone(), true).await.unwrap();
+    put_workflow(store, workflow.clone(), true).await.unwrap();
     register(store, &workflow).await;
-    store.activate_workflow(HERE, "orders", 1).await.unwrap();
+    activate_workflow(store, HERE, "orders", 1).await.unwrap();
     store.list_workflows(HERE, None, 10).await.unwrap();
     store.list_versions(HERE, "orders", None, 10).await.unwrap();
     let row = AuditRow {

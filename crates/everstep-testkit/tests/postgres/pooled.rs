@@ -1,51 +1,51 @@
 //! Behind a pooler: the same promises, kept by statements without names and connections without state.
 
-use std::sync::Arc;
-
-use everstep_store::Store;
-use everstep_store::postgres::{Options, PostgresStore};
-use everstep_testkit::contract::{self, run};
+use everstep_store::RunStore;
+use everstep_store::postgres::{self, Options, PostgresStore};
+use everstep_testkit::contract::fixtures::Tables;
+use everstep_testkit::contract::{self, Fresh, run};
 use everstep_testkit::postgres::Cluster;
 
 use super::session;
 
 /// Proves promises of the contract behind a pooler.
 macro_rules! promises {
-    ($($module:ident::$name:ident,)*) => {
+    ($($port:ident::$group:ident::$name:ident,)*) => {
         $(#[test]
         fn $name() {
             run(async {
                 let database = Cluster::shared().database();
                 let options = Options { pooled: true, ..Options::default() };
-                let store = PostgresStore::open(&database.url(), &options).await.unwrap();
-                contract::$module::$name(Arc::new(store)).await;
+                let stores = postgres::open(&database.url(), &options).await.unwrap();
+                let fresh = Fresh { stores, tables: Tables::Postgres(database.url()), guard: Box::new(database) };
+                contract::$port::$group::$name((&fresh).into()).await;
             });
         })*
     };
 }
 
 promises! {
-    commit::a_refused_head_writes_nothing_of_its_item,
-    commit::a_clash_behind_the_head_writes_nothing_of_its_item,
-    commit::neighbours_of_a_refused_item_are_applied,
-    commit::an_unowned_run_is_decided_by_one_node,
-    commit::refused_data_writes_nothing_of_its_batch,
-    starts::a_started_run_is_as_it_was_written,
-    starts::fifty_parallel_starts_with_one_key_leave_one_run,
-    claims::two_nodes_never_claim_the_same_run,
-    inbox::a_message_tells_who_owns_its_run,
-    waits::closed_waits_are_gone,
-    nodes::a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused,
-    tick::a_tick_releases_what_the_next_one_claims,
-    tick::a_tick_reads_the_inbox_of_own_and_unowned_runs,
-    keys::parallel_first_keys_leave_one,
-    settings::parallel_settings_agree,
-    reads::a_load_sees_one_moment,
-    reads::payloads_of_any_length_and_content_come_back,
-    reads::runs_are_filtered,
-    reads::maintenance_changes_nothing_that_is_read,
-    workflows::parallel_saves_get_versions_of_their_own,
-    sweep::a_swept_run_leaves_nothing_behind,
+    runs::commit::a_refused_head_writes_nothing_of_its_item,
+    runs::commit::a_clash_behind_the_head_writes_nothing_of_its_item,
+    runs::commit::neighbours_of_a_refused_item_are_applied,
+    runs::commit::an_unowned_run_is_decided_by_one_node,
+    runs::commit::refused_data_writes_nothing_of_its_batch,
+    runs::starts::a_started_run_is_as_it_was_written,
+    runs::starts::fifty_parallel_starts_with_one_key_leave_one_run,
+    runs::claims::two_nodes_never_claim_the_same_run,
+    runs::inbox::a_message_tells_who_owns_its_run,
+    runs::waits::closed_waits_are_gone,
+    runs::nodes::a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused,
+    runs::tick::a_tick_releases_what_the_next_one_claims,
+    runs::tick::a_tick_reads_the_inbox_of_own_and_unowned_runs,
+    access::keys::parallel_first_keys_leave_one,
+    access::settings::parallel_settings_agree,
+    runs::reads::a_load_sees_one_moment,
+    runs::reads::payloads_of_any_length_and_content_come_back,
+    runs::reads::runs_are_filtered,
+    runs::reads::maintenance_changes_nothing_that_is_read,
+    workflows::versions::parallel_saves_get_versions_of_their_own,
+    runs::sweep::a_swept_run_leaves_nothing_behind,
 }
 
 #[test]

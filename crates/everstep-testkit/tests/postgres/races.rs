@@ -6,7 +6,7 @@ use std::sync::Arc;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{Gate, Item, NewRun, Outcome, RunFilter, Store};
+use everstep_store::{Gate, Item, NewRun, Outcome, RunFilter, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::Cluster;
 use tokio::task::JoinSet;

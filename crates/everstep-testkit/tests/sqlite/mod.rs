@@ -8,7 +8,7 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::{Database, Options, SqliteStore};
-use everstep_store::{Error, Gate, Item, NewRun, Outcome, Store};
+use everstep_store::{Error, Gate, Item, NewRun, Outcome, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use serde_json::json;
 

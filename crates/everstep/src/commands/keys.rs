@@ -35,7 +35,7 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
             let workspace = here.workspace(args.workspace.workspace.as_deref()).await?;
             let secret = Secret::generate();
             let row = new.row(&secret, workspace, now);
-            here.store.add_key(&row).await.context("saving the key")?;
+            here.stores.access.add_key(&row).await.context("saving the key")?;
             here.audit(workspace, "everstep keys create", &row.id.to_string()).await?;
             secret.reveal().to_owned()
         }
@@ -65,7 +65,8 @@ async fn list(args: &ListKeysArgs, config: &Config) -> anyhow::Result<ExitCode> 
     let workspace = args.workspace.workspace.as_deref();
     let keys = match Place::open(&args.remote, config).await? {
         Place::Here(here) => {
-            let rows = here.store.list_keys(here.workspace(workspace).await?).await.context("reading the keys")?;
+            let rows =
+                here.stores.access.list_keys(here.workspace(workspace).await?).await.context("reading the keys")?;
             rows.iter().map(describe).collect()
         }
         Place::There(server) => {
@@ -85,7 +86,8 @@ async fn revoke(args: &RevokeKeyArgs, config: &Config) -> anyhow::Result<ExitCod
     let name = match Place::open(&args.remote, config).await? {
         Place::Here(here) => {
             let workspace = here.workspace(args.workspace.workspace.as_deref()).await?;
-            let revoked = here.store.revoke_key(workspace, args.id, here.now).await.context("revoking the key")?;
+            let revoked =
+                here.stores.access.revoke_key(workspace, args.id, here.now).await.context("revoking the key")?;
             let row = revoked.ok_or_else(|| invalid(format!("key {} was not found", args.id)))?;
             here.audit(workspace, "everstep keys revoke", &row.id.to_string()).await?;
             row.name

@@ -19,15 +19,15 @@ pub(crate) async fn run(args: &NodesArgs, config: &Config) -> anyhow::Result<Exi
     if !config.database.is_shared() && !data.exists() {
         bail!("there is no data folder {}; name it with --data, or a database with --database-url", data.display());
     }
-    let mut store = wire::open_store(data, &config.database).await;
+    let mut stores = wire::open_stores(data, &config.database).await;
     if !config.database.is_shared() {
-        store = store.context("a server that runs tells its nodes at GET /v1/nodes");
+        stores = stores.context("a server that runs tells its nodes at GET /v1/nodes");
     }
-    let store = store?;
+    let runs = stores?.runs;
     let mut nodes = Vec::new();
-    for row in store.nodes().await.context("reading the nodes")? {
-        let runs = store.owned_runs(row.id).await.context("counting runs")?.len();
-        nodes.push((row, runs));
+    for row in runs.nodes().await.context("reading the nodes")? {
+        let owned = runs.owned_runs(row.id).await.context("counting runs")?.len();
+        nodes.push((row, owned));
     }
     let now = NodeClock::system().now();
     if args.json {

@@ -34,9 +34,9 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
     let folder = Folder::of(args.data.clone())?;
-    let store = wire::open_store(folder.path(), &config.database).await?;
-    let vault = wire::open_vault(&store, folder.path(), config)?;
-    let engine = Node::start(store, &vault, config, Arc::new(Blind)).await?.engine;
+    let stores = wire::open_stores(folder.path(), &config.database).await?;
+    let vault = wire::open_vault(&stores.resources, folder.path(), config)?;
+    let engine = Node::start(stores, &vault, config, Arc::new(Blind)).await?.engine;
     wire::publish(&engine, &name, &graph).await?;
     let key = args.key.clone().map(|key| (name.clone(), key));
     let started = engine.start_run(NewStart { key, ..NewStart::new(name, input) }).await;
@@ -88,7 +88,7 @@ impl Folder {
 
 /// Shows a run until it has ended, or was paused, and returns its row.
 async fn follow(engine: &Engine, run: RunId, mut live: Live) -> anyhow::Result<RunRow> {
-    let store = &engine.world().store;
+    let store = &engine.world().runs;
     let now = || engine.world().clock.now();
     let mut watch = engine.watch(run);
     let mut seen = 0;

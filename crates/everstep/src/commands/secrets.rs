@@ -36,7 +36,7 @@ async fn set(args: &SetSecretArgs, config: &Config) -> anyhow::Result<ExitCode> 
     match Place::open(&args.remote, config).await? {
         Place::Here(here) => {
             let workspace = here.workspace(workspace).await?;
-            let vault = wire::open_vault(&here.store, &config.server.data, config)?;
+            let vault = wire::open_vault(&here.stores.resources, &config.server.data, config)?;
             vault.put(workspace, &args.name, &value, here.now).await.map_err(told)?;
             here.audit(workspace, "everstep secrets set", &args.name).await?;
         }
@@ -54,7 +54,7 @@ async fn list(args: &ListSecretsArgs, config: &Config) -> anyhow::Result<ExitCod
     let secrets = match Place::open(&args.remote, config).await? {
         Place::Here(here) => {
             let workspace = here.workspace(workspace).await?;
-            let vault = wire::open_vault(&here.store, &config.server.data, config)?;
+            let vault = wire::open_vault(&here.stores.resources, &config.server.data, config)?;
             let mut all: Vec<SecretInfo> = Vec::new();
             loop {
                 let after = all.last().map(|info| info.name.clone());
@@ -90,7 +90,7 @@ async fn delete(args: &DeleteSecretArgs, config: &Config) -> anyhow::Result<Exit
     match Place::open(&args.remote, config).await? {
         Place::Here(here) => {
             let workspace = here.workspace(workspace).await?;
-            let vault = wire::open_vault(&here.store, &config.server.data, config)?;
+            let vault = wire::open_vault(&here.stores.resources, &config.server.data, config)?;
             vault.delete(workspace, &args.name).await.map_err(told)?;
             here.audit(workspace, "everstep secrets delete", &args.name).await?;
         }

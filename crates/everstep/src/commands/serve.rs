@@ -34,18 +34,18 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         _ => anyhow!("cannot listen on {}: {error}; choose another address with --listen", server.listen),
     })?;
     let address = listener.local_addr().context("reading the address")?;
-    let store = wire::open_store(&server.data, &config.database).await?;
-    let key = first_key::ensure(&*store, &server.data, NodeClock::system().now()).await?;
-    let keys = Arc::new(Keys::new(Arc::clone(&store), server.rate_limit));
-    let vault = wire::open_vault(&store, &server.data, config)?;
+    let stores = wire::open_stores(&server.data, &config.database).await?;
+    let key = first_key::ensure(&*stores.access, &server.data, NodeClock::system().now()).await?;
+    let keys = Arc::new(Keys::new(Arc::clone(&stores.access), server.rate_limit));
+    let vault = wire::open_vault(&stores.resources, &server.data, config)?;
     let meters = Arc::new(Meters::default());
-    let audit = Audit::start(Arc::clone(&store), &meters);
+    let audit = Audit::start(Arc::clone(&stores.access), &meters);
     let spans = match &config.telemetry.tracing {
         Some(tracing) => Some(Arc::new(Spans::start(tracing.clone()).await?)),
         None => None,
     };
     let observers = Observers { meters: Arc::clone(&meters), spans: spans.clone() };
-    let node = Node::start(store, &vault, config, Arc::new(observers)).await?;
+    let node = Node::start(stores.clone(), &vault, config, Arc::new(observers)).await?;
     greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
@@ -53,7 +53,19 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let live = Arc::new(Live::new(engine.clone(), server.streams));
     let wire::Data { sources, drivers } = node.data.clone();
     let store = config.database.kind();
-    let served = Served { engine, keys, audit: audit.clone(), vault, sources, drivers, meters, store, live };
+    let served = Served {
+        engine,
+        workflows: stores.workflows,
+        access: stores.access,
+        keys,
+        audit: audit.clone(),
+        vault,
+        sources,
+        drivers,
+        meters,
+        store,
+        live,
+    };
     tokio::spawn(Arc::clone(&served.meters).keep());
     if let Some(address) = config.telemetry.metrics_listen {
         let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;

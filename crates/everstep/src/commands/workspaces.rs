@@ -41,16 +41,16 @@ async fn create(args: &CreateWorkspaceArgs, config: &Config) -> anyhow::Result<E
 
 async fn make(here: &Here, name: &str, options: Value) -> anyhow::Result<String> {
     let taken = || invalid(format!("there is a workspace {name:?} already"));
-    if here.store.workspaces().await.context("reading the workspaces")?.iter().any(|row| row.name == name) {
+    if here.stores.access.workspaces().await.context("reading the workspaces")?.iter().any(|row| row.name == name) {
         return Err(taken());
     }
     let id = WorkspaceId::from_uuid(everstep_api::new_id(here.now));
     let row = WorkspaceRow { id, name: name.to_owned(), options: Payload::from(options), created_at: here.now };
     let (secret, key) = everstep_api::first_key(&row, here.now);
     // The key comes first: a workspace without one would be of no use.
-    here.store.add_key(&key).await.context("saving the key")?;
-    if !here.store.add_workspace(&row).await.context("saving the workspace")? {
-        here.store.revoke_key(id, key.id, here.now).await.context("revoking the key")?;
+    here.stores.access.add_key(&key).await.context("saving the key")?;
+    if !here.stores.access.add_workspace(&row).await.context("saving the workspace")? {
+        here.stores.access.revoke_key(id, key.id, here.now).await.context("revoking the key")?;
         return Err(taken());
     }
     here.audit(WorkspaceId::DEFAULT, "everstep workspaces create", name).await?;
@@ -60,7 +60,7 @@ async fn make(here: &Here, name: &str, options: Value) -> anyhow::Result<String>
 async fn list(args: &ListWorkspacesArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let workspaces = match Place::open(&args.remote, config).await? {
         Place::Here(here) => {
-            here.store.workspaces().await.context("reading the workspaces")?.iter().map(describe).collect()
+            here.stores.access.workspaces().await.context("reading the workspaces")?.iter().map(describe).collect()
         }
         Place::There(server) => server.list("/v1/workspaces", "workspaces").await?,
     };

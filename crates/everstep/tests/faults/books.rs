@@ -14,9 +14,7 @@ use everstep_core::time::Timestamp;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
-use everstep_store::postgres::PostgresStore;
-use everstep_store::sqlite::SqliteStore;
-use everstep_store::{RunFilter, RunRow, Store};
+use everstep_store::{RunFilter, RunRow, Stores, WorkflowStore, postgres, sqlite};
 use everstep_testkit::postgres::Database;
 
 pub(crate) struct Books {
@@ -33,18 +31,16 @@ pub(crate) struct Account {
 
 impl Books {
     pub(crate) fn of(database: &Database<'_>) -> Self {
-        block_on(async {
-            let store = PostgresStore::open(&database.url(), &Default::default()).await.unwrap();
-            Self::read(&store).await
-        })
+        block_on(async { Self::read(&postgres::open(&database.url(), &Default::default()).await.unwrap()).await })
     }
 
     /// The books of an SQLite database that nobody uses.
     pub(crate) fn of_folder(data: &Path) -> Self {
-        block_on(async { Self::read(&SqliteStore::open(data, &Default::default()).unwrap()).await })
+        block_on(async { Self::read(&sqlite::open(data, &Default::default()).unwrap()).await })
     }
 
-    async fn read(store: &dyn Store) -> Self {
+    async fn read(stores: &Stores) -> Self {
+        let store = &stores.runs;
         let mut books = Self { workflows: BTreeMap::new(), accounts: Vec::new() };
         let mut after = None;
         loop {
@@ -58,7 +54,7 @@ impl Books {
                 let journal = stored.map(entry).collect();
                 let key = (row.workflow.clone(), row.version);
                 if let btree_map::Entry::Vacant(place) = books.workflows.entry(key) {
-                    let workflow = read_workflow(store, place.key()).await;
+                    let workflow = read_workflow(&*stores.workflows, place.key()).await;
                     place.insert(workflow);
                 }
                 books.accounts.push(Account { row, journal });
@@ -153,7 +149,7 @@ impl Account {
     }
 }
 
-async fn read_workflow(store: &dyn Store, (name, version): &(String, u32)) -> Workflow {
+async fn read_workflow(store: &dyn WorkflowStore, (name, version): &(String, u32)) -> Workflow {
     let row = store.workflow(WorkspaceId::DEFAULT, name, Some(*version)).await.unwrap().unwrap();
     let registry = Registry::standard(Ports::none());
     let graph = graph::compile(row.definition.value(), &registry, &Expressions::default()).unwrap();

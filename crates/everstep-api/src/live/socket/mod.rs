@@ -81,7 +81,7 @@ impl Asked {
         let query = uri.query().unwrap_or_default();
         auth::refuse_keys(query)?;
         let asked = Self::parse(query)?;
-        if matches!(asked, Self::Poll { .. }) && served.engine.world().store.is_shared() {
+        if matches!(asked, Self::Poll { .. }) && served.engine.is_shared() {
             let detail = "with several nodes polling is not served: a poll may reach another node than the one before";
             return Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT));
         }

@@ -1,11 +1,10 @@
 //! Whether a node costs the same late in a long run as early in it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everstep_core::ids::RunId;
 use everstep_engine::{Engine, NewStart};
-use everstep_store::Store;
+use everstep_store::Stores;
 
 use super::case::SAMPLES;
 use crate::bench::args::Plan;
@@ -35,7 +34,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     for sample in 1..=SAMPLES {
         report::tell(&format!("growth: sample {sample} of {SAMPLES}"));
         let length = plan.length;
-        samples.push(ground::sample(&plan.site, move |store| measure_costs(store, length)).await?);
+        samples.push(ground::sample(&plan.site, move |stores| measure_costs(stores, length)).await?);
     }
     let middle = |cost: fn(&Costs) -> f64| median(samples.iter().map(cost).collect());
     let (early, late) = (middle(|costs| costs.early), middle(|costs| costs.late));
@@ -51,8 +50,8 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 }
 
 /// One long run after the other, for as long as a sample takes.
-async fn measure_costs(store: Arc<dyn Store>, length: Duration) -> anyhow::Result<Costs> {
-    let engine = ground::start_engine(store, WORKFLOW, &shapes::growing_chain(NODES)).await?;
+async fn measure_costs(stores: Stores, length: Duration) -> anyhow::Result<Costs> {
+    let engine = ground::start_engine(stores, WORKFLOW, &shapes::growing_chain(NODES)).await?;
     let (mut runs, mut early_work, mut late_work) = (Vec::new(), Vec::new(), Vec::new());
     let began = Instant::now();
     while runs.is_empty() || began.elapsed() < length {
@@ -62,7 +61,7 @@ async fn measure_costs(store: Arc<dyn Store>, length: Duration) -> anyhow::Resul
         late_work.push(late);
         runs.push(run);
     }
-    let journals = Journals::read(&*engine.world().store, runs.into_iter()).await?;
+    let journals = Journals::read(&*engine.world().runs, runs.into_iter()).await?;
     let time_around = |seq| millis(quantile(&mut journals.times_around(seq, REACH), 0.5));
     Ok(Costs {
         early: time_around(EARLY),

@@ -46,28 +46,30 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 
 async fn measure_direct(site: &Site, length: Duration) -> anyhow::Result<Pace> {
     let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: CLIENTS, length };
-    ground::sample(site, move |store| async move {
-        let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
+    ground::sample(site, move |stores| async move {
+        let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
         drive::run_to_end(&engine, &load).await
     })
     .await
 }
 
 async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
-    ground::sample(site, move |store| async move {
+    ground::sample(site, move |stores| async move {
         let secret = Secret::generate();
-        let engine = ground::start_engine(Arc::clone(&store), CHAIN.name, &(CHAIN.graph)()).await?;
+        let engine = ground::start_engine(stores.clone(), CHAIN.name, &(CHAIN.graph)()).await?;
         let now = engine.world().clock.now();
-        store.add_key(&secret.row(WorkspaceId::DEFAULT, "bench", &[Permission::Admin], now)).await?;
+        stores.access.add_key(&secret.row(WorkspaceId::DEFAULT, "bench", &[Permission::Admin], now)).await?;
         let listener = TcpListener::bind("127.0.0.1:0").await.context("listening")?;
         let address = listener.local_addr().context("reading the address")?.to_string();
         let meters: Arc<Meters> = Arc::default();
         let served = Served {
             engine: engine.clone(),
-            keys: Arc::new(Keys::new(Arc::clone(&store), 0)),
-            audit: Audit::start(Arc::clone(&store), &meters),
-            vault: Arc::new(Vault::new(Arc::clone(&store), None)),
-            sources: Arc::new(DataSources::new(store)),
+            workflows: stores.workflows,
+            access: Arc::clone(&stores.access),
+            keys: Arc::new(Keys::new(Arc::clone(&stores.access), 0)),
+            audit: Audit::start(Arc::clone(&stores.access), &meters),
+            vault: Arc::new(Vault::new(Arc::clone(&stores.resources), None)),
+            sources: Arc::new(DataSources::new(stores.resources)),
             drivers: Ports::none().drivers,
             meters,
             live: Arc::new(Live::new(engine.clone(), Streams::default())),

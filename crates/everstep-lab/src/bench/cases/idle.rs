@@ -14,11 +14,11 @@ const REST: Duration = Duration::from_secs(1);
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     report::tell("idle");
     let (length, store_name) = (plan.length, plan.site.name());
-    ground::sample(&plan.site, move |store| async move {
-        let engine = ground::start_engine(store, "sleep", &shapes::sleep()).await?;
+    ground::sample(&plan.site, move |stores| async move {
+        let engine = ground::start_engine(stores, "sleep", &shapes::sleep()).await?;
         sleeping::start_sleepers(&engine, SLEEPERS).await?;
         tokio::time::sleep(REST).await;
-        let store = &engine.world().store;
+        let store = &engine.world().runs;
         let (calls, work, began) = (store.calls(), process::processor_seconds()?, Instant::now());
         tokio::time::sleep(length).await;
         let seconds = began.elapsed().as_secs_f64();

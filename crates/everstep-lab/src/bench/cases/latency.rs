@@ -28,16 +28,16 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn measure_commit(site: &Site, length: Duration) -> anyhow::Result<f64> {
-    let mut limit = ground::sample(site, move |store| limit::measure(store, 1, length)).await?;
+    let mut limit = ground::sample(site, move |stores| limit::measure(stores.runs, 1, length)).await?;
     Ok(millis(quantile(&mut limit.commits, 0.5)))
 }
 
 async fn measure_node(site: &Site, length: Duration) -> anyhow::Result<f64> {
     let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: 1, length };
-    ground::sample(site, move |store| async move {
-        let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
+    ground::sample(site, move |stores| async move {
+        let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
         let driven = drive::drive(&engine, &load).await?;
-        let journals = Journals::read(&*engine.world().store, driven.ended.iter().map(|(run, _)| *run)).await?;
+        let journals = Journals::read(&*engine.world().runs, driven.ended.iter().map(|(run, _)| *run)).await?;
         Ok(millis(quantile(&mut journals.times(), 0.5)))
     })
     .await

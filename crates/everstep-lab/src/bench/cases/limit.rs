@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use everstep_store::{Gate, Item, Outcome, Store};
+use everstep_store::{Gate, Item, Outcome, RunStore};
 
 use super::steps::Steps;
 use crate::bench::drive::Pace;
@@ -19,7 +19,7 @@ pub(super) struct Limit {
 
 /// What a store does with two batches of half the size at a time, where it takes them. The engine's committer does
 /// that only while more than a batch waits; it shows what a shared store has left.
-pub(super) async fn measure_two(store: Arc<dyn Store>, in_flight: usize, length: Duration) -> anyhow::Result<f64> {
+pub(super) async fn measure_two(store: Arc<dyn RunStore>, in_flight: usize, length: Duration) -> anyhow::Result<f64> {
     let other = tokio::spawn(measure(Arc::clone(&store), in_flight / 2, length));
     let one = measure(store, in_flight / 2, length).await?;
     Ok(one.entries.per_second + other.await??.entries.per_second)
@@ -30,7 +30,7 @@ pub(super) async fn measure_two(store: Arc<dyn Store>, in_flight: usize, length:
 /// One batch after the other, as the engine's committer does it at that load.
 /// The next batch is made while one is written, and the time of commits that start runs is not counted:
 /// what is left is the store alone.
-pub(super) async fn measure(store: Arc<dyn Store>, in_flight: usize, length: Duration) -> anyhow::Result<Limit> {
+pub(super) async fn measure(store: Arc<dyn RunStore>, in_flight: usize, length: Duration) -> anyhow::Result<Limit> {
     let mut steps = Steps::new(in_flight);
     store.join(steps.node, LEASE, None).await?;
     let mut batch = steps.next_batch();
@@ -59,7 +59,7 @@ pub(super) async fn measure(store: Arc<dyn Store>, in_flight: usize, length: Dur
 }
 
 /// Commits a batch. Returns the next one, and how long the store took.
-async fn commit(store: &dyn Store, steps: &mut Steps, batch: &[Item]) -> anyhow::Result<(Vec<Item>, Duration)> {
+async fn commit(store: &dyn RunStore, steps: &mut Steps, batch: &[Item]) -> anyhow::Result<(Vec<Item>, Duration)> {
     let (node, began) = (steps.node, Instant::now());
     let commit = async { (store.commit(node, batch).await, began.elapsed()) };
     let ((outcomes, time), next) = tokio::join!(commit, async { steps.next_batch() });

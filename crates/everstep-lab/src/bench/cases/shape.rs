@@ -1,8 +1,6 @@
 //! A shape with more and more runs in flight.
 
-use std::sync::Arc;
-
-use everstep_store::Store;
+use everstep_store::Stores;
 
 use crate::bench::args::Plan;
 use crate::bench::drive::{self, Load};
@@ -23,12 +21,7 @@ pub(super) async fn measure(shape: Shape, plan: &Plan) -> anyhow::Result<Vec<Fig
 }
 
 /// What was committed is counted exactly; steps and runs follow from what one run of the shape writes.
-async fn measure_one(
-    ground: Arc<dyn Store>,
-    shape: Shape,
-    load: Load,
-    store: &'static str,
-) -> anyhow::Result<Vec<Figure>> {
+async fn measure_one(ground: Stores, shape: Shape, load: Load, store: &'static str) -> anyhow::Result<Vec<Figure>> {
     let engine = ground::start_engine(ground, shape.name, &(shape.graph)()).await?;
     let driven = drive::drive(&engine, &load).await?;
     anyhow::ensure!(
@@ -36,7 +29,7 @@ async fn measure_one(
         "no run of {} ended within a sample; take longer ones with --seconds",
         shape.name
     );
-    let journals = Journals::read(&*engine.world().store, driven.ended.iter().map(|(run, _)| *run)).await?;
+    let journals = Journals::read(&*engine.world().runs, driven.ended.iter().map(|(run, _)| *run)).await?;
     let entries = driven.entries.per_second;
     let per_entry = entries / journals.entries as f64;
     let mut run_times: Vec<_> = driven.ended.iter().map(|(_, time)| *time).collect();

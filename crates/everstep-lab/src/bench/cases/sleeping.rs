@@ -20,8 +20,8 @@ const REST: Duration = Duration::from_secs(2);
 /// Measured in the process that started them, which is the worse case: a restarted one would not load them.
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     report::tell(&format!("sleeping: {RUNS} runs"));
-    let memory = ground::sample(&plan.site, |store| async {
-        let engine = ground::start_engine(store, WORKFLOW, &shapes::sleep()).await?;
+    let memory = ground::sample(&plan.site, |stores| async {
+        let engine = ground::start_engine(stores, WORKFLOW, &shapes::sleep()).await?;
         start_sleepers(&engine, RUNS).await?;
         tokio::time::sleep(REST).await;
         anyhow::ensure!(engine.active_runs() == 0, "{} of the runs are not asleep", engine.active_runs());

@@ -23,8 +23,8 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 
 /// The runs end in the item that starts them, so nothing but starts is done.
 async fn measure_rate(site: &Site, length: Duration) -> anyhow::Result<f64> {
-    ground::sample(site, move |store| async move {
-        let engine = ground::start_engine(store, WORKFLOW, &shapes::nothing()).await?;
+    ground::sample(site, move |stores| async move {
+        let engine = ground::start_engine(stores, WORKFLOW, &shapes::nothing()).await?;
         let load = Load { workflow: WORKFLOW, input: shapes::input(), in_flight: IN_FLIGHT, length };
         Ok(drive::start_only(&engine, &load).await?.per_second)
     })

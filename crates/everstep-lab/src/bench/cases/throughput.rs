@@ -31,21 +31,21 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         .with("engineCpuPerEntry", work(&engines), "us");
     if let Site::Postgres(_) = &plan.site {
         let length = plan.length;
-        let two = ground::sample(&plan.site, move |store| limit::measure_two(store, IN_FLIGHT, length)).await?;
+        let two = ground::sample(&plan.site, move |stores| limit::measure_two(stores.runs, IN_FLIGHT, length)).await?;
         figures = figures.with("storeEntriesPerSecondInTwo", two, "1/s");
     }
     Ok(figures.list())
 }
 
 async fn measure_store(site: &Site, length: Duration) -> anyhow::Result<Pace> {
-    let limit = ground::sample(site, move |store| limit::measure(store, IN_FLIGHT, length)).await?;
+    let limit = ground::sample(site, move |stores| limit::measure(stores.runs, IN_FLIGHT, length)).await?;
     Ok(limit.entries)
 }
 
 async fn measure_engine(site: &Site, length: Duration) -> anyhow::Result<Pace> {
     let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight: IN_FLIGHT, length };
-    ground::sample(site, move |store| async move {
-        let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
+    ground::sample(site, move |stores| async move {
+        let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
         Ok(drive::drive(&engine, &load).await?.entries)
     })
     .await

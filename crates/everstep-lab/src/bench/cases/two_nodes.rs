@@ -51,8 +51,8 @@ pub(super) async fn measure_node(case: &str, plan: &Plan) -> anyhow::Result<Vec<
     let in_flight = if case == ONE { IN_FLIGHT } else { IN_FLIGHT / 2 };
     let load = Load { workflow: CHAIN.name, input: shapes::input(), in_flight, length: plan.length };
     let Site::Postgres(_) = &plan.site else { anyhow::bail!("{case} needs --server") };
-    let store = ground::open(&plan.site).await?;
-    let engine = ground::start_engine(store, CHAIN.name, &(CHAIN.graph)()).await?;
+    let stores = ground::open(&plan.site).await?;
+    let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
     let driven = drive::drive(&engine, &load).await.context("driving a node")?;
     let figures = Figures::of(case, plan.site.name(), in_flight)
         .with("entriesPerSecond", driven.entries.per_second, "1/s")

@@ -1,0 +1,53 @@
+//! The port of access: settings, API keys, workspaces and the audit.
+
+use async_trait::async_trait;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
+use crate::error::Result;
+
+/// Every promise here is proved by `everstep_testkit::contract::access`.
+#[async_trait]
+pub trait AccessStore: Send + Sync {
+    /// A setting that all nodes share. The first call stores its `default`; later calls return the stored value.
+    async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>>;
+
+    /// Adds an API key ([`crate::Error::Refused`] if its id or its hash is taken).
+    async fn add_key(&self, key: &KeyRow) -> Result<()>;
+
+    /// Adds an API key only if there has never been one. Of two calls at the same time, one adds its key.
+    async fn add_first_key(&self, key: &KeyRow) -> Result<bool>;
+
+    /// The key with a hash, unless it was revoked.
+    async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>>;
+
+    /// The keys of a workspace, oldest first, including revoked ones.
+    async fn list_keys(&self, workspace: WorkspaceId) -> Result<Vec<KeyRow>>;
+
+    /// Revokes a key. One that was revoked before keeps its time. `None`: there is no such key.
+    async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>>;
+
+    /// Adds a workspace. `false`: its id or its name is taken. The workspace `default` always exists.
+    async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool>;
+
+    /// Replaces the options of a workspace. `false`: there is no such workspace.
+    async fn set_workspace_options(&self, id: WorkspaceId, options: &Payload) -> Result<bool>;
+
+    /// All workspaces, by name.
+    async fn workspaces(&self) -> Result<Vec<WorkspaceRow>>;
+
+    /// Adds rows to the audit, all or none. A row that exists does not change.
+    async fn add_audit(&self, rows: &[AuditRow]) -> Result<()>;
+
+    /// At most `limit` rows of the audit, newest first, before the row `before`.
+    async fn list_audit(
+        &self,
+        workspace: WorkspaceId,
+        filter: AuditFilter,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<AuditRow>>;
+}

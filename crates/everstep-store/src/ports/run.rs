@@ -1,0 +1,145 @@
+//! The port of the engine and the simulator: nodes, runs, journals and the inbox.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+
+use crate::error::Result;
+use crate::filter::RunFilter;
+use crate::item::{InboxId, Item, Outcome};
+use crate::rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, Wants};
+
+/// Every promise here is proved by `everstep_testkit::contract::runs`.
+#[async_trait]
+pub trait RunStore: Send + Sync {
+    /// Registers a node under an id that was never used before ([`crate::Error::Refused`] if it was).
+    /// Its lease is measured by the database's clock.
+    /// Returns the database's clock.
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp>;
+
+    /// Everything that a node asks of the database once a second, in one call and in one snapshot:
+    ///
+    /// 1. Renews its lease by the database's clock, also an expired one. If the node is fenced or unknown
+    ///    ([`crate::Error::Fenced`]), nothing else happens.
+    /// 2. Makes runs of fenced owners claimable at `now`.
+    /// 3. Claims due runs of each lane, as [`RunStore::claim_runs`] does. Runs that were released in this tick
+    ///    are claimed in the next one.
+    /// 4. Reads the oldest rows of the inbox, as [`RunStore::inbox`] does.
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick>;
+
+    /// All nodes that have joined and were not deleted by a sweep.
+    async fn nodes(&self) -> Result<Vec<NodeRow>>;
+
+    /// Fences a node if its lease still ends at `seen` and has expired by the database's clock.
+    /// From then on it commits nothing; a commit of it that was in flight is visible to the node that claims its runs.
+    /// The node is not fenced while a commit of it is in flight: call again.
+    async fn fence(&self, node: NodeId, seen: Timestamp) -> Result<bool>;
+
+    /// Releases a node's own runs (`wake_at` = `now`) and fences the node. For an orderly shutdown.
+    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()>;
+
+    /// Writes the items of many runs in one durable transaction.
+    ///
+    /// * Nothing is written if `node` is not a live member ([`crate::Error::Fenced`]).
+    /// * Each item is all or nothing, and independent of the others. Its outcome has the item's index.
+    /// * An item with entries is gated by its first entry, one without entries by its run's row.
+    ///   An item without entries cannot be recognised later: if it is resent, it is applied again or `Lost`.
+    /// * An inbox input for a run that has ended is dropped. One for a run that does not exist (yet) is kept, and
+    ///   deleted by a sweep after an hour.
+    /// * A run whose projection has an end time loses its waits.
+    /// * A start without a projection is pending, unowned and due at its creation.
+    /// * After an error either nothing was written or the outcome is unknown; the same items may be sent again
+    ///   and are then answered `Duplicate` if they had been written.
+    ///   After `Refused` and `Full` nothing was written.
+    /// * No two items of one call belong to the same run.
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>>;
+
+    /// Makes `node` the owner of at most `limit` unowned runs of `lane` that are due, oldest first.
+    /// Two nodes never claim the same run. Runs of a newer format than this build's are not claimed.
+    /// Nothing is claimed if `node` is not a live member ([`crate::Error::Fenced`]).
+    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>>;
+
+    /// The runs that `node` owns, including those of a claim whose reply was lost.
+    async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>>;
+
+    /// The earliest `wake_at` of an unowned run of `lane` that has not ended; `None` if there is no such run
+    /// or all of them wait without a timeout.
+    async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>>;
+
+    /// The oldest inbox rows after `after`, of runs that have not ended and that `node` owns or no node owns.
+    /// Reading deletes nothing: the item that answers a row deletes it. Rows of runs that do not exist are left out.
+    /// On a shared database a row may become visible after one with a greater id, so a reader that continues
+    /// after its last row must start from the beginning from time to time.
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>>;
+
+    /// The inbox rows of one run, whether it exists or not, oldest first.
+    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>>;
+
+    /// A run with everything that its owner needs, read in one snapshot of the database.
+    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>>;
+
+    /// Replaces a run's snapshot, unless a later one exists or the run was deleted.
+    async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()>;
+
+    /// Entries with a seq above `after`, in order.
+    async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>>;
+
+    async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>>;
+
+    /// A page of runs, newest first. Paging is by keyset: runs created while you page do not shift later pages.
+    /// A call examines at most 10,000 runs: then the page is short, even empty, and still has a next one.
+    async fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage>;
+
+    /// Makes a new run from the beginning of another one: it has the same workflow, version, input and tags, and the
+    /// entries up to the end of the item that holds entry `at`. It is unowned, running and due at `now`,
+    /// has no parent and no idempotency key, and opens no waits. The source does not change.
+    /// Returns the seq of the last copied entry; `None` if there is no such run or entry.
+    async fn fork_run(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>>;
+
+    /// Deletes a test run that has ended, with all its rows. `false`: there is no such run.
+    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool>;
+
+    /// Adds to the numbers of runs per workflow and status.
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()>;
+
+    /// Counts all runs and replaces the numbers. A run that is counted by [`RunStore::add_counts`] at the same time
+    /// may be counted twice.
+    async fn recount(&self) -> Result<()>;
+
+    /// The number of runs of each workflow in each status.
+    async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>>;
+
+    /// Deletes rows that have expired, by `now`. Returns the number of runs:
+    ///
+    /// * at most `limit` ended runs whose retention is over (test runs: an hour after their end), with all their
+    ///   rows; they are subtracted from the counts;
+    /// * hour-old inbox rows of ended or missing runs;
+    /// * fenced nodes a day after their lease, once they own nothing;
+    /// * audit rows after 365 days;
+    /// * versions of deleted workflows after a day, once no run refers to any of them.
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize>;
+
+    /// Periodic maintenance in small steps: frees disk space, prepares the partitions of the coming weeks.
+    async fn maintain(&self, now: Timestamp) -> Result<()>;
+
+    /// Whether other nodes may use the same database.
+    fn is_shared(&self) -> bool;
+
+    /// The number of calls that this store has sent to the database since it was opened, through all ports.
+    fn calls(&self) -> u64;
+}

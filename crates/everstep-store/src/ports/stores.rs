@@ -1,0 +1,30 @@
+//! All ports of one open database.
+
+use std::sync::Arc;
+
+use super::{AccessStore, ResourceStore, RunStore, WorkflowStore};
+
+/// An open database: one handle per port. Cloning it is cheap; the database is closed with the last handle.
+#[derive(Clone)]
+pub struct Stores {
+    /// For the engine and the simulator.
+    pub runs: Arc<dyn RunStore>,
+    /// For the engine and the routes of workflows.
+    pub workflows: Arc<dyn WorkflowStore>,
+    /// For authentication, audit and administration.
+    pub access: Arc<dyn AccessStore>,
+    /// For the vault and the data sources.
+    pub resources: Arc<dyn ResourceStore>,
+}
+
+impl Stores {
+    /// The ports of a database that implements all of them.
+    pub fn new<S: RunStore + WorkflowStore + AccessStore + ResourceStore + 'static>(store: Arc<S>) -> Self {
+        Self {
+            runs: Arc::<S>::clone(&store),
+            workflows: Arc::<S>::clone(&store),
+            access: Arc::<S>::clone(&store),
+            resources: store,
+        }
+    }
+}

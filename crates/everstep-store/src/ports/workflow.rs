@@ -1,0 +1,65 @@
+//! The port of workflow definitions: immutable versions, one of which is active.
+
+use async_trait::async_trait;
+use everstep_core::ids::WorkspaceId;
+
+use crate::error::Result;
+use crate::expects::{Choice, Expects, Put, Registered};
+use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
+
+/// Every promise here is proved by `everstep_testkit::contract::workflows`.
+#[async_trait]
+pub trait WorkflowStore: Send + Sync {
+    /// Saves an immutable version, if the workflow is as expected, and makes it the active one if `activate`.
+    ///
+    /// * The same digest as the newest version returns that version.
+    /// * Of two calls at the same time, one is first, and the later version stays active.
+    /// * A workflow that was deleted is new, and its version numbers continue.
+    /// * A workflow that is written as code has versions of no other style.
+    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put>;
+
+    /// Saves versions under numbers that their author has chosen. Each answer has its version's index.
+    ///
+    /// * A version becomes the active one when its definition is brought for the first time, if it is the newest one.
+    /// * A version that exists does not change, except for its retention: the last registration decides.
+    /// * A version without a digest is only named: it exists, and nothing else changes until a definition is brought.
+    /// * A workflow of that name and another style does not change, and then nothing of the list is written.
+    /// * A workflow that was deleted is new, also under numbers that it had; unless runs refer to versions
+    ///   of another style that have these numbers.
+    /// * If nothing changes, nothing is written and no lock is taken.
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>>;
+
+    /// Makes a version the one that new runs use, if the workflow is as expected. Of two calls at the same time,
+    /// one is first.
+    async fn choose_version(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: u32,
+        expects: Expects,
+    ) -> Result<Choice>;
+
+    /// Deletes a workflow that has no unfinished runs. Its versions are no longer listed; a version can be read by
+    /// its number for at least a day, and as long as runs refer to it: a start that has read it may still begin.
+    async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion>;
+
+    /// One version of a workflow; `None` as version means the active one.
+    async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>>;
+
+    /// At most `limit` workflows of a workspace, by name, after the name `after`, without deleted ones.
+    async fn list_workflows(
+        &self,
+        workspace: WorkspaceId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>>;
+
+    /// At most `limit` versions of a workflow, newest first, before the version `before`.
+    async fn list_versions(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>>;
+}

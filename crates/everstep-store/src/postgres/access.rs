@@ -1,0 +1,209 @@
+//! Settings, API keys, workspaces and the audit.
+
+use async_trait::async_trait;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::columns;
+use super::queries::{params, query};
+use super::store::PostgresStore;
+use crate::access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
+use crate::error::Result;
+use crate::ports::AccessStore;
+use crate::{numbers, texts};
+
+#[async_trait]
+impl AccessStore for PostgresStore {
+    async fn setting(&self, name: &str, default: &[u8]) -> Result<Vec<u8>> {
+        loop {
+            let row = self.connections.query_opt(query!("setting"), params! { "name": name, "value": default }).await?;
+            // None if another call has stored it just now, which the statement does not see yet.
+            if let Some(row) = row {
+                return columns::get(&row, 0);
+            }
+        }
+    }
+
+    async fn add_key(&self, key: &KeyRow) -> Result<()> {
+        self.connections
+            .execute(
+                query!("add_key"),
+                params! {
+                    "id": key.id,
+                    "workspace": key.workspace.uuid(),
+                    "name": key.name,
+                    "hash": key.hash.as_slice(),
+                    "permissions": key.permission_text()?,
+                    "role": key.role,
+                    "rate_limit": key.rate_limit.map(i64::from),
+                    "created_at": key.created_at.micros(),
+                    "expires_at": key.expires_at.map(Timestamp::micros),
+                    "revoked_at": key.revoked_at.map(Timestamp::micros),
+                },
+            )
+            .await?;
+        Ok(())
+    }
+
+    async fn add_first_key(&self, key: &KeyRow) -> Result<bool> {
+        let connection = self.connections.get().await?;
+        connection.begin("begin").await?;
+        connection.execute(query!("add_first_key/1_lock"), &[]).await?;
+        let added = connection
+            .execute(
+                query!("add_first_key/2_insert"),
+                params! {
+                    "id": key.id,
+                    "workspace": key.workspace.uuid(),
+                    "name": key.name,
+                    "hash": key.hash.as_slice(),
+                    "permissions": key.permission_text()?,
+                    "role": key.role,
+                    "rate_limit": key.rate_limit.map(i64::from),
+                    "created_at": key.created_at.micros(),
+                    "expires_at": key.expires_at.map(Timestamp::micros),
+                    "revoked_at": key.revoked_at.map(Timestamp::micros),
+                },
+            )
+            .await?;
+        connection.commit().await?;
+        Ok(added == 1)
+    }
+
+    async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<KeyRow>> {
+        let row = self.connections.query_opt(query!("find_key"), params! { "hash": hash.as_slice() }).await?;
+        row.as_ref().map(key_from_row).transpose()
+    }
+
+    async fn list_keys(&self, workspace: WorkspaceId) -> Result<Vec<KeyRow>> {
+        let rows = self.connections.query(query!("list_keys"), params! { "workspace": workspace.uuid() }).await?;
+        rows.iter().map(key_from_row).collect()
+    }
+
+    async fn revoke_key(&self, workspace: WorkspaceId, id: Uuid, now: Timestamp) -> Result<Option<KeyRow>> {
+        let (workspace, now) = (workspace.uuid(), now.micros());
+        let params = params! { "now": now, "id": id, "workspace": workspace };
+        let row = self.connections.query_opt(query!("revoke_key"), params).await?;
+        row.as_ref().map(key_from_row).transpose()
+    }
+
+    async fn add_workspace(&self, row: &WorkspaceRow) -> Result<bool> {
+        let added = self
+            .connections
+            .execute(
+                query!("add_workspace"),
+                params! {
+                    "id": row.id.uuid(),
+                    "name": row.name,
+                    "options": row.options.json().as_bytes(),
+                    "created_at": row.created_at.micros(),
+                },
+            )
+            .await?;
+        Ok(added == 1)
+    }
+
+    async fn set_workspace_options(&self, id: WorkspaceId, options: &Payload) -> Result<bool> {
+        let (id, options) = (id.uuid(), options.json().as_bytes());
+        let params = params! { "options": options, "id": id };
+        Ok(self.connections.execute(query!("set_workspace_options"), params).await? == 1)
+    }
+
+    async fn workspaces(&self) -> Result<Vec<WorkspaceRow>> {
+        let rows = self.connections.query(query!("workspaces"), &[]).await?;
+        rows.iter().map(workspace_from_row).collect()
+    }
+
+    async fn add_audit(&self, rows: &[AuditRow]) -> Result<()> {
+        self.connections
+            .execute(
+                query!("add_audit"),
+                params! {
+                    "workspaces": rows.iter().map(|row| row.workspace.uuid()).collect::<Vec<_>>(),
+                    "ids": rows.iter().map(|row| row.id).collect::<Vec<_>>(),
+                    "at": rows.iter().map(|row| row.at.micros()).collect::<Vec<_>>(),
+                    "actors": rows.iter().map(|row| row.actor.as_str()).collect::<Vec<_>>(),
+                    "actions": rows.iter().map(|row| row.action.as_str()).collect::<Vec<_>>(),
+                    "targets": rows.iter().map(|row| row.target.as_str()).collect::<Vec<_>>(),
+                    "details": rows.iter().map(|row| row.details.json().as_bytes()).collect::<Vec<_>>(),
+                },
+            )
+            .await?;
+        Ok(())
+    }
+
+    async fn list_audit(
+        &self,
+        workspace: WorkspaceId,
+        filter: AuditFilter,
+        before: Option<Uuid>,
+        limit: usize,
+    ) -> Result<Vec<AuditRow>> {
+        if filter.actor.iter().chain(&filter.action).any(|text| texts::has_nul(text)) {
+            return Ok(vec![]);
+        }
+        let (from, before) = filter.ids(before);
+        self.connections
+            .query(
+                query!("list_audit"),
+                params! {
+                    "workspace": workspace.uuid(),
+                    "from_id": from,
+                    "before_id": before,
+                    "since": filter.since.map_or(i64::MIN, Timestamp::micros),
+                    "until": filter.until.map_or(i64::MAX, Timestamp::micros),
+                    "actor": filter.actor,
+                    "action": filter.action,
+                    "limit": numbers::clamp_limit(limit),
+                },
+            )
+            .await?
+            .iter()
+            .map(audit_from_row)
+            .collect()
+    }
+}
+
+/// In the order of `find_key.sql`.
+fn key_from_row(row: &Row) -> Result<KeyRow> {
+    let hash: &[u8] = columns::get(row, 3)?;
+    let permissions: &str = columns::get(row, 4)?;
+    Ok(KeyRow {
+        id: columns::get(row, 0)?,
+        workspace: WorkspaceId::from_uuid(columns::get(row, 1)?),
+        name: columns::get(row, 2)?,
+        hash: hash.try_into().map_err(columns::unreadable)?,
+        permissions: permissions.split_whitespace().map(str::to_owned).collect(),
+        role: columns::get(row, 5)?,
+        rate_limit: columns::get::<Option<i64>>(row, 6)?.map(u32::try_from).transpose().map_err(columns::unreadable)?,
+        created_at: columns::time(row, 7)?,
+        expires_at: columns::optional_time(row, 8)?,
+        revoked_at: columns::optional_time(row, 9)?,
+    })
+}
+
+/// In the order of `workspaces.sql`.
+fn workspace_from_row(row: &Row) -> Result<WorkspaceRow> {
+    Ok(WorkspaceRow {
+        id: WorkspaceId::from_uuid(columns::get(row, 0)?),
+        name: columns::get(row, 1)?,
+        options: columns::bytes_payload(columns::get(row, 2)?)?,
+        created_at: columns::time(row, 3)?,
+    })
+}
+
+/// In the order of `list_audit.sql`.
+fn audit_from_row(row: &Row) -> Result<AuditRow> {
+    Ok(AuditRow {
+        id: columns::get(row, 0)?,
+        workspace: WorkspaceId::from_uuid(columns::get(row, 1)?),
+        at: columns::time(row, 2)?,
+        actor: columns::get(row, 3)?,
+        action: columns::get(row, 4)?,
+        target: columns::get(row, 5)?,
+        details: columns::bytes_payload(columns::get(row, 6)?)?,
+    })
+}

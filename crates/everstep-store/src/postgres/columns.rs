@@ -1,0 +1,70 @@
+//! Columns of a row in the types of the core.
+
+use everstep_core::failure::Failure;
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+use crate::error::{Error, Result};
+use crate::pack;
+
+/// A column. A value of another type was not written by Everstep.
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
+    row.try_get(column).map_err(|error| Error::Corrupt(super::errors::told(&error)))
+}
+
+/// An array, which is null when it is empty.
+pub(super) fn list<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<Vec<T>> {
+    Ok(get::<Option<Vec<T>>>(row, column)?.unwrap_or_default())
+}
+
+pub(super) fn seq(row: &Row, column: usize) -> Result<u64> {
+    u64::try_from(get::<i64>(row, column)?).map_err(unreadable)
+}
+
+pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp> {
+    get(row, column).map(Timestamp::from_micros)
+}
+
+pub(super) fn optional_time(row: &Row, column: usize) -> Result<Option<Timestamp>> {
+    Ok(get::<Option<i64>>(row, column)?.map(Timestamp::from_micros))
+}
+
+/// A number that is stored as `integer`.
+pub(super) fn integer(row: &Row, column: usize) -> Result<u32> {
+    u32::try_from(get::<i32>(row, column)?).map_err(unreadable)
+}
+
+/// A number that is stored as `bigint`.
+pub(super) fn bigint(row: &Row, column: usize) -> Result<u32> {
+    u32::try_from(get::<i64>(row, column)?).map_err(unreadable)
+}
+
+pub(super) fn status(row: &Row, column: usize) -> Result<Status> {
+    get::<&str>(row, column)?.parse().map_err(|error: String| Error::Corrupt(error))
+}
+
+pub(super) fn failure(row: &Row, column: usize) -> Result<Option<Failure>> {
+    let text: Option<&str> = get(row, column)?;
+    text.map(|text| serde_json::from_str(text).map_err(unreadable)).transpose()
+}
+
+pub(super) fn payload(text: String) -> Result<Payload> {
+    Payload::from_json(text).map_err(unreadable)
+}
+
+pub(super) fn bytes_payload(bytes: &[u8]) -> Result<Payload> {
+    payload(std::str::from_utf8(bytes).map_err(unreadable)?.to_owned())
+}
+
+/// The unpacked bytes of the column after the column of their codec.
+pub(super) fn unpack(row: &Row, codec: usize) -> Result<Vec<u8>> {
+    let number: i16 = get(row, codec)?;
+    pack::unpack(u8::try_from(number).map_err(unreadable)?, get(row, codec + 1)?)
+}
+
+pub(super) fn unreadable(error: impl std::fmt::Display) -> Error {
+    Error::Corrupt(error.to_string())
+}

@@ -1,0 +1,278 @@
+//! The arrays of `commit/all.sql`: a group of columns for each kind of row that an item may write.
+
+use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::error::Result;
+use crate::item::{InboxId, Item, Message, NewRun, Projection, Wait};
+use crate::numbers;
+use crate::pack::Packed;
+use crate::postgres::queries::{Param, param};
+
+/// A group of columns: its fields, and their names in the statement.
+macro_rules! arrays {
+    ($(#[$doc:meta])* $group:ident { $($field:ident: $name:literal, $kind:ty;)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub(super) struct $group<'a> {
+            $($field: Vec<$kind>,)*
+            lifetime: std::marker::PhantomData<&'a ()>,
+        }
+
+        impl $group<'_> {
+            pub(super) fn params(&self) -> impl Iterator<Item = Param<'_>> {
+                [$(param($name, &self.$field),)*].into_iter()
+            }
+        }
+    };
+}
+
+arrays! {
+    /// The rows of new runs.
+    Starts {
+        ids: "new_ids", Uuid;
+        owners: "new_owners", Option<Uuid>;
+        wake_at: "new_wake_at", i64;
+        ended_at: "new_ended_at", Option<i64>;
+        statuses: "new_statuses", &'a str;
+        workspaces: "new_workspaces", Uuid;
+        workflows: "new_workflows", &'a str;
+        versions: "new_versions", i32;
+        lanes: "new_lanes", &'a str;
+        scopes: "new_scopes", Option<&'a str>;
+        keys: "new_keys", Option<&'a str>;
+        parents: "new_parents", Option<Uuid>;
+        retention_days: "new_retention_days", i64;
+        is_test: "new_is_test", bool;
+        created_at: "new_created_at", i64;
+        tags: "new_tags", &'a str;
+        errors: "new_errors", Option<String>;
+        inputs: "new_inputs", &'a str;
+        outputs: "new_outputs", Option<&'a [u8]>;
+    }
+}
+
+impl<'a> Starts<'a> {
+    pub(super) fn push(&mut self, item: &'a Item, run: &'a NewRun) -> Result<()> {
+        let projection = item.projection.as_ref();
+        let key = run.key.as_ref();
+        self.ids.push(item.run.uuid());
+        self.owners.push(projection.and_then(|projection| projection.owner).map(NodeId::uuid));
+        self.wake_at.push(projection.map_or(run.created_at, |projection| projection.wake_at).micros());
+        self.ended_at.push(projection.and_then(|projection| projection.ended_at).map(Timestamp::micros));
+        self.statuses.push(projection.map_or(Status::Pending, |projection| projection.status).as_str());
+        self.workspaces.push(item.workspace.uuid());
+        self.workflows.push(&run.workflow);
+        self.versions.push(numbers::checked_integer(run.version)?);
+        self.lanes.push(&run.lane);
+        self.scopes.push(key.map(|(scope, _)| scope.as_str()));
+        self.keys.push(key.map(|(_, key)| key.as_str()));
+        self.parents.push(run.parent.map(RunId::uuid));
+        self.retention_days.push(run.retention_days.into());
+        self.is_test.push(run.is_test);
+        self.created_at.push(run.created_at.micros());
+        self.tags.push(run.tags.json());
+        self.errors.push(projection.and_then(error_json));
+        self.inputs.push(run.input.json());
+        self.outputs.push(projection.and_then(output));
+        Ok(())
+    }
+}
+
+arrays! {
+    /// First entries, which are gates.
+    Heads {
+        runs: "head_runs", Uuid;
+        is_unowned: "head_is_unowned", bool;
+        seqs: "head_seqs", i64;
+        commits: "head_commits", Uuid;
+        at: "head_at", i64;
+        kinds: "head_kinds", i16;
+        steps: "head_steps", Option<&'a str>;
+        attempts: "head_attempts", i32;
+        codecs: "head_codecs", i16;
+        payloads: "head_payloads", &'a [u8];
+    }
+}
+
+impl<'a> Heads<'a> {
+    pub(super) fn push(&mut self, packed: &'a Packed<'_>, is_unowned: bool) -> Result<()> {
+        let (item, entry) = (&*packed.item, &packed.item.entries[0]);
+        let (codec, payload) = packed.payload(0);
+        self.runs.push(item.run.uuid());
+        self.is_unowned.push(is_unowned);
+        self.seqs.push(numbers::checked_seq(entry.seq)?);
+        self.commits.push(item.commit.uuid());
+        self.at.push(entry.at.micros());
+        self.kinds.push(entry.row.kind.number().into());
+        self.steps.push(entry.row.step.as_ref().map(StepKey::as_str));
+        self.attempts.push(numbers::checked_integer(entry.row.attempt)?);
+        self.codecs.push(codec.number().into());
+        self.payloads.push(payload);
+        Ok(())
+    }
+}
+
+arrays! {
+    /// Entries that follow a gate.
+    Entries {
+        runs: "entry_runs", Uuid;
+        seqs: "entry_seqs", i64;
+        commits: "entry_commits", Option<Uuid>;
+        at: "entry_at", i64;
+        kinds: "entry_kinds", i16;
+        steps: "entry_steps", Option<&'a str>;
+        attempts: "entry_attempts", i32;
+        codecs: "entry_codecs", i16;
+        payloads: "entry_payloads", &'a [u8];
+    }
+}
+
+impl<'a> Entries<'a> {
+    pub(super) fn push(&mut self, packed: &'a Packed<'_>, place: usize) -> Result<()> {
+        let (item, entry) = (&*packed.item, &packed.item.entries[place]);
+        let (codec, payload) = packed.payload(place);
+        self.runs.push(item.run.uuid());
+        self.seqs.push(numbers::checked_seq(entry.seq)?);
+        self.commits.push((place == 0).then(|| item.commit.uuid()));
+        self.at.push(entry.at.micros());
+        self.kinds.push(entry.row.kind.number().into());
+        self.steps.push(entry.row.step.as_ref().map(StepKey::as_str));
+        self.attempts.push(numbers::checked_integer(entry.row.attempt)?);
+        self.codecs.push(codec.number().into());
+        self.payloads.push(payload);
+        Ok(())
+    }
+}
+
+arrays! {
+    /// The rows of runs as their items leave them.
+    Projections {
+        runs: "next_runs", Uuid;
+        has_head: "next_has_head", bool;
+        is_unowned: "next_is_unowned", bool;
+        statuses: "next_statuses", &'a str;
+        owners: "next_owners", Option<Uuid>;
+        wake_at: "next_wake_at", i64;
+        outputs: "next_outputs", Option<&'a [u8]>;
+        errors: "next_errors", Option<String>;
+        ended_at: "next_ended_at", Option<i64>;
+    }
+}
+
+impl<'a> Projections<'a> {
+    pub(super) fn push(&mut self, item: &'a Item, projection: &'a Projection, is_unowned: bool) {
+        self.runs.push(item.run.uuid());
+        self.has_head.push(!item.entries.is_empty());
+        self.is_unowned.push(is_unowned);
+        self.statuses.push(projection.status.as_str());
+        self.owners.push(projection.owner.map(NodeId::uuid));
+        self.wake_at.push(projection.wake_at.micros());
+        self.outputs.push(output(projection));
+        self.errors.push(error_json(projection));
+        self.ended_at.push(projection.ended_at.map(Timestamp::micros));
+    }
+}
+
+arrays! {
+    /// Items that are gated by their run's row and leave it alone.
+    Bare {
+        runs: "bare_runs", Uuid;
+        is_unowned: "bare_is_unowned", bool;
+    }
+}
+
+impl Bare<'_> {
+    pub(super) fn push(&mut self, item: &Item, is_unowned: bool) {
+        self.runs.push(item.run.uuid());
+        self.is_unowned.push(is_unowned);
+    }
+}
+
+arrays! {
+    /// Waits that end. Without a step: all of their run.
+    Closed {
+        runs: "closed_runs", Uuid;
+        steps: "closed_steps", Option<&'a str>;
+    }
+}
+
+impl<'a> Closed<'a> {
+    pub(super) fn push(&mut self, item: &Item, step: Option<&'a StepKey>) {
+        self.runs.push(item.run.uuid());
+        self.steps.push(step.map(StepKey::as_str));
+    }
+}
+
+arrays! {
+    /// Waits that begin.
+    Waits {
+        runs: "wait_runs", Uuid;
+        steps: "wait_steps", &'a str;
+        workspaces: "wait_workspaces", Uuid;
+        events: "wait_events", &'a str;
+        deadlines: "wait_deadlines", Option<i64>;
+        patterns: "wait_patterns", &'a [u8];
+    }
+}
+
+impl<'a> Waits<'a> {
+    pub(super) fn push(&mut self, item: &Item, wait: &'a Wait) {
+        self.runs.push(item.run.uuid());
+        self.steps.push(wait.step.as_str());
+        self.workspaces.push(item.workspace.uuid());
+        self.events.push(&wait.event);
+        self.deadlines.push(wait.deadline.map(Timestamp::micros));
+        self.patterns.push(wait.pattern.json().as_bytes());
+    }
+}
+
+arrays! {
+    /// Inbox rows that are answered.
+    Taken {
+        ids: "taken", i64;
+        runs: "taken_runs", Uuid;
+    }
+}
+
+impl Taken<'_> {
+    pub(super) fn push(&mut self, item: &Item, taken: InboxId) {
+        self.ids.push(taken.0);
+        self.runs.push(item.run.uuid());
+    }
+}
+
+arrays! {
+    /// Messages to other runs.
+    Letters {
+        senders: "letter_senders", Uuid;
+        receivers: "letter_receivers", Uuid;
+        workspaces: "letter_workspaces", Uuid;
+        at: "letter_at", Option<i64>;
+        inputs: "letter_inputs", &'a [u8];
+    }
+}
+
+impl<'a> Letters<'a> {
+    pub(super) fn push(&mut self, item: &Item, message: &'a Message) {
+        self.senders.push(item.run.uuid());
+        self.receivers.push(message.to.uuid());
+        self.workspaces.push(item.workspace.uuid());
+        self.at.push(item.entries.last().map(|entry| entry.at.micros()));
+        self.inputs.push(&message.input);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.senders.len()
+    }
+}
+
+fn output(projection: &Projection) -> Option<&[u8]> {
+    projection.output.as_ref().map(|output| output.json().as_bytes())
+}
+
+fn error_json(projection: &Projection) -> Option<String> {
+    projection.error.as_ref().map(|error| serde_json::to_string(error).expect("a failure is plain data"))
+}

@@ -1,0 +1,45 @@
+//! Forks of runs.
+
+use std::collections::BTreeSet;
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+
+use crate::error::Result;
+use crate::numbers;
+use crate::postgres::columns;
+use crate::postgres::partitions::Week;
+use crate::postgres::queries::{params, query};
+use crate::postgres::store::PostgresStore;
+
+/// How often a fork is sent again after a conflict with another transaction.
+const RETRIES_MAX: usize = 20;
+
+impl PostgresStore {
+    pub(super) async fn fork(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        let (workspace, source, id) = (workspace.uuid(), source.uuid(), run.uuid());
+        let (at, now) = (numbers::clamp_seq(at), now.micros());
+        let params = params! { "source": source, "at": at, "workspace": workspace, "run": id, "now": now };
+        let mut tries = 0;
+        loop {
+            // The connection is returned to the pool before another is requested.
+            let sent = self.connections.get().await?.query(query!("fork_run"), params).await;
+            match sent {
+                Ok(rows) => return rows.first().map(|row| columns::seq(row, 0)).transpose(),
+                Err(failure) if failure.is_to_be_resent() && tries < RETRIES_MAX => tries += 1,
+                Err(failure) if failure.lacks_partition() && tries < RETRIES_MAX => {
+                    tries += 1;
+                    self.make_partitions(BTreeSet::from([Week::of(run)])).await?;
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Pages of runs.
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::rows;
+use crate::error::Result;
+use crate::filter::{self, Filling, MOST_LOOKED_AT, RunFilter};
+use crate::postgres::columns;
+use crate::postgres::queries::{params, query};
+use crate::postgres::store::PostgresStore;
+use crate::rows::RunPage;
+use crate::{numbers, texts};
+
+/// How many runs are read at once if their documents are examined.
+const BATCH_RUNS: usize = 200;
+
+/// The position of a run in a list: its creation time and its id.
+type PageKey = (i64, Uuid);
+
+impl PostgresStore {
+    /// Looks for the end of what may be looked at first: up to there the database leaves out what it can tell,
+    /// and what needs a look into a document is read in batches.
+    pub(super) async fn read_page(
+        &self,
+        workspace: WorkspaceId,
+        filter: &RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage> {
+        if filter.workflow.as_deref().is_some_and(texts::has_nul) {
+            return Ok(Filling::new(limit).done(None));
+        }
+        let limit = limit.min(MOST_LOOKED_AT);
+        let mut before = filter.begin(after);
+        let end = match filter.is_selective() {
+            true => self.read_end(workspace, filter, before).await?,
+            false => None,
+        };
+        let last = end.map_or((filter.end(), Uuid::nil()), |(time, run)| (time.micros(), run.uuid()));
+        // One more than asked for: it tells whether there is another page.
+        let batch = if filter.looks_inside() { BATCH_RUNS } else { limit + 1 };
+        let mut page = Filling::new(limit);
+        loop {
+            let rows = self.read_batch(workspace, filter, before, last, batch).await?;
+            for row in &rows {
+                if is_wanted(filter, row)? && !page.push(rows::summary_from_row(row)?) {
+                    return Ok(page.done(None));
+                }
+            }
+            match rows.last().filter(|_| rows.len() == batch) {
+                Some(row) => before = (columns::get(row, 7)?, columns::get(row, 0)?),
+                None => return Ok(page.done(end)),
+            }
+        }
+    }
+
+    /// The place of the last run that may be looked at, if there are so many.
+    async fn read_end(
+        &self,
+        workspace: WorkspaceId,
+        filter: &RunFilter,
+        (before, before_id): PageKey,
+    ) -> Result<Option<(Timestamp, RunId)>> {
+        let workspace = workspace.uuid();
+        let (since, look) = (filter.end(), numbers::clamp_limit(MOST_LOOKED_AT));
+        let row = if let Some(parent) = filter.parent {
+            let parent = parent.uuid();
+            let params = params! {
+                "workspace": workspace, "parent": parent, "before": before, "before_id": before_id,
+                "since": since, "look": look,
+            };
+            self.connections.query_opt(query!("list_runs/of_parent_end"), params).await?
+        } else if let Some(workflow) = filter.workflow.as_deref() {
+            let params = params! {
+                "workspace": workspace, "workflow": workflow, "before": before, "before_id": before_id,
+                "since": since, "look": look,
+            };
+            self.connections.query_opt(query!("list_runs/of_workflow_end"), params).await?
+        } else {
+            let params = params! {
+                "workspace": workspace, "before": before, "before_id": before_id, "since": since, "look": look,
+            };
+            self.connections.query_opt(query!("list_runs/all_end"), params).await?
+        };
+        row.map(|row| Ok((columns::time(&row, 0)?, RunId::from_uuid(columns::get(&row, 1)?)))).transpose()
+    }
+
+    async fn read_batch(
+        &self,
+        workspace: WorkspaceId,
+        filter: &RunFilter,
+        (before, before_id): PageKey,
+        (last, last_id): PageKey,
+        batch: usize,
+    ) -> Result<Vec<Row>> {
+        // A version that cannot be stored is none that is.
+        let Ok(version) = filter.version.map(numbers::checked_integer).transpose() else {
+            return Ok(vec![]);
+        };
+        let (workspace, limit) = (workspace.uuid(), numbers::clamp_limit(batch));
+        let statuses: Vec<_> = filter.statuses.iter().copied().map(Status::as_str).collect();
+        let whole = filter.input.iter().flat_map(|(path, _)| path).any(|name| is_odd(name));
+        let path = |path: &[String]| if whole { String::new() } else { array(path) };
+        let paths: Vec<_> = filter.input.iter().map(|(names, _)| path(names)).collect();
+        if let Some(parent) = filter.parent {
+            let (parent, workflow) = (parent.uuid(), filter.workflow.as_deref());
+            let params = params! {
+                "paths": paths, "whole": whole, "workspace": workspace, "parent": parent, "workflow": workflow,
+                "before": before, "before_id": before_id, "last": last, "last_id": last_id,
+                "statuses": statuses, "version": version, "limit": limit,
+            };
+            self.connections.query(query!("list_runs/of_parent"), params).await
+        } else if let Some(workflow) = filter.workflow.as_deref() {
+            let params = params! {
+                "paths": paths, "whole": whole, "workspace": workspace, "workflow": workflow,
+                "before": before, "before_id": before_id, "last": last, "last_id": last_id,
+                "statuses": statuses, "version": version, "limit": limit,
+            };
+            self.connections.query(query!("list_runs/of_workflow"), params).await
+        } else {
+            let params = params! {
+                "paths": paths, "whole": whole, "workspace": workspace,
+                "before": before, "before_id": before_id, "last": last, "last_id": last_id,
+                "statuses": statuses, "version": version, "limit": limit,
+            };
+            self.connections.query(query!("list_runs/all"), params).await
+        }
+    }
+}
+
+/// Whether the documents of a row hold what the filter is for. The rest was left to the database.
+fn is_wanted(filter: &RunFilter, row: &Row) -> Result<bool> {
+    if !filter.has_tags(columns::get(row, 6)?) {
+        return Ok(false);
+    }
+    if let Some(input) = columns::get(row, 11)? {
+        return Ok(filter.has_input(input));
+    }
+    Ok(filter.has_found(&columns::list(row, 12)?))
+}
+
+/// Whether the database may read a place in an array where we read none, or cannot take a name.
+fn is_odd(name: &str) -> bool {
+    let begins_like_a_number = name.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '-');
+    texts::has_nul(name)
+        || begins_like_a_number && filter::place(name).is_none_or(|place| i32::try_from(place).is_err())
+}
+
+/// An array of texts as the database reads it.
+fn array(texts: &[String]) -> String {
+    let quoted = |text: &String| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    format!("{{{}}}", texts.iter().map(quoted).collect::<Vec<_>>().join(","))
+}

@@ -1,0 +1,107 @@
+//! Rows of runs, journals, nodes and the inbox.
+
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::journal::Kind;
+use everstep_core::journal::codec::Row as EncodedEvent;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+use crate::item::InboxId;
+use crate::postgres::columns;
+use crate::rows::{Arrival, Counts, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry};
+
+/// In the order of `nodes.sql`.
+pub(super) fn node_from_row(row: &Row) -> Result<NodeRow> {
+    Ok(NodeRow {
+        id: NodeId::from_uuid(columns::get(row, 0)?),
+        lease_until: columns::time(row, 1)?,
+        fenced: columns::get(row, 2)?,
+        is_expired: columns::get(row, 3)?,
+        address: columns::get(row, 4)?,
+    })
+}
+
+/// In the order of `get_run.sql`.
+pub(super) fn run_from_row(row: &Row) -> Result<RunRow> {
+    let scope: Option<String> = columns::get(row, 10)?;
+    let key: Option<String> = columns::get(row, 11)?;
+    Ok(RunRow {
+        id: RunId::from_uuid(columns::get(row, 0)?),
+        owner: columns::get::<Option<Uuid>>(row, 1)?.map(NodeId::from_uuid),
+        wake_at: columns::time(row, 2)?,
+        ended_at: columns::optional_time(row, 3)?,
+        status: columns::status(row, 4)?,
+        format: columns::integer(row, 5)?,
+        workspace: WorkspaceId::from_uuid(columns::get(row, 6)?),
+        workflow: columns::get(row, 7)?,
+        version: columns::integer(row, 8)?,
+        lane: columns::get(row, 9)?,
+        key: scope.zip(key),
+        parent: columns::get::<Option<Uuid>>(row, 12)?.map(RunId::from_uuid),
+        retention_days: columns::bigint(row, 13)?,
+        is_test: columns::get(row, 14)?,
+        created_at: columns::time(row, 15)?,
+        origin: columns::get::<Option<Uuid>>(row, 16)?.map(RunId::from_uuid),
+        tags: columns::payload(columns::get(row, 17)?)?,
+        error: columns::failure(row, 18)?,
+        input: columns::payload(columns::get(row, 19)?)?,
+        output: columns::get::<Option<&[u8]>>(row, 20)?.map(columns::bytes_payload).transpose()?,
+        seq: columns::seq(row, 21)?,
+    })
+}
+
+/// In the order of `list_runs/all.sql`.
+pub(super) fn summary_from_row(row: &Row) -> Result<RunSummary> {
+    Ok(RunSummary {
+        id: RunId::from_uuid(columns::get(row, 0)?),
+        workflow: columns::get(row, 1)?,
+        version: columns::integer(row, 2)?,
+        status: columns::status(row, 3)?,
+        wake_at: columns::time(row, 4)?,
+        error: columns::failure(row, 5)?,
+        tags: columns::payload(columns::get(row, 6)?)?,
+        created_at: columns::time(row, 7)?,
+        ended_at: columns::optional_time(row, 8)?,
+        parent: columns::get::<Option<Uuid>>(row, 9)?.map(RunId::from_uuid),
+        origin: columns::get::<Option<Uuid>>(row, 10)?.map(RunId::from_uuid),
+    })
+}
+
+/// In the order of `journal.sql`.
+pub(super) fn entry_from_row(row: &Row) -> Result<StoredEntry> {
+    let number: i16 = columns::get(row, 4)?;
+    let kind = u8::try_from(number).ok().and_then(Kind::from_number);
+    let kind = kind.ok_or_else(|| Error::Corrupt(format!("event kind {number} is unknown to this build")))?;
+    Ok(StoredEntry {
+        seq: columns::seq(row, 0)?,
+        at: columns::time(row, 1)?,
+        writer: NodeId::from_uuid(columns::get(row, 2)?),
+        commit: columns::get::<Option<Uuid>>(row, 3)?.map(CommitId::from_uuid),
+        row: EncodedEvent {
+            kind,
+            step: columns::get::<Option<&str>>(row, 5)?.map(StepKey::from),
+            attempt: columns::integer(row, 6)?,
+            payload: columns::unpack(row, 7)?,
+        },
+    })
+}
+
+/// In the order of `load_run/2_snapshot.sql`.
+pub(super) fn snapshot_from_row(row: &Row) -> Result<Snapshot> {
+    Ok(Snapshot { seq: columns::seq(row, 0)?, format: columns::integer(row, 1)?, state: columns::unpack(row, 2)? })
+}
+
+/// In the order of `inbox.sql`.
+pub(super) fn arrival_from_row(row: &Row) -> Result<Arrival> {
+    Ok(Arrival {
+        id: InboxId(columns::get(row, 0)?),
+        run: RunId::from_uuid(columns::get(row, 1)?),
+        input: columns::get(row, 2)?,
+    })
+}
+
+/// In the order of `counts.sql`.
+pub(super) fn count_from_row(row: &Row) -> Result<Counts> {
+    Ok(Counts { workflow: columns::get(row, 0)?, status: columns::status(row, 1)?, n: columns::get(row, 2)? })
+}

@@ -1,0 +1,278 @@
+//! The port: most verbs are one statement, and are here; the others are in the files beside this one.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::journal::FORMAT;
+use everstep_core::time::Timestamp;
+use futures_util::future;
+use uuid::Uuid;
+
+use super::rows;
+use crate::error::{Error, Result};
+use crate::filter::RunFilter;
+use crate::item::{InboxId, Item, Outcome};
+use crate::journal::Readable;
+use crate::ports::RunStore;
+use crate::postgres::columns;
+use crate::postgres::queries::{params, query};
+use crate::postgres::store::PostgresStore;
+use crate::rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, Wants};
+use crate::{numbers, pack, texts};
+
+/// Begins a transaction whose reads see one snapshot.
+const BEGIN_SNAPSHOT: &str = "begin isolation level repeatable read read only";
+/// How long counting all runs may take.
+const RECOUNT_TIMEOUT: Duration = Duration::from_secs(300);
+
+#[async_trait]
+impl RunStore for PostgresStore {
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp> {
+        let row = self
+            .connections
+            .query_one(
+                query!("join"),
+                params! { "node": node.uuid(), "lease": numbers::micros(lease), "address": address },
+            )
+            .await?;
+        columns::time(&row, 0)
+    }
+
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
+        self.tick_node(node, lease, now, wants).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRow>> {
+        self.connections.query(query!("nodes"), &[]).await?.iter().map(rows::node_from_row).collect()
+    }
+
+    async fn fence(&self, node: NodeId, seen: Timestamp) -> Result<bool> {
+        Ok(self.heartbeat.execute(query!("fence"), params! { "node": node.uuid(), "seen": seen.micros() }).await? == 1)
+    }
+
+    /// Fences the node first, so that the second statement sees everything that the node wrote. If the second
+    /// statement is never sent, other nodes release the runs.
+    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.connections.execute(query!("leave/1_fence"), params! { "node": node.uuid() }).await?;
+        self.connections
+            .execute(query!("leave/2_release"), params! { "now": now.micros(), "node": node.uuid() })
+            .await?;
+        Ok(())
+    }
+
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+        self.commit_items(node, items).await
+    }
+
+    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+        let (lane, limit) = if texts::has_nul(lane) { ("", 0) } else { (lane, limit) };
+        let row = self
+            .heartbeat
+            .query_one(
+                query!("claim_runs"),
+                params! {
+                    "node": node.uuid(),
+                    "lane": lane,
+                    "now": now.micros(),
+                    "format": numbers::checked_integer(FORMAT)?,
+                    "limit": numbers::clamp_limit(limit),
+                },
+            )
+            .await?;
+        if !columns::get::<bool>(&row, 0)? {
+            return Err(Error::Fenced(node));
+        }
+        Ok(columns::list::<Uuid>(&row, 1)?.into_iter().map(RunId::from_uuid).collect())
+    }
+
+    async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
+        let runs = self.heartbeat.query(query!("owned_runs"), params! { "node": node.uuid() }).await?;
+        runs.iter().map(|row| columns::get(row, 0).map(RunId::from_uuid)).collect()
+    }
+
+    async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>> {
+        if texts::has_nul(lane) {
+            return Ok(None);
+        }
+        let row = self
+            .connections
+            .query_opt(query!("next_wake"), params! { "lane": lane, "format": numbers::checked_integer(FORMAT)? })
+            .await?;
+        let wake = row.map(|row| columns::time(&row, 0)).transpose()?;
+        Ok(wake.filter(|wake| *wake != Timestamp::NEVER))
+    }
+
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+        self.heartbeat
+            .query(
+                query!("inbox"),
+                params! {
+                    "after": after.map_or(0, |id| id.0),
+                    "node": node.uuid(),
+                    "limit": numbers::clamp_limit(limit),
+                },
+            )
+            .await?
+            .iter()
+            .map(rows::arrival_from_row)
+            .collect()
+    }
+
+    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+        let rows = self.connections.query(query!("arrivals"), params! { "run": run.uuid() }).await?;
+        rows.iter().map(rows::arrival_from_row).collect()
+    }
+
+    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+        let connection = self.connections.get().await?;
+        let id = run.uuid();
+        let id = params! { "run": id };
+        let (begun, found, snapshot) = future::join3(
+            connection.begin(BEGIN_SNAPSHOT),
+            connection.query(query!("load_run/1_run"), id),
+            connection.query(query!("load_run/2_snapshot"), id),
+        )
+        .await;
+        begun?;
+        let Some(row) = found?.first().map(rows::run_from_row).transpose()? else {
+            connection.commit().await?;
+            return Ok(None);
+        };
+        // A snapshot that cannot be read is ignored: the journal is read from its beginning.
+        let snapshot = snapshot?.first().and_then(|row| rows::snapshot_from_row(row).ok());
+        let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+        let (stored, inbox) = future::join(
+            connection.query(
+                query!("journal"),
+                params! { "run": run.uuid(), "after": numbers::clamp_seq(after), "limit": i64::MAX },
+            ),
+            connection.query(query!("arrivals"), id),
+        )
+        .await;
+        let mut journal = Readable::default();
+        for row in stored? {
+            journal.push(columns::seq(&row, 0)?, || rows::entry_from_row(&row))?;
+        }
+        let inbox = inbox?.iter().map(rows::arrival_from_row).collect::<Result<_>>()?;
+        connection.commit().await?;
+        let Readable { entries, unreadable } = journal;
+        Ok(Some(Loaded { run: row, snapshot, entries, inbox, unreadable }))
+    }
+
+    async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
+        let (codec, state) = pack::pack(snapshot.state);
+        self.connections
+            .execute(
+                query!("put_snapshot"),
+                params! {
+                    "seq": numbers::checked_seq(snapshot.seq)?,
+                    "format": numbers::checked_integer(snapshot.format)?,
+                    "codec": i16::from(codec.number()),
+                    "state": state.as_slice(),
+                    "run": run.uuid(),
+                },
+            )
+            .await?;
+        Ok(())
+    }
+
+    async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
+        self.connections
+            .query(
+                query!("journal"),
+                params! {
+                    "run": run.uuid(),
+                    "after": numbers::clamp_seq(after),
+                    "limit": numbers::clamp_limit(limit),
+                },
+            )
+            .await?
+            .iter()
+            .map(rows::entry_from_row)
+            .collect()
+    }
+
+    async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
+        let row = self
+            .connections
+            .query_opt(query!("get_run"), params! { "run": run.uuid(), "workspace": workspace.uuid() })
+            .await?;
+        row.as_ref().map(rows::run_from_row).transpose()
+    }
+
+    async fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage> {
+        self.read_page(workspace, &filter, after, limit).await
+    }
+
+    async fn fork_run(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        self.fork(workspace, source, at, run, now).await
+    }
+
+    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
+        let (workspace, run) = (workspace.uuid(), run.uuid());
+        let params = params! { "run": run, "workspace": workspace };
+        let row = self.connections.query_one(query!("delete_test_run"), params).await?;
+        Ok(columns::get::<i64>(&row, 0)? == 1)
+    }
+
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
+        self.connections
+            .execute(
+                query!("add_counts"),
+                params! {
+                    "workspace": workspace.uuid(),
+                    "workflows": deltas.iter().map(|delta| delta.workflow.as_str()).collect::<Vec<_>>(),
+                    "statuses": deltas.iter().map(|delta| delta.status.as_str()).collect::<Vec<_>>(),
+                    "numbers": deltas.iter().map(|delta| delta.n).collect::<Vec<_>>(),
+                },
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Counts all runs. This statement reads the whole table, so sequential scans are allowed for it.
+    async fn recount(&self) -> Result<()> {
+        let connection = self.connections.get_for(RECOUNT_TIMEOUT).await?;
+        connection.begin("begin").await?;
+        connection.define("set local statement_timeout = 0; set local enable_seqscan = on").await?;
+        for query in [query!("recount/1_lock"), query!("recount/2_clear"), query!("recount/3_count")] {
+            connection.execute(query, &[]).await?;
+        }
+        Ok(connection.commit().await?)
+    }
+
+    async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
+        let rows = self.connections.query(query!("counts"), params! { "workspace": workspace.uuid() }).await?;
+        rows.iter().map(rows::count_from_row).collect()
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
+        self.delete_expired(now, limit).await
+    }
+
+    async fn maintain(&self, now: Timestamp) -> Result<()> {
+        self.maintain_partitions(now).await
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn calls(&self) -> u64 {
+        self.connections.calls() + self.heartbeat.calls()
+    }
+}

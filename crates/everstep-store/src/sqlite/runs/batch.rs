@@ -1,0 +1,370 @@
+//! The parts of a commit: starts, heads, and what follows a head.
+
+use std::cell::OnceCell;
+
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
+use everstep_core::journal::FORMAT;
+use everstep_core::planted::{self, Bug};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
+
+use super::sweep;
+use crate::error::Error;
+use crate::item::{Change, Gate, InboxId, Item, Message, NewRun, Outcome, Projection, Sent, Wait};
+use crate::numbers;
+use crate::pack::Packed;
+use crate::sqlite::database::Database;
+use crate::sqlite::queries::query;
+use crate::sqlite::{columns, errors};
+
+type Id = [u8; 16];
+
+/// Why a batch was rolled back.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// A row stands in the way of the item at this place, behind its head.
+    Clash(usize),
+    Error(Error),
+}
+
+/// One pass over a batch, inside its transaction.
+pub(super) struct Batch<'tx> {
+    tx: &'tx Connection,
+    database: &'tx Database,
+    node: Id,
+    // The two statements that every step needs are looked up once per batch.
+    head: CachedStatement<'tx>,
+    entry: CachedStatement<'tx>,
+    /// Whose ids are not free yet, once somebody starts.
+    graves: OnceCell<Vec<Id>>,
+}
+
+impl<'tx> Batch<'tx> {
+    pub(super) fn new(tx: &'tx Connection, node: NodeId, database: &'tx Database) -> Result<Self, Stop> {
+        Ok(Self {
+            tx,
+            database,
+            node: node.uuid().into_bytes(),
+            head: tx.prepare_cached(query!("commit/3_head"))?,
+            entry: tx.prepare_cached(query!("commit/4_entry"))?,
+            graves: OnceCell::new(),
+        })
+    }
+
+    /// Inserts the row of a new run. Returns why it was refused.
+    pub(super) fn start(&self, item: &Item, run: &NewRun) -> Result<Option<Outcome>, Stop> {
+        if self.is_grave(item)? {
+            return Ok(Some(Outcome::Conflict));
+        }
+        let projection = item.projection.as_ref();
+        let (scope, key) = run.key.as_ref().map(|(scope, key)| (scope.as_str(), key.as_str())).unzip();
+        let inserted = self.tx.prepare_cached(query!("commit/2_start"))?.execute(named_params! {
+            ":run": id(item),
+            ":owner": projection.and_then(owner),
+            ":wake_at": projection.map_or(run.created_at, |projection| projection.wake_at).micros(),
+            ":ended_at": projection.and_then(ended_at),
+            ":status": projection.map_or(Status::Pending, |projection| projection.status).as_str(),
+            ":format": FORMAT,
+            ":workspace": item.workspace.uuid().into_bytes(),
+            ":workflow": run.workflow,
+            ":version": run.version,
+            ":lane": run.lane,
+            ":scope": scope,
+            ":key": key,
+            ":parent": run.parent.map(|parent| parent.uuid().into_bytes()),
+            ":retention_days": run.retention_days,
+            ":is_test": run.is_test,
+            ":created_at": run.created_at.micros(),
+            ":tags": run.tags.json(),
+            ":error": projection.and_then(error_json),
+            ":input": run.input.json(),
+            ":output": projection.and_then(output),
+        })?;
+        if inserted == 1 {
+            return Ok(None);
+        }
+        if let Some((scope, key)) = scope.zip(key) {
+            let winner = self
+                .tx
+                .prepare_cached(query!("commit/2_winner"))?
+                .query_row(
+                    named_params! { ":workspace": item.workspace.uuid().into_bytes(), ":scope": scope, ":key": key },
+                    |row| columns::uuid(row, 0),
+                )
+                .optional()?
+                .map(RunId::from_uuid);
+            if let Some(winner) = winner.filter(|winner| *winner != item.run) {
+                return Ok(Some(Outcome::Exists(winner)));
+            }
+        }
+        let is_ours = self.stored(item)? == Stored::Ours;
+        Ok(Some(if is_ours { Outcome::Duplicate } else { Outcome::Conflict }))
+    }
+
+    /// Whether something is left of a run that had the id. All are asked for once per batch: there is hardly ever one.
+    fn is_grave(&self, item: &Item) -> Result<bool, Stop> {
+        if self.graves.get().is_none() {
+            let _ = self.graves.set(sweep::graves(self.tx)?);
+        }
+        Ok(self.graves.get().is_some_and(|graves| graves.contains(&id(item))))
+    }
+
+    /// Writes an item whose run exists or has just started: its head, and the rest only if that was not refused.
+    pub(super) fn write(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
+        if let Some(refusal) = self.gate(packed)? {
+            if planted::is_planted(Bug::ItemWithoutHeadGate) {
+                return self.write_without_head(packed);
+            }
+            return Ok(refusal);
+        }
+        self.write_rest(packed)
+    }
+
+    /// Writes what decides whether an item is written. Returns why it was refused.
+    fn gate(&mut self, packed: &Packed<'_>) -> Result<Option<Outcome>, Stop> {
+        let item = &*packed.item;
+        let expected = match item.gate {
+            Gate::Start(_) => {
+                if !item.entries.is_empty() {
+                    self.append(packed, 0)?;
+                }
+                return Ok(None);
+            }
+            Gate::Owned => Some(self.node),
+            Gate::Unowned => None,
+        };
+        if item.entries.is_empty() {
+            let is_open = match &item.projection {
+                Some(projection) => self.project(item, projection, expected)?,
+                None => self.owner(item)? == Some(expected),
+            };
+            return Ok(if is_open { None } else { Some(Outcome::Lost) });
+        }
+        bind_entry(&mut self.head, &self.node, packed, 0)?;
+        self.head.raw_bind_parameter(11, expected)?;
+        if self.head.raw_execute()? == 1 {
+            return Ok(None);
+        }
+        let refusal = match self.stored(item)? {
+            Stored::Ours => Outcome::Duplicate,
+            Stored::Others => Outcome::Conflict,
+            // Its place is free. Either the run is not ours, or the step's attempt stands elsewhere.
+            Stored::Nothing if self.owner(item)? == Some(expected) => Outcome::Conflict,
+            Stored::Nothing => Outcome::Lost,
+        };
+        Ok(Some(refusal))
+    }
+
+    /// Writes everything but the head.
+    fn write_rest(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
+        let item = &*packed.item;
+        for place in 1..item.entries.len() {
+            self.append(packed, place)?;
+        }
+        if let Some(projection) = &item.projection {
+            let expected = match item.gate {
+                // Its row was written as it is to be.
+                Gate::Start(_) => None,
+                Gate::Owned => Some(Some(self.node)),
+                Gate::Unowned => Some(None),
+            };
+            if let Some(expected) = expected.filter(|_| !item.entries.is_empty()) {
+                self.project(item, projection, expected)?;
+            }
+        }
+        self.write_rows(item)
+    }
+
+    /// The planted bug: what follows a refused head is written all the same, whoever owns the run.
+    #[cold]
+    fn write_without_head(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
+        let item = &*packed.item;
+        for place in 1..item.entries.len() {
+            match self.append(packed, place) {
+                Ok(()) | Err(Stop::Clash(_)) => {}
+                Err(stop) => return Err(stop),
+            }
+        }
+        if let (Some(projection), Some(owner)) = (&item.projection, self.owner(item)?) {
+            self.project(item, projection, owner)?;
+        }
+        self.write_rows(item)
+    }
+
+    /// Writes the waits, the inbox and the messages of an item.
+    fn write_rows(&self, item: &Item) -> Result<Outcome, Stop> {
+        for change in &item.waits {
+            match change {
+                Change::Open(wait) => self.open_wait(item, wait)?,
+                Change::Close(step) => {
+                    self.tx
+                        .prepare_cached(query!("commit/4_wait_close"))?
+                        .execute(named_params! { ":run": id(item), ":step": step.as_str() })?;
+                }
+            }
+        }
+        if item.projection.as_ref().is_some_and(|projection| projection.ended_at.is_some()) {
+            self.tx.prepare_cached(query!("commit/4_waits_end"))?.execute(named_params! { ":run": id(item) })?;
+        }
+        for taken in &item.taken {
+            let deleted = self
+                .tx
+                .prepare_cached(query!("commit/4_taken"))?
+                .execute(named_params! { ":id": taken.0, ":run": id(item) })?;
+            // An input that was answered before must not be answered again.
+            if deleted == 0 {
+                return Err(Stop::Clash(0));
+            }
+        }
+        let sent = item.messages.iter().map(|message| self.send(item, message)).collect::<Result<_, _>>()?;
+        Ok(Outcome::Applied(sent))
+    }
+
+    fn append(&mut self, packed: &Packed<'_>, place: usize) -> Result<(), Stop> {
+        bind_entry(&mut self.entry, &self.node, packed, place)?;
+        self.entry.raw_execute()?;
+        Ok(())
+    }
+
+    /// Writes a run's row if it has the expected owner. Returns whether it had.
+    fn project(&self, item: &Item, projection: &Projection, expected: Option<Id>) -> Result<bool, Stop> {
+        let written = self.tx.prepare_cached(query!("commit/4_run"))?.execute(named_params! {
+            ":run": id(item),
+            ":expected": expected,
+            ":status": projection.status.as_str(),
+            ":owner": owner(projection),
+            ":wake_at": projection.wake_at.micros(),
+            ":format": FORMAT,
+            ":output": output(projection),
+            ":error": error_json(projection),
+            ":ended_at": ended_at(projection),
+        })?;
+        Ok(written == 1)
+    }
+
+    fn open_wait(&self, item: &Item, wait: &Wait) -> Result<(), Stop> {
+        self.tx.prepare_cached(query!("commit/4_wait_open"))?.execute(named_params! {
+            ":run": id(item),
+            ":step": wait.step.as_str(),
+            ":workspace": item.workspace.uuid().into_bytes(),
+            ":event": wait.event,
+            ":deadline": wait.deadline.map(Timestamp::micros),
+            ":pattern": wait.pattern.json().as_bytes(),
+        })?;
+        Ok(())
+    }
+
+    /// Sends a message, unless its run has ended. A run that does not exist may be about to start.
+    fn send(&self, item: &Item, message: &Message) -> Result<Sent, Stop> {
+        let to = message.to.uuid().into_bytes();
+        let addressee = self
+            .tx
+            .prepare_cached(query!("commit/4_addressee"))?
+            .query_row(named_params! { ":to": to }, |row| {
+                Ok((columns::optional_uuid(row, 0)?.map(NodeId::from_uuid), row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        let (owner, workspace, has_ended): (_, Id, bool) =
+            addressee.unwrap_or_else(|| (None, item.workspace.uuid().into_bytes(), false));
+        if has_ended {
+            return Ok(Sent { id: InboxId(0), owner: None });
+        }
+        let now = item.entries.last().map_or_else(|| self.database.now(), |entry| entry.at);
+        self.tx.prepare_cached(query!("commit/4_message"))?.execute(named_params! {
+            ":to": to,
+            ":workspace": workspace,
+            ":now": now.micros(),
+            ":input": message.input,
+        })?;
+        Ok(Sent { id: InboxId(self.tx.last_insert_rowid()), owner })
+    }
+
+    /// What stands at the place of an item's head.
+    fn stored(&self, item: &Item) -> Result<Stored, Stop> {
+        let Some(head) = item.entries.first() else {
+            return Ok(Stored::Nothing);
+        };
+        let mut statement = self.tx.prepare_cached(query!("commit/3_stored"))?;
+        let params = named_params! { ":run": id(item), ":seq": numbers::clamp_seq(head.seq) };
+        let commit = statement.query_row(params, |row| columns::optional_uuid(row, 0)).optional()?;
+        Ok(match commit {
+            None => Stored::Nothing,
+            Some(commit) if commit.map(CommitId::from_uuid) == Some(item.commit) => Stored::Ours,
+            Some(_) => Stored::Others,
+        })
+    }
+
+    /// A run's owner; `None` when there is no run.
+    fn owner(&self, item: &Item) -> Result<Option<Option<Id>>, Stop> {
+        let mut statement = self.tx.prepare_cached(query!("commit/3_owner"))?;
+        Ok(statement.query_row(named_params! { ":run": id(item) }, |row| row.get(0)).optional()?)
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Stored {
+    Nothing,
+    Ours,
+    Others,
+}
+
+/// Binds an entry to `3_head` or `4_entry`, whose first ten parameters are the same.
+fn bind_entry(statement: &mut CachedStatement<'_>, node: &Id, packed: &Packed<'_>, place: usize) -> Result<(), Stop> {
+    let item = &*packed.item;
+    let entry = &item.entries[place];
+    let (codec, payload) = packed.payload(place);
+    statement.raw_bind_parameter(1, id(item))?;
+    statement.raw_bind_parameter(2, numbers::checked_seq(entry.seq)?)?;
+    statement.raw_bind_parameter(3, node)?;
+    statement.raw_bind_parameter(4, (place == 0).then(|| item.commit.uuid().into_bytes()))?;
+    statement.raw_bind_parameter(5, entry.at.micros())?;
+    statement.raw_bind_parameter(6, entry.row.kind.number())?;
+    statement.raw_bind_parameter(7, entry.row.step.as_ref().map(StepKey::as_str))?;
+    statement.raw_bind_parameter(8, entry.row.attempt)?;
+    statement.raw_bind_parameter(9, codec.number())?;
+    statement.raw_bind_parameter(10, payload)?;
+    Ok(())
+}
+
+fn id(item: &Item) -> Id {
+    item.run.uuid().into_bytes()
+}
+
+fn owner(projection: &Projection) -> Option<Id> {
+    projection.owner.map(|owner| owner.uuid().into_bytes())
+}
+
+fn ended_at(projection: &Projection) -> Option<i64> {
+    projection.ended_at.map(Timestamp::micros)
+}
+
+fn output(projection: &Projection) -> Option<&[u8]> {
+    projection.output.as_ref().map(|output| output.json().as_bytes())
+}
+
+fn error_json(projection: &Projection) -> Option<String> {
+    projection.error.as_ref().map(|error| serde_json::to_string(error).expect("a failure is plain data"))
+}
+
+impl Stop {
+    /// The same, for the item at `place`.
+    pub(super) fn at(self, place: usize) -> Self {
+        match self {
+            Self::Clash(_) => Self::Clash(place),
+            Self::Error(error) => Self::Error(error),
+        }
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        if errors::is_taken(&error) { Self::Clash(0) } else { Self::Error(error.into()) }
+    }
+}

@@ -1,0 +1,65 @@
+//! Forks of runs, and deletion of test runs.
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+use rusqlite::{OptionalExtension, named_params};
+
+use super::sweep::{close_grave, delete_journal};
+use crate::error::Result;
+use crate::numbers;
+use crate::sqlite::columns;
+use crate::sqlite::database::Database;
+use crate::sqlite::queries::query;
+
+impl Database {
+    pub fn fork_run(
+        &mut self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        let (id, source) = (run.uuid().into_bytes(), source.uuid().into_bytes());
+        let tx = self.begin()?;
+        let last = tx
+            .prepare_cached(query!("fork_run/1_end"))?
+            .query_row(
+                named_params! {
+                    ":workspace": workspace.uuid().into_bytes(), ":source": source, ":at": numbers::clamp_seq(at),
+                },
+                |row| columns::seq(row, 0),
+            )
+            .optional()?;
+        let Some(last) = last else {
+            return Ok(None);
+        };
+        // A fork with an idempotency key may get the id of a deleted one, whose journal may not be deleted completely.
+        delete_journal(&tx, id, usize::MAX)?;
+        close_grave(&tx, id)?;
+        tx.prepare_cached(query!("fork_run/2_run"))?.execute(named_params! {
+            ":run": id, ":source": source, ":now": now.micros(),
+        })?;
+        tx.prepare_cached(query!("fork_run/3_entries"))?.execute(named_params! {
+            ":run": id, ":source": source, ":last": numbers::clamp_seq(last),
+        })?;
+        tx.commit()?;
+        Ok(Some(last))
+    }
+
+    pub fn delete_test_run(&mut self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
+        let run = run.uuid().into_bytes();
+        let tx = self.begin()?;
+        let deleted = tx
+            .prepare_cached(query!("delete_test_run"))?
+            .execute(named_params! { ":run": run, ":workspace": workspace.uuid().into_bytes() })?;
+        if deleted == 1 {
+            delete_journal(&tx, run, usize::MAX)?;
+            for statement in [query!("sweep/2_waits"), query!("sweep/2_inbox"), query!("sweep/2_snapshots")] {
+                tx.prepare_cached(statement)?.execute(named_params! { ":run": run })?;
+            }
+        }
+        tx.commit()?;
+        Ok(deleted == 1)
+    }
+}

@@ -1,0 +1,77 @@
+//! Pages of runs.
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+use rusqlite::named_params;
+
+use super::rows;
+use crate::error::Result;
+use crate::filter::{Filling, MOST_LOOKED_AT, RunFilter};
+use crate::numbers;
+use crate::rows::RunPage;
+use crate::sqlite::columns;
+use crate::sqlite::database::Database;
+use crate::sqlite::queries::query;
+
+impl Database {
+    pub fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: &RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage> {
+        let limit = limit.min(MOST_LOOKED_AT);
+        let (before, before_id) = filter.begin(after);
+        let (workspace, before_id) = (workspace.uuid().into_bytes(), before_id.into_bytes());
+        let since = filter.end();
+        // One more than is looked at: it tells whether there is another page.
+        let looked_at = if filter.is_selective() { MOST_LOOKED_AT } else { limit };
+        let one_more = numbers::clamp_limit(looked_at + 1);
+        let mut statement;
+        let mut listed = if let Some(parent) = filter.parent {
+            statement = self.connection.prepare_cached(query!("list_runs/of_parent"))?;
+            statement.query(named_params! {
+                ":workspace": workspace, ":parent": parent.uuid().into_bytes(), ":before": before,
+                ":before_id": before_id, ":since": since, ":limit": one_more,
+            })?
+        } else if let Some(workflow) = &filter.workflow {
+            statement = self.connection.prepare_cached(query!("list_runs/of_workflow"))?;
+            statement.query(named_params! {
+                ":workspace": workspace, ":workflow": workflow, ":before": before,
+                ":before_id": before_id, ":since": since, ":limit": one_more,
+            })?
+        } else {
+            statement = self.connection.prepare_cached(query!("list_runs/all"))?;
+            statement.query(named_params! {
+                ":workspace": workspace, ":before": before,
+                ":before_id": before_id, ":since": since, ":limit": one_more,
+            })?
+        };
+        let mut page = Filling::new(limit);
+        let mut last = None;
+        let mut looked = 0;
+        while let Some(row) = listed.next()? {
+            if looked == MOST_LOOKED_AT {
+                return Ok(page.done(last));
+            }
+            looked += 1;
+            last = Some((columns::time(row, 7)?, RunId::from_uuid(columns::uuid(row, 0)?)));
+            if is_wanted(filter, row)? && !page.push(rows::summary_from_row(row)?) {
+                break;
+            }
+        }
+        Ok(page.done(None))
+    }
+}
+
+/// Whether a row of a list is one that the filter is for.
+fn is_wanted(filter: &RunFilter, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
+    let is_plainly_wanted = (filter.statuses.is_empty() || filter.statuses.contains(&columns::status(row, 3)?))
+        && filter.version.is_none_or(|version| row.get(2).is_ok_and(|stored: u32| stored == version))
+        && filter.workflow.as_deref().is_none_or(|name| row.get_ref(1).is_ok_and(|it| it.as_str() == Ok(name)));
+    if !is_plainly_wanted {
+        return Ok(false);
+    }
+    Ok(filter.has_tags(columns::text(row, 6)?) && filter.has_input(columns::text(row, 11)?))
+}

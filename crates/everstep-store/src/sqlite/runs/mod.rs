@@ -1,0 +1,19 @@
+//! Runs: the port of the engine.
+//!
+//! * `store`: the port's implementation.
+//! * `nodes`, `tick`: membership and leases. `commit`, `batch`: writing items. `reads`, `lists`: reading runs.
+//! * `forks`, `counts`, `sweep`: forks and test runs, numbers of runs, deletion of expired rows.
+
+mod batch;
+mod commit;
+mod counts;
+mod forks;
+mod lists;
+mod nodes;
+mod reads;
+mod rows;
+mod store;
+mod sweep;
+mod tick;
+
+pub use sweep::Swept;

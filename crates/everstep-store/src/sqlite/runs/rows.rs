@@ -1,0 +1,130 @@
+//! Rows of runs, journals, nodes and the inbox.
+
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
+use everstep_core::journal::Kind;
+use everstep_core::journal::codec::Row as EncodedEvent;
+use rusqlite::Row;
+
+use crate::error::{Error, Result};
+use crate::item::InboxId;
+use crate::pack;
+use crate::rows::{Arrival, Counts, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry};
+use crate::sqlite::columns;
+
+/// In the order of `nodes.sql`.
+pub(super) fn node_from_row(row: &Row<'_>) -> rusqlite::Result<NodeRow> {
+    Ok(NodeRow {
+        id: NodeId::from_uuid(columns::uuid(row, 0)?),
+        lease_until: columns::time(row, 1)?,
+        fenced: row.get(2)?,
+        is_expired: row.get(3)?,
+        address: row.get(4)?,
+    })
+}
+
+/// In the order of `get_run.sql`.
+pub(super) fn run_from_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let scope: Option<String> = row.get(10)?;
+    let key: Option<String> = row.get(11)?;
+    Ok(RunRow {
+        id: RunId::from_uuid(columns::uuid(row, 0)?),
+        owner: columns::optional_uuid(row, 1)?.map(NodeId::from_uuid),
+        wake_at: columns::time(row, 2)?,
+        ended_at: columns::optional_time(row, 3)?,
+        status: columns::status(row, 4)?,
+        format: row.get(5)?,
+        workspace: WorkspaceId::from_uuid(columns::uuid(row, 6)?),
+        workflow: row.get(7)?,
+        version: row.get(8)?,
+        lane: row.get(9)?,
+        key: scope.zip(key),
+        parent: columns::optional_uuid(row, 12)?.map(RunId::from_uuid),
+        retention_days: row.get(13)?,
+        is_test: row.get(14)?,
+        created_at: columns::time(row, 15)?,
+        origin: columns::optional_uuid(row, 16)?.map(RunId::from_uuid),
+        tags: columns::text_payload(row, 17)?,
+        error: columns::failure(row, 18)?,
+        input: columns::text_payload(row, 19)?,
+        output: row.get::<_, Option<Vec<u8>>>(20)?.map(|bytes| columns::payload(20, bytes)).transpose()?,
+        seq: columns::seq(row, 21)?,
+    })
+}
+
+/// In the order of `list_runs/all.sql`.
+pub(super) fn summary_from_row(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+    Ok(RunSummary {
+        id: RunId::from_uuid(columns::uuid(row, 0)?),
+        workflow: row.get(1)?,
+        version: row.get(2)?,
+        status: columns::status(row, 3)?,
+        wake_at: columns::time(row, 4)?,
+        error: columns::failure(row, 5)?,
+        tags: columns::text_payload(row, 6)?,
+        created_at: columns::time(row, 7)?,
+        ended_at: columns::optional_time(row, 8)?,
+        parent: columns::optional_uuid(row, 9)?.map(RunId::from_uuid),
+        origin: columns::optional_uuid(row, 10)?.map(RunId::from_uuid),
+    })
+}
+
+/// In the order of `journal.sql`.
+pub(super) fn entry_from_row(row: &Row<'_>) -> Result<StoredEntry> {
+    let number: u8 = row.get(4)?;
+    let kind = Kind::from_number(number)
+        .ok_or_else(|| Error::Corrupt(format!("event kind {number} is unknown to this build")))?;
+    let step: Option<&str> = row.get_ref(5)?.as_str_or_null().map_err(rusqlite::Error::from)?;
+    let bytes = row.get_ref(8)?.as_blob().map_err(rusqlite::Error::from)?;
+    Ok(StoredEntry {
+        seq: columns::seq(row, 0)?,
+        at: columns::time(row, 1)?,
+        writer: NodeId::from_uuid(columns::uuid(row, 2)?),
+        commit: columns::optional_uuid(row, 3)?.map(CommitId::from_uuid),
+        row: EncodedEvent {
+            kind,
+            step: step.map(StepKey::from),
+            attempt: row.get(6)?,
+            payload: pack::unpack(row.get(7)?, bytes)?,
+        },
+    })
+}
+
+/// In the order of `load_run/2_snapshot.sql`.
+pub(super) fn snapshot_from_row(row: &Row<'_>) -> Result<Snapshot> {
+    let bytes = row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?;
+    Ok(Snapshot { seq: columns::seq(row, 0)?, format: row.get(1)?, state: pack::unpack(row.get(2)?, bytes)? })
+}
+
+/// In the order of `inbox.sql`.
+pub(super) fn arrival_from_row(row: &Row<'_>) -> rusqlite::Result<Arrival> {
+    Ok(Arrival { id: InboxId(row.get(0)?), run: RunId::from_uuid(columns::uuid(row, 1)?), input: row.get(2)? })
+}
+
+/// In the order of `counts.sql`.
+pub(super) fn count_from_row(row: &Row<'_>) -> rusqlite::Result<Counts> {
+    Ok(Counts { workflow: row.get(0)?, status: columns::status(row, 1)?, n: row.get(2)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use everstep_core::ids::RunId;
+    use everstep_core::time::Timestamp;
+
+    use crate::error::Error;
+    use crate::sqlite::Database;
+
+    #[test]
+    fn an_event_of_a_later_release_is_unreadable() {
+        let database = Database::in_memory().unwrap();
+        let run = RunId::new(Timestamp::EPOCH, 1);
+        database
+            .connection
+            .execute(
+                "insert into journal (run_id, seq, writer, at, kind, attempt, codec, payload)
+                 values (?1, 1, ?1, 0, 255, 0, 0, x'')",
+                [run.uuid().into_bytes()],
+            )
+            .unwrap();
+        assert!(matches!(database.journal(run, 0, 10), Err(Error::Corrupt(_))));
+    }
+}

@@ -1,0 +1,146 @@
+//! The port: chooses between the thread that writes and those that read.
+//!
+//! The simulator calls [`Database`] directly, so the verbs are synchronous methods of it, in the files beside this one.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use everstep_core::ids::{NodeId, RunId, WorkspaceId};
+use everstep_core::time::Timestamp;
+
+use crate::error::Result;
+use crate::filter::RunFilter;
+use crate::item::{InboxId, Item, Outcome};
+use crate::pack::Packed;
+use crate::ports::RunStore;
+use crate::rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, Wants};
+use crate::sqlite::database::Database;
+use crate::sqlite::store::SqliteStore;
+
+#[async_trait]
+impl RunStore for SqliteStore {
+    async fn join(&self, node: NodeId, lease: Duration, address: Option<String>) -> Result<Timestamp> {
+        self.write(move |database| database.join(node, lease, address.as_deref())).await
+    }
+
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
+        let wants = wants.clone();
+        self.write(move |database| database.tick(node, lease, now, &wants)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRow>> {
+        self.read(Database::nodes).await
+    }
+
+    async fn fence(&self, node: NodeId, seen: Timestamp) -> Result<bool> {
+        self.write(move |database| database.fence(node, seen)).await
+    }
+
+    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.write(move |database| database.leave(node, now)).await
+    }
+
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+        let packed: Vec<_> = items.iter().map(Packed::owned).collect();
+        self.write(move |database| database.commit_packed(node, &packed)).await
+    }
+
+    async fn claim_runs(&self, node: NodeId, lane: &str, now: Timestamp, limit: usize) -> Result<Vec<RunId>> {
+        let lane = lane.to_owned();
+        self.write(move |database| database.claim_runs(node, &lane, now, limit)).await
+    }
+
+    async fn owned_runs(&self, node: NodeId) -> Result<Vec<RunId>> {
+        self.read(move |database| database.owned_runs(node)).await
+    }
+
+    async fn next_wake(&self, lane: &str) -> Result<Option<Timestamp>> {
+        let lane = lane.to_owned();
+        self.read(move |database| database.next_wake(&lane)).await
+    }
+
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+        self.read(move |database| database.inbox(node, after, limit)).await
+    }
+
+    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+        self.read(move |database| database.arrivals(run)).await
+    }
+
+    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+        self.read(move |database| database.load_run(run)).await
+    }
+
+    async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {
+        self.write(move |database| database.put_snapshot(run, snapshot)).await
+    }
+
+    async fn journal(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEntry>> {
+        self.read(move |database| database.journal(run, after, limit)).await
+    }
+
+    async fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
+        self.read(move |database| database.get_run(workspace, run)).await
+    }
+
+    async fn list_runs(
+        &self,
+        workspace: WorkspaceId,
+        filter: RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage> {
+        self.read(move |database| database.list_runs(workspace, &filter, after, limit)).await
+    }
+
+    async fn fork_run(
+        &self,
+        workspace: WorkspaceId,
+        source: RunId,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        self.write(move |database| database.fork_run(workspace, source, at, run, now)).await
+    }
+
+    async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {
+        self.write(move |database| database.delete_test_run(workspace, run)).await
+    }
+
+    async fn add_counts(&self, workspace: WorkspaceId, deltas: Vec<Counts>) -> Result<()> {
+        self.write(move |database| database.add_counts(workspace, &deltas)).await
+    }
+
+    async fn recount(&self) -> Result<()> {
+        self.write(Database::recount).await
+    }
+
+    async fn counts(&self, workspace: WorkspaceId) -> Result<Vec<Counts>> {
+        self.read(move |database| database.counts(workspace)).await
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: usize) -> Result<usize> {
+        let mut runs = 0;
+        loop {
+            let left = limit - runs;
+            let swept = self.write(move |database| database.sweep(now, left)).await?;
+            runs += swept.runs;
+            if !swept.is_cut {
+                return Ok(runs);
+            }
+        }
+    }
+
+    async fn maintain(&self, _now: Timestamp) -> Result<()> {
+        self.write(Database::maintain).await
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls()
+    }
+}

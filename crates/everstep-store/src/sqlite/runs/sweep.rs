@@ -1,0 +1,170 @@
+//! Deletes expired rows.
+
+use std::time::Duration;
+
+use everstep_core::time::Timestamp;
+use rusqlite::{Connection, named_params};
+
+use crate::error::Result;
+use crate::retention::{
+    AUDIT_RETENTION, AUDIT_ROWS_PER_RUN_MAX, DELETED_WORKFLOW_RECHECK_INTERVAL, DELETED_WORKFLOWS_PER_SWEEP_MAX,
+    INBOX_RETENTION,
+};
+use crate::sqlite::database::Database;
+use crate::sqlite::queries::query;
+use crate::{access, numbers};
+
+/// How long fenced nodes are kept after the end of their lease.
+const FENCED_NODE_RETENTION: Duration = Duration::from_secs(86_400);
+/// How many entries one transaction deletes at most, so that commits do not wait long for it.
+const ENTRIES_PER_TRANSACTION_MAX: usize = 20_000;
+/// Frees at most 1,024 pages of the file: 8 MiB.
+const VACUUM: &str = "pragma incremental_vacuum(1024)";
+
+/// The result of one transaction of a sweep.
+pub struct Swept {
+    pub runs: usize,
+    /// Whether it stopped within a journal. Its run is deleted already; the next sweep deletes the rest of it.
+    pub is_cut: bool,
+}
+
+impl Database {
+    pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<Swept> {
+        let audit_rows_max = numbers::clamp_limit(limit.saturating_mul(AUDIT_ROWS_PER_RUN_MAX));
+        let limit = numbers::clamp_limit(limit);
+        let tx = self.begin()?;
+        let mut room = sweep_graves(&tx)?;
+        let mut runs = 0;
+        if room > 0 {
+            for expired in Expired::find(&tx, now, limit)? {
+                expired.delete(&tx)?;
+                runs += 1;
+                room -= delete_journal(&tx, expired.run, room)?;
+                // A run without its whole journal must not be visible, so its row is deleted first.
+                if room == 0 {
+                    tx.prepare_cached(query!("sweep/2_bury"))?.execute(named_params! { ":run": expired.run })?;
+                    break;
+                }
+            }
+        }
+        tx.prepare_cached(query!("sweep/3_inbox"))?
+            .execute(named_params! { ":before": before(now, INBOX_RETENTION), ":limit": limit })?;
+        // Leases are measured by the database's clock.
+        tx.prepare_cached(query!("sweep/4_nodes"))?
+            .execute(named_params! { ":before": before(self.now(), FENCED_NODE_RETENTION) })?;
+        let oldest = access::first_id(Timestamp::from_micros(before(now, AUDIT_RETENTION)));
+        tx.prepare_cached(query!("sweep/5_audit"))?
+            .execute(named_params! { ":before": oldest.into_bytes(), ":limit": audit_rows_max })?;
+        sweep_versions(&tx, now)?;
+        tx.commit()?;
+        Ok(Swept { runs, is_cut: room == 0 })
+    }
+
+    /// Frees unused pages. Each step of the statement frees one.
+    pub fn maintain(&mut self) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(VACUUM)?;
+        let mut freed = statement.query([])?;
+        while freed.next()?.is_some() {}
+        Ok(())
+    }
+}
+
+/// A run whose retention is over.
+struct Expired {
+    run: [u8; 16],
+    workspace: [u8; 16],
+    workflow: String,
+    status: String,
+    is_test: bool,
+}
+
+impl Expired {
+    fn find(tx: &Connection, now: Timestamp, limit: i64) -> Result<Vec<Self>> {
+        let mut statement = tx.prepare_cached(query!("sweep/1_runs"))?;
+        let runs = statement.query_map(named_params! { ":now": now.micros(), ":limit": limit }, Self::read)?;
+        Ok(runs.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// In the order of `sweep/1_runs.sql`.
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            run: row.get(0)?,
+            workspace: row.get(1)?,
+            workflow: row.get(2)?,
+            status: row.get(3)?,
+            is_test: row.get(4)?,
+        })
+    }
+
+    /// Deletes its rows, except for the journal.
+    fn delete(&self, tx: &Connection) -> Result<()> {
+        for statement in
+            [query!("sweep/2_run"), query!("sweep/2_waits"), query!("sweep/2_inbox"), query!("sweep/2_snapshots")]
+        {
+            tx.prepare_cached(statement)?.execute(named_params! { ":run": self.run })?;
+        }
+        if !self.is_test {
+            tx.prepare_cached(query!("add_counts"))?.execute(named_params! {
+                ":workspace": self.workspace, ":workflow": self.workflow, ":status": self.status, ":n": -1,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Deletes the rest of journals that a sweep stopped in. Returns how many entries may still be deleted.
+fn sweep_graves(tx: &Connection) -> Result<usize> {
+    let mut room = ENTRIES_PER_TRANSACTION_MAX;
+    for run in graves(tx)? {
+        room -= delete_journal(tx, run, room)?;
+        if room == 0 {
+            break;
+        }
+        close_grave(tx, run)?;
+    }
+    Ok(room)
+}
+
+/// Runs whose row is deleted, and whose journal is not deleted completely.
+pub(super) fn graves(tx: &Connection) -> rusqlite::Result<Vec<[u8; 16]>> {
+    tx.prepare_cached(query!("sweep/1_graves"))?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Records that a deleted run's journal is deleted completely.
+pub(super) fn close_grave(tx: &Connection, run: [u8; 16]) -> Result<()> {
+    tx.prepare_cached(query!("sweep/2_close"))?.execute(named_params! { ":run": run })?;
+    Ok(())
+}
+
+/// Deletes at most `room` entries of a journal. Returns the number of deleted entries.
+pub(super) fn delete_journal(tx: &Connection, run: [u8; 16], room: usize) -> Result<usize> {
+    let params = named_params! { ":run": run, ":limit": numbers::clamp_limit(room) };
+    Ok(tx.prepare_cached(query!("sweep/2_journal"))?.execute(params)?)
+}
+
+/// Deletes the versions of deleted workflows to which no run refers.
+fn sweep_versions(tx: &Connection, now: Timestamp) -> Result<()> {
+    let deleted: Vec<([u8; 16], String, u32)> = tx
+        .prepare_cached(query!("sweep/6_deleted"))?
+        .query_map(
+            named_params! { ":now": now.micros(), ":limit": numbers::clamp_limit(DELETED_WORKFLOWS_PER_SWEEP_MAX) },
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?
+        .collect::<rusqlite::Result<_>>()?;
+    for (workspace, name, version) in deleted {
+        let versions = named_params! { ":workspace": workspace, ":name": name, ":version": version };
+        let is_in_use: bool = tx.prepare_cached(query!("sweep/7_refers"))?.query_row(versions, |row| row.get(0))?;
+        if !is_in_use {
+            tx.prepare_cached(query!("sweep/8_versions"))?.execute(versions)?;
+        }
+        tx.prepare_cached(query!("sweep/9_look"))?.execute(named_params! {
+            ":workspace": workspace, ":name": name, ":look_at": is_in_use.then(|| now.plus(DELETED_WORKFLOW_RECHECK_INTERVAL).micros()),
+        })?;
+    }
+    Ok(())
+}
+
+/// The time `age` before `now`, in microseconds.
+fn before(now: Timestamp, age: Duration) -> i64 {
+    now.micros().saturating_sub(numbers::micros(age))
+}

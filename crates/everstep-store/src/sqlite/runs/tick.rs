@@ -1,0 +1,33 @@
+//! The tick: what a node asks of the database once a second.
+
+use std::time::Duration;
+
+use everstep_core::ids::NodeId;
+use everstep_core::planted::{self, Bug};
+use everstep_core::time::Timestamp;
+
+use super::{nodes, reads};
+use crate::error::{Error, Result};
+use crate::rows::{Tick, Wants};
+use crate::sqlite::database::Database;
+
+impl Database {
+    pub fn tick(&mut self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
+        let clock = self.now();
+        let tx = self.begin()?;
+        if !nodes::renew(&tx, node, clock.plus(lease))? {
+            return Err(Error::Fenced(node));
+        }
+        // All parts see the database as it was when the tick began: the next tick claims the runs that this one releases.
+        let arrivals = reads::read_inbox(&tx, node, None, wants.inbox)?;
+        let mut claimed = Vec::new();
+        for (lane, room) in &wants.lanes {
+            claimed.extend(reads::claim(&tx, node, lane, now, *room)?);
+        }
+        let release_max = if planted::is_planted(Bug::ReleaseStopsHalfWay) { 0 } else { wants.release };
+        let released = nodes::release(&tx, now, release_max)?;
+        let nodes = nodes::read_nodes(&tx, clock)?;
+        tx.commit()?;
+        Ok(Tick { clock, nodes, released, claimed, arrivals })
+    }
+}

@@ -1,0 +1,70 @@
+//! Versions of workflows, as the store takes and returns them.
+
+use everstep_core::ids::WorkspaceId;
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewWorkflow {
+    pub workspace: WorkspaceId,
+    pub name: String,
+    pub style: String,
+    /// The normalised definition.
+    pub definition: Payload,
+    /// SHA-256 of the definition, hexadecimal. Empty for a version of code that was named and never brought.
+    pub digest: String,
+    pub retention_days: u32,
+    pub created_at: Timestamp,
+}
+
+impl NewWorkflow {
+    /// Whether somebody asks for the version who does not have it.
+    pub(crate) fn is_only_named(&self) -> bool {
+        self.digest.is_empty()
+    }
+}
+
+/// A workflow as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkflowSummary {
+    pub name: String,
+    /// Of its latest version.
+    pub style: String,
+    /// The version that new runs take; 0 while none is active.
+    pub active_version: u32,
+    pub latest_version: u32,
+    /// When its latest version was saved.
+    pub updated_at: Timestamp,
+}
+
+/// A version of a workflow as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VersionRow {
+    pub version: u32,
+    pub digest: String,
+    pub created_at: Timestamp,
+    pub retention_days: u32,
+    pub is_active: bool,
+}
+
+/// What became of a workflow that was to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    Deleted,
+    NotFound,
+    /// So many runs of it have not ended: nothing was done.
+    InUse(u64),
+}
+
+/// One immutable version of a workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkflowRow {
+    pub workspace: WorkspaceId,
+    pub name: String,
+    pub version: u32,
+    pub style: String,
+    pub definition: Payload,
+    pub digest: String,
+    pub retention_days: u32,
+    pub created_at: Timestamp,
+}

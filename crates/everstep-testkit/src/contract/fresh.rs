@@ -1,0 +1,63 @@
+//! A store for one test.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use everstep_store::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore};
+
+use super::fixtures::Tables;
+
+/// A store without any data.
+pub struct Fresh {
+    pub stores: Stores,
+    /// The same database, for what no port reads.
+    pub tables: Tables,
+    /// A temporary folder or database, removed after the test.
+    pub guard: Box<dyn Any + Send>,
+}
+
+impl From<&Fresh> for Stores {
+    fn from(fresh: &Fresh) -> Self {
+        fresh.stores.clone()
+    }
+}
+
+impl From<&Fresh> for Arc<dyn RunStore> {
+    fn from(fresh: &Fresh) -> Self {
+        Arc::clone(&fresh.stores.runs)
+    }
+}
+
+impl From<&Fresh> for (Arc<dyn RunStore>, Tables) {
+    fn from(fresh: &Fresh) -> Self {
+        (Arc::clone(&fresh.stores.runs), fresh.tables.clone())
+    }
+}
+
+impl From<&Fresh> for Arc<dyn WorkflowStore> {
+    fn from(fresh: &Fresh) -> Self {
+        Arc::clone(&fresh.stores.workflows)
+    }
+}
+
+impl From<&Fresh> for Arc<dyn AccessStore> {
+    fn from(fresh: &Fresh) -> Self {
+        Arc::clone(&fresh.stores.access)
+    }
+}
+
+impl From<&Fresh> for Arc<dyn ResourceStore> {
+    fn from(fresh: &Fresh) -> Self {
+        Arc::clone(&fresh.stores.resources)
+    }
+}
+
+/// Runs a test on threads of its own, so that calls really run at the same time.
+pub fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime can be started");
+    runtime.block_on(test);
+}

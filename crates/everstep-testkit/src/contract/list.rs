@@ -1,0 +1,278 @@
+//! The list of all promises, by port and group.
+
+/// One test per promise of the contract: `port::group::promise`.
+#[macro_export]
+macro_rules! contract_tests {
+    ($fresh:path) => {
+        $crate::contract_tests! {
+            @each $fresh;
+            runs {
+                commit {
+                    a_refused_head_writes_nothing_of_its_item,
+                    a_clash_behind_the_head_writes_nothing_of_its_item,
+                    neighbours_of_a_refused_item_are_applied,
+                    a_resent_item_is_a_duplicate,
+                    a_resent_batch_is_answered_item_by_item,
+                    another_proposal_for_the_same_place_is_a_conflict,
+                    an_attempt_is_journaled_once_per_kind,
+                    an_unowned_run_is_decided_by_one_node,
+                    a_run_that_is_owned_refuses_items_for_unowned_ones,
+                    an_unowned_run_refuses_items_of_owners,
+                    an_item_of_a_missing_run_is_lost,
+                    an_item_without_entries_is_gated_by_its_run,
+                    an_item_that_only_takes_is_gated_by_the_owner,
+                    a_failed_run_is_retried_by_whoever_comes_first,
+                    a_projection_is_the_row_after_its_item,
+                    an_item_without_a_projection_leaves_the_row_alone,
+                    refused_data_writes_nothing_of_its_batch,
+                    an_ended_run_without_an_end_time_is_refused,
+                    an_empty_batch_is_nothing,
+                }
+                starts {
+                    a_started_run_is_as_it_was_written,
+                    a_run_that_starts_and_ends_in_one_item_is_completed,
+                    two_starts_with_one_key_leave_one_journal,
+                    a_start_that_exists_writes_nothing_of_its_item,
+                    fifty_parallel_starts_with_one_key_leave_one_run,
+                    one_key_in_another_workspace_or_scope_is_another_run,
+                    starts_without_a_key_are_always_new,
+                    a_resent_start_is_a_duplicate,
+                    another_start_of_the_same_run_is_a_conflict,
+                    a_start_without_a_projection_is_pending_and_claimable,
+                }
+                claims {
+                    a_claimed_run_is_owned,
+                    a_node_finds_the_runs_that_it_owns,
+                    two_nodes_never_claim_the_same_run,
+                    claims_take_the_oldest_first,
+                    only_due_runs_are_claimed,
+                    only_runs_of_the_lane_are_claimed,
+                    ended_runs_are_never_claimed,
+                    a_parked_run_is_claimed_when_it_is_due,
+                    the_next_wake_is_the_earliest_of_its_lane,
+                    only_members_claim,
+                }
+                inbox {
+                    messages_arrive_in_their_order,
+                    messages_to_ended_runs_are_dropped,
+                    a_message_to_a_run_that_is_yet_to_start_waits_for_it,
+                    a_message_tells_who_owns_its_run,
+                    a_message_reaches_a_run_that_starts_in_the_same_batch,
+                    a_node_sees_the_inbox_of_its_own_and_of_unowned_runs,
+                    the_inbox_is_read_on_from_the_last_row,
+                    inbox_ids_are_never_used_again,
+                    an_input_is_answered_once,
+                    taken_rows_are_deleted_with_their_item,
+                    taken_rows_stay_when_their_item_is_refused,
+                    an_item_takes_only_rows_of_its_own_run,
+                }
+                waits {
+                    open_waits_are_found_by_their_event,
+                    closed_waits_are_gone,
+                    waits_end_with_their_run,
+                    parked_runs_keep_their_waits,
+                    a_wait_that_is_open_already_is_a_conflict,
+                }
+                nodes {
+                    a_node_joins_with_a_lease_and_an_address,
+                    an_id_joins_once,
+                    an_expired_lease_is_renewed,
+                    an_expired_lease_still_commits_until_it_is_fenced,
+                    only_a_lease_that_is_over_and_was_not_renewed_is_fenced,
+                    a_fenced_node_stays_fenced,
+                    only_members_tick_and_commit,
+                    a_node_that_leaves_gives_its_runs_back,
+                    runs_of_fenced_owners_are_released_in_batches,
+                    a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused,
+                }
+                tick {
+                    a_tick_tells_the_time_and_all_nodes,
+                    a_tick_claims_each_lane_up_to_its_room,
+                    a_tick_claims_only_what_is_due,
+                    a_tick_releases_what_the_next_one_claims,
+                    a_tick_reads_the_inbox_of_own_and_unowned_runs,
+                    a_fenced_node_s_tick_does_nothing,
+                    ticks_of_two_nodes_share_the_runs,
+                }
+                reads {
+                    entries_come_back_as_they_were_written,
+                    a_journal_is_read_in_pages,
+                    payloads_of_any_length_and_content_come_back,
+                    step_keys_of_any_script_come_back,
+                    a_missing_run_is_none,
+                    a_run_is_hidden_from_other_workspaces,
+                    a_load_sees_one_moment,
+                    a_snapshot_spares_the_entries_before_it,
+                    snapshots_never_go_back,
+                    pages_of_runs_are_stable_while_runs_are_added,
+                    a_full_last_page_has_no_next,
+                    runs_are_filtered,
+                    test_runs_are_not_listed,
+                    calls_are_counted,
+                    maintenance_changes_nothing_that_is_read,
+                }
+                forks {
+                    a_fork_begins_as_its_source_did,
+                    a_fork_ends_with_an_item,
+                    only_what_is_there_is_forked,
+                    a_fork_is_claimed_and_goes_on_by_itself,
+                    a_run_that_goes_on_can_be_forked,
+                    an_ended_test_run_is_deleted_whole,
+                    only_test_runs_are_deleted,
+                }
+                filters {
+                    runs_are_listed_by_any_of_some_statuses,
+                    runs_are_listed_by_version,
+                    runs_are_listed_by_parent,
+                    runs_are_found_by_what_their_input_holds,
+                    inputs_of_any_script_are_found,
+                    inputs_are_found_however_they_are_written,
+                    runs_are_found_by_their_tags,
+                    filtered_pages_are_stable_while_runs_are_added,
+                    a_page_looks_at_ten_thousand_runs,
+                }
+                counts {
+                    counts_add_up,
+                    runs_are_counted_anew,
+                }
+                sweep {
+                    ended_runs_go_when_their_retention_is_over,
+                    test_runs_go_an_hour_after_their_end,
+                    runs_that_have_not_ended_are_never_swept,
+                    a_swept_run_leaves_nothing_behind,
+                    a_long_journal_does_not_stop_a_sweep,
+                    a_sweep_takes_the_oldest_in_batches,
+                    retried_runs_are_not_swept,
+                    old_messages_of_ended_or_missing_runs_are_swept,
+                    swept_runs_are_taken_off_the_counts,
+                }
+            }
+            workflows {
+                versions {
+                    a_workflow_is_saved_as_versions,
+                    the_digest_of_the_newest_version_is_that_version,
+                    the_active_version_changes_only_when_told,
+                    a_workflow_that_is_not_as_expected_is_left_alone,
+                    of_many_who_expect_nothing_one_saves,
+                    parallel_saves_get_versions_of_their_own,
+                    parallel_saves_never_set_the_active_version_back,
+                    an_older_version_can_be_made_active,
+                    workflows_are_listed_by_name_in_pages,
+                    versions_are_listed_newest_first_in_pages,
+                }
+                registrations {
+                    a_version_is_registered_under_its_own_number,
+                    the_newest_registered_version_is_the_active_one,
+                    a_chosen_version_stays_active_until_a_newer_one_comes,
+                    a_version_that_was_only_named_is_not_active_until_it_is_brought,
+                    the_last_word_on_a_version_s_retention_counts,
+                    many_versions_are_registered_in_one_call,
+                    code_has_versions_of_no_other_style,
+                    a_deleted_workflow_is_registered_anew_under_any_number,
+                    a_deleted_workflow_of_another_style_leaves_the_numbers_that_no_run_refers_to,
+                    parallel_registrations_agree,
+                    of_a_drawing_and_code_with_one_name_one_is_there,
+                }
+                deletions {
+                    a_deleted_workflow_is_neither_active_nor_listed,
+                    only_a_workflow_that_is_there_is_deleted,
+                    a_workflow_is_not_deleted_while_runs_go_on,
+                    a_deleted_workflow_that_is_saved_again_is_new_and_its_numbers_go_on,
+                    a_start_that_has_read_a_deleted_workflow_may_begin,
+                    versions_of_a_deleted_workflow_go_a_day_later_and_their_numbers_stay,
+                    versions_stay_while_runs_refer_to_them,
+                    versions_stay_while_test_runs_refer_to_them,
+                    parallel_saves_and_deletions_leave_a_whole_workflow_or_none,
+                }
+            }
+            access {
+                settings {
+                    the_first_value_of_a_setting_is_everyone_s,
+                    parallel_settings_agree,
+                }
+                keys {
+                    a_key_is_found_by_its_hash,
+                    a_hash_is_added_once,
+                    a_permission_is_one_word,
+                    the_first_key_is_added_once,
+                    parallel_first_keys_leave_one,
+                    a_key_comes_back_with_all_that_limits_it,
+                    keys_are_listed_by_workspace_oldest_first,
+                    a_revoked_key_is_not_found_but_listed,
+                    only_a_key_of_the_workspace_is_revoked,
+                }
+                workspaces {
+                    there_is_always_a_default_workspace,
+                    workspaces_are_listed_by_name,
+                    a_workspace_s_name_and_id_are_its_own,
+                    options_of_a_workspace_are_replaced,
+                }
+                audit {
+                    what_was_done_is_listed_newest_first,
+                    the_audit_is_read_in_pages_while_it_grows,
+                    the_audit_is_filtered,
+                    a_row_that_is_sent_again_is_there_once,
+                    the_audit_is_kept_for_a_year,
+                }
+            }
+            resources {
+                bodies {
+                    a_resource_is_found_by_workspace_kind_and_name,
+                    a_resource_is_replaced_and_keeps_its_beginning,
+                    resources_are_listed_by_name_in_pages,
+                    a_deleted_resource_is_gone,
+                    parallel_puts_leave_one_resource,
+                }
+            }
+            stores {
+                texts {
+                    texts_with_a_nul_are_not_stored,
+                    items_with_a_nul_are_not_stored,
+                    nothing_is_found_by_a_text_with_a_nul,
+                    a_document_may_hold_a_nul_and_is_found_by_it,
+                    a_place_with_a_nul_is_behind_what_stands_before_it,
+                }
+            }
+        }
+    };
+    (@each $fresh:path; $($port:ident { $($group:ident { $($name:ident,)* })* })*) => {
+        $(mod $port {
+            $(mod $group {
+                $(#[test]
+                fn $name() {
+                    $crate::contract::run(async {
+                        let fresh = $fresh().await;
+                        $crate::contract::$port::$group::$name((&fresh).into()).await;
+                    });
+                })*
+            })*
+        })*
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn every_promise_is_in_the_list() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract");
+        let list = fs::read_to_string(folder.join("list.rs")).unwrap();
+        let mut promises = 0;
+        for port in ["runs", "workflows", "access", "resources", "stores"] {
+            for file in fs::read_dir(folder.join(port)).unwrap() {
+                let source = fs::read_to_string(file.unwrap().path()).unwrap();
+                for line in source.lines() {
+                    let Some((name, _)) = line.strip_prefix("pub async fn ").and_then(|rest| rest.split_once('('))
+                    else {
+                        continue;
+                    };
+                    assert!(list.contains(&format!(" {name},\n")), "{name} is not in contract_tests!");
+                    promises += 1;
+                }
+            }
+        }
+        assert!(promises > 50);
+    }
+}

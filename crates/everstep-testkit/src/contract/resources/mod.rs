@@ -1,0 +1,3 @@
+//! Promises of [`everstep_store::ResourceStore`].
+
+pub mod bodies;

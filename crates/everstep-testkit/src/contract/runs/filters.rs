@@ -1,0 +1,227 @@
+//! Lists of runs by what they have in common.
+
+use std::sync::Arc;
+
+use everstep_core::ids::{NodeId, RunId};
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_store::{NewRun, RunFilter, RunStore};
+use serde_json::{Value, json};
+
+use crate::contract::fixtures::*;
+
+async fn started(store: &dyn RunStore, node: NodeId, new: NewRun) -> RunId {
+    let run = new_run();
+    apply(store, node, &start_with(run, Some(node), new)).await;
+    run
+}
+
+async fn started_with(store: &dyn RunStore, input: Value) -> RunId {
+    let node = member(store).await;
+    started(store, node, NewRun { input: Payload::from(input), ..new() }).await
+}
+
+/// All that a filter finds, oldest first.
+async fn list(store: &dyn RunStore, filter: RunFilter) -> Vec<RunId> {
+    let page = store.list_runs(HERE, filter, None, 100).await.unwrap();
+    assert_eq!(page.next, None);
+    page.runs.into_iter().rev().map(|run| run.id).collect()
+}
+
+fn input(path: &[&str], text: &str) -> RunFilter {
+    let path = path.iter().map(ToString::to_string).collect();
+    RunFilter { input: vec![(path, text.to_owned())], ..RunFilter::default() }
+}
+
+pub async fn runs_are_listed_by_any_of_some_statuses(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let (running, waiting, completed) =
+        (owned_run(&*store, node).await, owned_run(&*store, node).await, owned_run(&*store, node).await);
+    apply(&*store, node, &park(waiting, at(60))).await;
+    apply(&*store, node, &end(completed, 2, at(1))).await;
+    let of = |statuses: &[Status]| RunFilter { statuses: statuses.to_vec(), ..RunFilter::default() };
+    assert_eq!(list(&*store, of(&[])).await, [running, waiting, completed]);
+    assert_eq!(list(&*store, of(&[Status::Running, Status::Completed])).await, [running, completed]);
+    assert_eq!(list(&*store, of(&[Status::Waiting])).await, [waiting]);
+    assert_eq!(list(&*store, of(&[Status::Failed, Status::Paused])).await, []);
+}
+
+pub async fn runs_are_listed_by_version(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let one = owned_run(&*store, node).await;
+    let two = started(&*store, node, NewRun { version: 2, ..new() }).await;
+    let of = |version| RunFilter { version: Some(version), workflow: Some("orders".into()), ..RunFilter::default() };
+    assert_eq!(list(&*store, of(1)).await, [one]);
+    assert_eq!(list(&*store, of(2)).await, [two]);
+    assert_eq!(list(&*store, of(u32::MAX)).await, []);
+}
+
+pub async fn runs_are_listed_by_parent(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let parent = owned_run(&*store, node).await;
+    let child = |workflow: &str| NewRun { workflow: workflow.into(), parent: Some(parent), ..new() };
+    let first = started(&*store, node, child("orders")).await;
+    let second = started(&*store, node, child("invoices")).await;
+    started(&*store, node, NewRun { parent: Some(new_run()), ..new() }).await;
+    started(&*store, node, NewRun { is_test: true, ..child("orders") }).await;
+    let of = |parent| RunFilter { parent: Some(parent), ..RunFilter::default() };
+    assert_eq!(list(&*store, of(parent)).await, [first, second]);
+    assert_eq!(list(&*store, RunFilter { workflow: Some("invoices".into()), ..of(parent) }).await, [second]);
+    assert_eq!(list(&*store, of(first)).await, []);
+    let page = store.list_runs(HERE, of(parent), None, 1).await.unwrap();
+    assert_eq!((page.runs[0].id, page.runs[0].parent), (second, Some(parent)));
+    let page = store.list_runs(HERE, of(parent), page.next, 1).await.unwrap();
+    assert_eq!((page.runs[0].id, page.next), (first, None));
+    assert_eq!(store.list_runs(new_workspace(), of(parent), None, 10).await.unwrap().runs, []);
+}
+
+pub async fn runs_are_found_by_what_their_input_holds(store: Arc<dyn RunStore>) {
+    let number =
+        started_with(&*store, json!({ "order": { "id": 42, "lines": [{ "sku": "a" }, { "sku": "b" }] } })).await;
+    let text = started_with(&*store, json!({ "order": { "id": "42" } })).await;
+    let float = started_with(&*store, json!({ "order": { "id": 42.0 } })).await;
+    let yes = started_with(&*store, json!({ "order": { "id": true } })).await;
+    let null = started_with(&*store, json!({ "order": { "id": null } })).await;
+    started_with(&*store, json!({ "order": 42 })).await;
+    started_with(&*store, json!([42])).await;
+    let id = |text| input(&["order", "id"], text);
+    assert_eq!(list(&*store, id("42")).await, [number, text, float]);
+    assert_eq!(list(&*store, id("true")).await, [yes]);
+    assert_eq!(list(&*store, id("null")).await, [null]);
+    assert_eq!(list(&*store, id("4")).await, []);
+    assert_eq!(list(&*store, id("")).await, []);
+    assert_eq!(list(&*store, input(&["order", "lines", "1", "sku"], "b")).await, [number]);
+    assert_eq!(list(&*store, input(&["order", "lines", "-1", "sku"], "b")).await, []);
+    assert_eq!(list(&*store, input(&["order", "missing"], "null")).await, []);
+    // All of several must hold.
+    let both = |sku: &str| RunFilter {
+        input: vec![id("42").input.remove(0), input(&["order", "lines", "0", "sku"], sku).input.remove(0)],
+        ..RunFilter::default()
+    };
+    assert_eq!(list(&*store, both("a")).await, [number]);
+    assert_eq!(list(&*store, both("b")).await, []);
+}
+
+pub async fn inputs_of_any_script_are_found(store: Arc<dyn RunStore>) {
+    let odd = "a\"b'c\\d%e_{},:ünïcode ✓ 🚀\n";
+    let mut names = vec![odd, "%", "", "a.b", "null", "-1", "+1", "01", " 1"];
+    for name in &names {
+        started_with(&*store, json!({ *name: odd })).await;
+    }
+    names.sort_unstable();
+    for name in names {
+        let page = store.list_runs(HERE, input(&[name], odd), None, 10).await.unwrap();
+        assert_eq!(page.runs.len(), 1, "{name:?}");
+    }
+    assert_eq!(list(&*store, input(&["%"], "%")).await, []);
+}
+
+pub async fn inputs_are_found_however_they_are_written(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let mut runs = vec![];
+    // The last ones are texts that no other program may be able to read.
+    for text in [
+        r#"{"k":"é","n":10}"#,
+        r#"{ "k" : "\u00e9", "n" : 1e1 }"#,
+        r#"{"k":"no","k":"é","n":10.0}"#,
+        r#"{"\u006b":"é","n":10,"nul":"a\u0000b"}"#,
+        r#"{"k":"é","n":10,"half":"\ud83d"}"#,
+    ] {
+        let input = Payload::from_json(text).unwrap();
+        runs.push(started(&*store, node, NewRun { input, ..new() }).await);
+    }
+    // Half a letter cannot be read at all, so that nothing is found in it.
+    let readable = &runs[..4];
+    assert_eq!(list(&*store, input(&["k"], "é")).await, readable);
+    assert_eq!(list(&*store, input(&["n"], "10")).await, readable);
+    assert_eq!(list(&*store, input(&["n"], "1.0e1")).await, readable);
+    assert_eq!(list(&*store, RunFilter::default()).await, runs);
+}
+
+pub async fn runs_are_found_by_their_tags(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let tagged = |tags: Value| NewRun { tags: Payload::from(tags), ..new() };
+    let blue = started(&*store, node, tagged(json!({ "team": "blue", "size": 3 }))).await;
+    let red = started(&*store, node, tagged(json!({ "team": "red", "size": "3" }))).await;
+    started(&*store, node, tagged(json!(["team", "blue"]))).await;
+    let of = |tags: &[(&str, &str)]| RunFilter {
+        tags: tags.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect(),
+        ..RunFilter::default()
+    };
+    assert_eq!(list(&*store, of(&[("team", "blue")])).await, [blue]);
+    assert_eq!(list(&*store, of(&[("size", "3")])).await, [blue, red]);
+    assert_eq!(list(&*store, of(&[("size", "3"), ("team", "red")])).await, [red]);
+    assert_eq!(list(&*store, of(&[("0", "team")])).await, []);
+    assert_eq!(list(&*store, of(&[("te%", "blue")])).await, []);
+}
+
+pub async fn filtered_pages_are_stable_while_runs_are_added(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let wanted =
+        |seconds, n: i64| NewRun { input: Payload::from(json!({ "n": n % 2 })), created_at: at(seconds), ..new() };
+    let mut expected = vec![];
+    for n in 0..14 {
+        let run = started(&*store, node, wanted(n / 4, n)).await;
+        if n % 2 == 1 {
+            expected.push(run);
+        }
+    }
+    expected.reverse();
+    let (mut seen, mut after) = (vec![], None);
+    loop {
+        let page = store.list_runs(HERE, input(&["n"], "1"), after, 2).await.unwrap();
+        assert!(page.runs.len() <= 2);
+        seen.extend(page.runs.iter().map(|run| run.id));
+        started(&*store, node, wanted(9, 1)).await;
+        let Some(next) = page.next else { break };
+        after = Some(next);
+    }
+    assert_eq!(seen, expected);
+}
+
+pub async fn a_page_looks_at_ten_thousand_runs(store: Arc<dyn RunStore>) {
+    const MOST: i64 = 10_000;
+    let node = member(&*store).await;
+    let parent = new_run();
+    let mut items = vec![];
+    // The two oldest are what is looked for.
+    for n in 0..MOST + 2 {
+        let status = if n < 2 { Status::Running } else { Status::Waiting };
+        let new = NewRun {
+            input: Payload::from(json!({ "n": n })),
+            created_at: at(n),
+            parent: Some(parent),
+            tags: Payload::from(json!({ "is": if n < 2 { "old" } else { "new" } })),
+            ..new()
+        };
+        let mut item = start_with(new_run(), None, new);
+        item.projection = Some(projection(status, None, Timestamp::NEVER));
+        items.push(item);
+    }
+    for batch in items.chunks(500) {
+        store.commit(node, batch).await.unwrap();
+    }
+    let (first, second) = (items[0].run, items[1].run);
+    let by_status = RunFilter { statuses: vec![Status::Running], ..RunFilter::default() };
+    let by_tag = RunFilter { tags: vec![("is".to_owned(), "old".to_owned())], ..RunFilter::default() };
+    for filter in [
+        RunFilter { workflow: Some("orders".to_owned()), ..by_status.clone() },
+        RunFilter { parent: Some(parent), ..by_status.clone() },
+        by_status,
+        by_tag,
+    ] {
+        let page = store.list_runs(HERE, filter.clone(), None, 10).await.unwrap();
+        assert_eq!((page.runs, page.next), (vec![], Some((at(2), items[2].run))), "{filter:?}");
+        let page = store.list_runs(HERE, filter, page.next, 10).await.unwrap();
+        let runs: Vec<_> = page.runs.iter().map(|run| run.id).collect();
+        assert_eq!((runs, page.next), (vec![second, first], None));
+    }
+    // A page that is full before is not longer for that.
+    let page = store.list_runs(HERE, input(&["n"], "9999"), None, 1).await.unwrap();
+    assert_eq!(page.runs[0].id, items[9_999].run);
+    assert_eq!(page.next, Some((at(2), items[2].run)));
+    // Nor is one that leaves nothing out longer than what may be looked at.
+    let page = store.list_runs(HERE, RunFilter::default(), None, usize::MAX).await.unwrap();
+    assert_eq!((page.runs.len(), page.next), (10_000, Some((at(2), items[2].run))));
+}

@@ -1,0 +1,160 @@
+//! Messages: written in the sender's item, read by whoever may answer, deleted by the item that does.
+
+use std::sync::Arc;
+
+use everstep_core::ids::{NodeId, RunId};
+use everstep_store::{Gate, InboxId, Item, Outcome, RunStore};
+
+use crate::contract::fixtures::*;
+
+/// Sends texts to runs in one item of a run of their own.
+async fn send(store: &dyn RunStore, node: NodeId, letters: &[(RunId, &str)]) -> Vec<InboxId> {
+    let sender = new_run();
+    let messages = letters.iter().map(|(to, text)| message(*to, text)).collect();
+    apply(store, node, &Item { messages, ..start(sender, Some(node)) }).await
+}
+
+/// The texts that a node sees in the inbox.
+async fn seen(store: &dyn RunStore, node: NodeId) -> Vec<String> {
+    let arrivals = store.inbox(node, None, 100).await.unwrap();
+    arrivals.into_iter().map(|arrival| String::from_utf8(arrival.input).unwrap()).collect()
+}
+
+pub async fn messages_arrive_in_their_order(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let (first, second) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
+    let sent = send(&*store, node, &[(first, "a"), (second, "b"), (first, "c")]).await;
+    assert!(sent.is_sorted() && sent[0] > InboxId(0), "{sent:?}");
+
+    let arrivals = store.inbox(node, None, 100).await.unwrap();
+    assert_eq!(arrivals.iter().map(|arrival| arrival.id).collect::<Vec<_>>(), sent);
+    assert_eq!(arrivals.iter().map(|arrival| arrival.run).collect::<Vec<_>>(), [first, second, first]);
+    assert_eq!(inbox_of(&*store, first).await, ["a", "c"]);
+    // Reading deletes nothing.
+    assert_eq!(seen(&*store, node).await, ["a", "b", "c"]);
+}
+
+pub async fn messages_to_ended_runs_are_dropped(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let (live, ended) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
+    apply(&*store, node, &end(ended, 2, at(1))).await;
+    let sent = send(&*store, node, &[(ended, "late"), (live, "news")]).await;
+    assert_eq!(sent[0], InboxId(0));
+    assert_ne!(sent[1], InboxId(0));
+    assert_eq!(inbox_of(&*store, live).await, ["news"]);
+    assert_eq!(inbox_of(&*store, ended).await, Vec::<String>::new());
+}
+
+pub async fn a_message_to_a_run_that_is_yet_to_start_waits_for_it(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let run = new_run();
+    let sent = send(&*store, node, &[(run, "early"), (run, "again")]).await;
+    assert!(sent.is_sorted() && sent[0] > InboxId(0), "{sent:?}");
+    // Nobody may answer it yet; whoever starts the run finds it.
+    assert_eq!(seen(&*store, node).await, Vec::<String>::new());
+    let arrivals = store.arrivals(run).await.unwrap();
+    assert_eq!(
+        arrivals.iter().map(|arrival| (arrival.id, arrival.run)).collect::<Vec<_>>(),
+        [(sent[0], run), (sent[1], run)]
+    );
+    assert_eq!(arrivals[0].input, b"early");
+
+    // The item that starts it answers what it has found.
+    apply(&*store, node, &Item { taken: vec![sent[0]], ..start(run, Some(node)) }).await;
+    assert_eq!(inbox_of(&*store, run).await, ["again"]);
+    assert_eq!(seen(&*store, node).await, ["again"]);
+    assert_eq!(store.arrivals(new_run()).await.unwrap(), []);
+}
+
+pub async fn a_message_tells_who_owns_its_run(store: Arc<dyn RunStore>) {
+    let (node, other) = (member(&*store).await, member(&*store).await);
+    let (mine, theirs) = (owned_run(&*store, node).await, owned_run(&*store, other).await);
+    let (nobodys, ended) = (unowned_run(&*store, node).await, owned_run(&*store, node).await);
+    apply(&*store, node, &end(ended, 2, at(1))).await;
+    let messages = [mine, theirs, nobodys, ended, new_run()].map(|to| message(to, "news")).to_vec();
+    let sent = commit(&*store, node, &Item { messages, ..start(new_run(), Some(node)) }).await;
+    let Outcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
+    let owners: Vec<_> = sent.iter().map(|sent| sent.owner).collect();
+    assert_eq!(owners, [Some(node), Some(other), None, None, None]);
+    let dropped: Vec<_> = sent.iter().map(|sent| sent.id == InboxId(0)).collect();
+    assert_eq!(dropped, [false, false, false, true, false]);
+}
+
+pub async fn a_message_reaches_a_run_that_starts_in_the_same_batch(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let (sender, receiver) = (new_run(), new_run());
+    let sending = Item { messages: vec![message(receiver, "welcome")], ..start(sender, Some(node)) };
+    store.commit(node, &[sending, start(receiver, Some(node))]).await.unwrap();
+    assert_eq!(inbox_of(&*store, receiver).await, ["welcome"]);
+}
+
+pub async fn a_node_sees_the_inbox_of_its_own_and_of_unowned_runs(store: Arc<dyn RunStore>) {
+    let (node, other) = (member(&*store).await, member(&*store).await);
+    let (mine, nobodys) = (owned_run(&*store, node).await, unowned_run(&*store, node).await);
+    let (theirs, ended) = (owned_run(&*store, other).await, owned_run(&*store, node).await);
+    send(&*store, node, &[(mine, "mine"), (nobodys, "nobody's"), (theirs, "theirs"), (ended, "too late")]).await;
+    apply(&*store, node, &end(ended, 2, at(1))).await;
+    assert_eq!(seen(&*store, node).await, ["mine", "nobody's"]);
+    assert_eq!(seen(&*store, other).await, ["nobody's", "theirs"]);
+}
+
+pub async fn the_inbox_is_read_on_from_the_last_row(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let run = owned_run(&*store, node).await;
+    let sent = send(&*store, node, &[(run, "a"), (run, "b"), (run, "c")]).await;
+    let first = store.inbox(node, None, 2).await.unwrap();
+    assert_eq!(first.iter().map(|arrival| arrival.id).collect::<Vec<_>>(), sent[..2]);
+    let rest = store.inbox(node, Some(sent[1]), 2).await.unwrap();
+    assert_eq!(rest.iter().map(|arrival| arrival.id).collect::<Vec<_>>(), sent[2..]);
+    assert_eq!(store.inbox(node, Some(sent[2]), 2).await.unwrap(), []);
+}
+
+pub async fn inbox_ids_are_never_used_again(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let run = owned_run(&*store, node).await;
+    let taken = send(&*store, node, &[(run, "a"), (run, "b")]).await;
+    apply(&*store, node, &Item { taken: taken.clone(), ..step(run, 2) }).await;
+    let sent = send(&*store, node, &[(run, "c")]).await;
+    assert!(sent[0] > taken[1], "{sent:?} after {taken:?}");
+}
+
+pub async fn taken_rows_are_deleted_with_their_item(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let run = owned_run(&*store, node).await;
+    let sent = send(&*store, node, &[(run, "a"), (run, "b")]).await;
+    apply(&*store, node, &Item { taken: vec![sent[0]], ..step(run, 2) }).await;
+    assert_eq!(inbox_of(&*store, run).await, ["b"]);
+    // Also by an item that decides nothing.
+    apply(&*store, node, &Item { taken: vec![sent[1]], ..item(run, Gate::Owned) }).await;
+    assert_eq!(inbox_of(&*store, run).await, Vec::<String>::new());
+}
+
+pub async fn taken_rows_stay_when_their_item_is_refused(store: Arc<dyn RunStore>) {
+    let (node, other) = (member(&*store).await, member(&*store).await);
+    let run = owned_run(&*store, node).await;
+    let sent = send(&*store, node, &[(run, "a")]).await;
+    let conflicting = Item { taken: sent.clone(), ..step(run, 1) };
+    assert_eq!(commit(&*store, node, &conflicting).await, Outcome::Conflict);
+    let lost = Item { taken: sent, ..step(run, 2) };
+    assert_eq!(commit(&*store, other, &lost).await, Outcome::Lost);
+    assert_eq!(inbox_of(&*store, run).await, ["a"]);
+}
+
+pub async fn an_item_takes_only_rows_of_its_own_run(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let (run, other) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
+    let sent = send(&*store, node, &[(other, "not yours")]).await;
+    let outcomes = store.commit(node, &[Item { taken: sent, ..step(run, 2) }]).await.unwrap();
+    assert_eq!(outcomes, [Outcome::Conflict]);
+    assert_eq!(inbox_of(&*store, other).await, ["not yours"]);
+}
+
+pub async fn an_input_is_answered_once(store: Arc<dyn RunStore>) {
+    let node = member(&*store).await;
+    let run = owned_run(&*store, node).await;
+    let sent = send(&*store, node, &[(run, "once")]).await;
+    apply(&*store, node, &Item { taken: sent.clone(), ..step(run, 2) }).await;
+    let again = store.commit(node, &[Item { taken: sent, ..step(run, 4) }]).await.unwrap();
+    assert_eq!(again, [Outcome::Conflict]);
+    assert_eq!(store.journal(run, 0, 10).await.unwrap().len(), 3);
+}

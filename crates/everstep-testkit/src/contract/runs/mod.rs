@@ -1,0 +1,14 @@
+//! Promises of [`everstep_store::RunStore`].
+
+pub mod claims;
+pub mod commit;
+pub mod counts;
+pub mod filters;
+pub mod forks;
+pub mod inbox;
+pub mod nodes;
+pub mod reads;
+pub mod starts;
+pub mod sweep;
+pub mod tick;
+pub mod waits;

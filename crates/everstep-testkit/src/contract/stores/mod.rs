@@ -1,0 +1,3 @@
+//! Promises that all ports share.
+
+pub mod texts;

@@ -1,0 +1,5 @@
+//! Promises of [`everstep_store::WorkflowStore`].
+
+pub mod deletions;
+pub mod registrations;
+pub mod versions;

@@ -1,0 +1,241 @@
+//! Registration of versions whose numbers their author has chosen: those of workflows that are written as code.
+
+use std::sync::Arc;
+
+use everstep_core::payload::Payload;
+use everstep_store::{Deletion, Expects, NewRun, NewWorkflow, Put, Registered, Stores, WorkflowRow, WorkflowStore};
+use serde_json::json;
+
+use super::deletions::{DAY, clock, versions};
+use crate::contract::fixtures::*;
+use crate::contract::stores::texts::is_refused;
+
+fn code(name: &str) -> NewWorkflow {
+    NewWorkflow { style: "code".to_owned(), definition: Payload::from(json!({})), ..workflow(name, "code") }
+}
+
+async fn register(store: &dyn WorkflowStore, name: &str, version: u32) -> Registered {
+    let mut answers = store.register_workflows(vec![(code(name), version)]).await.unwrap();
+    assert_eq!(answers.len(), 1);
+    answers.remove(0)
+}
+
+fn other(style: &str) -> Registered {
+    Registered::OtherStyle(style.to_owned())
+}
+
+pub async fn a_version_is_registered_under_its_own_number(store: Arc<dyn WorkflowStore>) {
+    assert_eq!(register(&*store, "orders", 4).await, Registered::Registered);
+    let expected = WorkflowRow {
+        workspace: HERE,
+        name: "orders".to_owned(),
+        version: 4,
+        style: "code".to_owned(),
+        definition: Payload::from(json!({})),
+        digest: code("orders").digest,
+        retention_days: 7,
+        created_at: at(0),
+    };
+    assert_eq!(store.workflow(HERE, "orders", None).await.unwrap(), Some(expected.clone()));
+    // Again: nothing changes, whenever that is.
+    let again = NewWorkflow { created_at: at(9), digest: "another".to_owned(), ..code("orders") };
+    assert_eq!(store.register_workflows(vec![(again, 4)]).await.unwrap(), [Registered::Registered]);
+    assert_eq!(store.workflow(HERE, "orders", Some(4)).await.unwrap(), Some(expected));
+    assert_eq!(versions(&*store, "orders").await, [4]);
+    let nothing: Vec<Registered> = store.register_workflows(vec![]).await.unwrap();
+    assert_eq!(nothing, []);
+    assert!(store.register_workflows(vec![(code("orders"), 0)]).await.is_err());
+    assert_eq!(versions(&*store, "orders").await, [4]);
+}
+
+pub async fn the_newest_registered_version_is_the_active_one(store: Arc<dyn WorkflowStore>) {
+    for (version, newest) in [(2, 2), (1, 2), (7, 7), (3, 7), (2, 7)] {
+        register(&*store, "orders", version).await;
+        assert_eq!(active(&*store, "orders").await, Some(newest));
+    }
+    assert_eq!(versions(&*store, "orders").await, [7, 3, 2, 1]);
+}
+
+pub async fn a_chosen_version_stays_active_until_a_newer_one_comes(store: Arc<dyn WorkflowStore>) {
+    for version in [1, 3] {
+        register(&*store, "orders", version).await;
+    }
+    assert!(activate_workflow(&*store, HERE, "orders", 1).await.unwrap());
+    // Those that were there come back, with another retention too; and one comes that is older than the newest.
+    let longer = NewWorkflow { retention_days: 90, ..code("orders") };
+    for (workflow, version) in [(code("orders"), 1), (code("orders"), 3), (longer, 3), (code("orders"), 2)] {
+        store.register_workflows(vec![(workflow, version)]).await.unwrap();
+        assert_eq!(active(&*store, "orders").await, Some(1), "{version}");
+    }
+    register(&*store, "orders", 4).await;
+    assert_eq!(active(&*store, "orders").await, Some(4));
+}
+
+pub async fn a_version_that_was_only_named_is_not_active_until_it_is_brought(store: Arc<dyn WorkflowStore>) {
+    let name = async |version| {
+        let named = NewWorkflow { digest: String::new(), retention_days: 30, ..code("orders") };
+        assert_eq!(store.register_workflows(vec![(named, version)]).await.unwrap(), [Registered::Registered]);
+    };
+    name(7).await;
+    assert_eq!((active(&*store, "orders").await, versions(&*store, "orders").await), (None, vec![7]));
+    // The name is taken. Where no version is named it is the first, which is found like any other from then on.
+    is_refused(&put_workflow(&*store, workflow("orders", "one"), true).await);
+    name(1).await;
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    register(&*store, "orders", 1).await;
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    name(9).await;
+    name(7).await;
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    // Whoever brings it first makes it the newest, and has the last word on it.
+    register(&*store, "orders", 7).await;
+    assert_eq!(active(&*store, "orders").await, Some(7));
+    name(7).await;
+    let row = store.workflow(HERE, "orders", Some(7)).await.unwrap().unwrap();
+    assert_eq!((row.retention_days, row.digest), (7, code("orders").digest));
+    assert!(activate_workflow(&*store, HERE, "orders", 1).await.unwrap());
+    register(&*store, "orders", 7).await;
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    register(&*store, "orders", 8).await;
+    assert_eq!((active(&*store, "orders").await, versions(&*store, "orders").await), (Some(8), vec![9, 8, 7, 1]));
+}
+
+pub async fn the_last_word_on_a_version_s_retention_counts(store: Arc<dyn WorkflowStore>) {
+    register(&*store, "orders", 1).await;
+    register(&*store, "orders", 2).await;
+    let longer = NewWorkflow { retention_days: 90, digest: "another".to_owned(), ..code("orders") };
+    store.register_workflows(vec![(longer, 1)]).await.unwrap();
+    let rows = store.list_versions(HERE, "orders", None, 10).await.unwrap();
+    let rows: Vec<_> = rows.into_iter().map(|row| (row.version, row.retention_days, row.digest)).collect();
+    let digest = code("orders").digest;
+    assert_eq!(rows, [(2, 7, digest.clone()), (1, 90, digest)]);
+    assert_eq!(active(&*store, "orders").await, Some(2));
+}
+
+pub async fn many_versions_are_registered_in_one_call(store: Arc<dyn WorkflowStore>) {
+    put_workflow(&*store, workflow("graph", "one"), true).await.unwrap();
+    let elsewhere = new_workspace();
+    let list = || {
+        vec![
+            (code("b"), 2),
+            (code("graph"), 1),
+            (code("a"), 1),
+            (code("b"), 1),
+            (code("b"), 2),
+            (NewWorkflow { workspace: elsewhere, ..code("graph") }, 5),
+        ]
+    };
+    let yes = || Registered::Registered;
+    let refused = store.register_workflows(list()).await.unwrap();
+    assert_eq!(refused, [yes(), other("graph"), yes(), yes(), yes(), yes()]);
+    assert_eq!((active(&*store, "a").await, active(&*store, "b").await), (None, None));
+    let list = || list().into_iter().filter(|(row, _)| row.workspace != HERE || row.name != "graph").collect();
+    for _ in 0..2 {
+        let answers = store.register_workflows(list()).await.unwrap();
+        assert_eq!(answers, [yes(), yes(), yes(), yes(), yes()]);
+        assert_eq!((active(&*store, "a").await, active(&*store, "b").await), (Some(1), Some(2)));
+        assert_eq!(versions(&*store, "b").await, [2, 1]);
+        let moved = store.workflow(elsewhere, "graph", None).await.unwrap().unwrap();
+        assert_eq!((moved.version, moved.style.as_str()), (5, "code"));
+    }
+}
+
+pub async fn code_has_versions_of_no_other_style(store: Arc<dyn WorkflowStore>) {
+    put_workflow(&*store, workflow("drawn", "one"), false).await.unwrap();
+    assert_eq!(register(&*store, "drawn", 2).await, other("graph"));
+    assert_eq!(versions(&*store, "drawn").await, [1]);
+    assert_eq!(active(&*store, "drawn").await, None);
+
+    register(&*store, "written", 1).await;
+    for expects in [Expects::Anything, Expects::Nothing, Expects::Active(1)] {
+        let put = store.save_workflow(workflow("written", "one"), true, expects).await.unwrap();
+        assert_eq!(put, Put::OtherStyle("code".to_owned()));
+    }
+    is_refused(&put_workflow(&*store, workflow("written", "one"), true).await);
+    assert_eq!((active(&*store, "written").await, versions(&*store, "written").await), (Some(1), vec![1]));
+}
+
+pub async fn a_deleted_workflow_is_registered_anew_under_any_number(stores: Stores) {
+    for version in [1, 2, 3] {
+        register(&*stores.workflows, "orders", version).await;
+    }
+    assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
+    for (version, left) in [(2, vec![2]), (1, vec![2, 1]), (5, vec![5, 2, 1])] {
+        assert_eq!(register(&*stores.workflows, "orders", version).await, Registered::Registered);
+        assert_eq!(active(&*stores.workflows, "orders").await, left.first().copied());
+        assert_eq!(versions(&*stores.workflows, "orders").await, left);
+    }
+    // What is there again is not swept with what was deleted.
+    stores.runs.sweep(clock(&*stores.runs).await.plus(DAY * 3), 10).await.unwrap();
+    assert_eq!(versions(&*stores.workflows, "orders").await, [5, 2, 1]);
+    // Once more; then somebody draws it instead.
+    assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
+    assert_eq!(put_workflow(&*stores.workflows, workflow("orders", "drawn"), true).await.unwrap(), (6, true));
+    assert_eq!(register(&*stores.workflows, "orders", 1).await, other("graph"));
+}
+
+pub async fn a_deleted_workflow_of_another_style_leaves_the_numbers_that_no_run_refers_to(stores: Stores) {
+    for text in ["one", "two", "three"] {
+        put_workflow(&*stores.workflows, workflow("orders", text), true).await.unwrap();
+    }
+    // A run of version 2, which has ended.
+    let node = member(&*stores.runs).await;
+    let run = new_run();
+    apply(&*stores.runs, node, &start_with(run, Some(node), NewRun { version: 2, ..new() })).await;
+    apply(&*stores.runs, node, &end(run, 2, at(1))).await;
+    assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
+    assert_eq!(register(&*stores.workflows, "orders", 1).await, other("graph"));
+    assert_eq!(register(&*stores.workflows, "orders", 2).await, other("graph"));
+    assert_eq!(active(&*stores.workflows, "orders").await, None);
+    assert_eq!(register(&*stores.workflows, "orders", 3).await, Registered::Registered);
+    assert_eq!(versions(&*stores.workflows, "orders").await, [3]);
+    // What the run refers to is as it was, until the run is gone.
+    let style = |row: Option<WorkflowRow>| row.map(|row| row.style);
+    assert_eq!(style(stores.workflows.workflow(HERE, "orders", Some(2)).await.unwrap()).as_deref(), Some("graph"));
+    stores.runs.sweep(at(10_001 * 86_400), 10).await.unwrap();
+    assert_eq!(register(&*stores.workflows, "orders", 1).await, Registered::Registered);
+    assert_eq!(versions(&*stores.workflows, "orders").await, [3, 1]);
+    assert_eq!(style(stores.workflows.workflow(HERE, "orders", Some(2)).await.unwrap()), None);
+}
+
+pub async fn parallel_registrations_agree(store: Arc<dyn WorkflowStore>) {
+    let names = ["a", "b", "c"];
+    for round in 1..=5_u32 {
+        let calls: Vec<_> = (0..6)
+            .map(|call| {
+                let store = store.clone();
+                let mut list: Vec<_> = names.iter().map(|name| (code(name), round + call % 2)).collect();
+                // Each in an order of its own.
+                list.rotate_left(usize::try_from(call).unwrap() % names.len());
+                tokio::spawn(async move { store.register_workflows(list).await.unwrap() })
+            })
+            .collect();
+        for call in calls {
+            assert_eq!(call.await.unwrap(), [Registered::Registered, Registered::Registered, Registered::Registered]);
+        }
+        for name in names {
+            assert_eq!(active(&*store, name).await, Some(round + 1));
+        }
+    }
+    assert_eq!(versions(&*store, "a").await, [6, 5, 4, 3, 2, 1]);
+}
+
+pub async fn of_a_drawing_and_code_with_one_name_one_is_there(store: Arc<dyn WorkflowStore>) {
+    for round in 0..8 {
+        let name = format!("orders {round}");
+        let (drawn, written) = (workflow(&name, "one"), code(&name));
+        let (here, there) = (store.clone(), store.clone());
+        let save = tokio::spawn(async move { here.save_workflow(drawn, true, Expects::Anything).await.unwrap() });
+        let register = tokio::spawn(async move { there.register_workflows(vec![(written, 1)]).await.unwrap() });
+        let (put, answers) = (save.await.unwrap(), register.await.unwrap());
+        let style = store.workflow(HERE, &name, None).await.unwrap().unwrap().style;
+        if style == "graph" {
+            assert_eq!(put, Put::Saved { version: 1, is_new: true, is_first: true });
+            assert_eq!(answers, [other("graph")]);
+        } else {
+            assert_eq!(put, Put::OtherStyle("code".to_owned()));
+            assert_eq!(answers, [Registered::Registered]);
+        }
+        assert_eq!(versions(&*store, &name).await, [1]);
+    }
+}

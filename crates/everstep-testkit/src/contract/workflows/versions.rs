@@ -1,0 +1,195 @@
+//! Versions: immutable, one of them active.
+
+use std::sync::Arc;
+
+use everstep_store::{Choice, Expects, NewWorkflow, Put, VersionRow, WorkflowRow, WorkflowStore, WorkflowSummary};
+
+use crate::contract::fixtures::*;
+
+pub async fn a_workflow_is_saved_as_versions(store: Arc<dyn WorkflowStore>) {
+    let (first, second) = (workflow("orders", "one"), workflow("orders", "two"));
+    assert_eq!(put_workflow(&*store, first.clone(), true).await.unwrap(), (1, true));
+    assert_eq!(put_workflow(&*store, second, true).await.unwrap(), (2, true));
+    assert_eq!(put_workflow(&*store, workflow("invoices", "one"), true).await.unwrap(), (1, true));
+
+    let expected = WorkflowRow {
+        workspace: HERE,
+        name: first.name,
+        version: 1,
+        style: first.style,
+        definition: first.definition,
+        digest: first.digest,
+        retention_days: 7,
+        created_at: at(0),
+    };
+    assert_eq!(store.workflow(HERE, "orders", Some(1)).await.unwrap(), Some(expected));
+    assert_eq!(active(&*store, "orders").await, Some(2));
+    assert_eq!(store.workflow(HERE, "orders", Some(3)).await.unwrap(), None);
+    assert_eq!(store.workflow(HERE, "nothing", None).await.unwrap(), None);
+    assert_eq!(store.workflow(new_workspace(), "orders", None).await.unwrap(), None);
+}
+
+pub async fn the_digest_of_the_newest_version_is_that_version(store: Arc<dyn WorkflowStore>) {
+    put_workflow(&*store, workflow("orders", "one"), true).await.unwrap();
+    assert_eq!(put_workflow(&*store, workflow("orders", "one"), true).await.unwrap(), (1, false));
+    put_workflow(&*store, workflow("orders", "two"), true).await.unwrap();
+    // An older one comes back as a new version.
+    assert_eq!(put_workflow(&*store, workflow("orders", "one"), true).await.unwrap(), (3, true));
+    assert_eq!(store.workflow(HERE, "orders", Some(4)).await.unwrap(), None);
+}
+
+pub async fn the_active_version_changes_only_when_told(store: Arc<dyn WorkflowStore>) {
+    put_workflow(&*store, workflow("orders", "one"), false).await.unwrap();
+    assert_eq!(active(&*store, "orders").await, None);
+    assert_eq!(put_workflow(&*store, workflow("orders", "one"), true).await.unwrap(), (1, false));
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    put_workflow(&*store, workflow("orders", "two"), false).await.unwrap();
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    put_workflow(&*store, workflow("orders", "two"), true).await.unwrap();
+    assert_eq!(active(&*store, "orders").await, Some(2));
+}
+
+pub async fn parallel_saves_get_versions_of_their_own(store: Arc<dyn WorkflowStore>) {
+    let saves: Vec<_> = (0..10)
+        .map(|number| {
+            let store = store.clone();
+            let workflow = workflow("orders", &number.to_string());
+            tokio::spawn(async move { put_workflow(&*store, workflow, true).await.unwrap() })
+        })
+        .collect();
+    let mut versions = vec![];
+    for save in saves {
+        versions.push(save.await.unwrap());
+    }
+    versions.sort_unstable();
+    assert_eq!(versions, (1..=10).map(|version| (version, true)).collect::<Vec<_>>());
+    assert_eq!(active(&*store, "orders").await, Some(10));
+}
+
+pub async fn parallel_saves_never_set_the_active_version_back(store: Arc<dyn WorkflowStore>) {
+    put_workflow(&*store, workflow("orders", "0"), true).await.unwrap();
+    for round in 1..=20 {
+        // One saves what is the newest, the other a newer one.
+        let saves = [round - 1, round].map(|text| {
+            let store = store.clone();
+            let workflow = workflow("orders", &text.to_string());
+            tokio::spawn(async move { put_workflow(&*store, workflow, true).await.unwrap().0 })
+        });
+        let mut newest = 0;
+        for save in saves {
+            newest = newest.max(save.await.unwrap());
+        }
+        assert_eq!(active(&*store, "orders").await, Some(newest));
+        let (version, _) = put_workflow(&*store, workflow("orders", &round.to_string()), true).await.unwrap();
+        assert_eq!(active(&*store, "orders").await, Some(version));
+    }
+}
+
+pub async fn an_older_version_can_be_made_active(store: Arc<dyn WorkflowStore>) {
+    for text in ["one", "two", "three"] {
+        put_workflow(&*store, workflow("orders", text), true).await.unwrap();
+    }
+    assert!(activate_workflow(&*store, HERE, "orders", 1).await.unwrap());
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    for missing in [0, 4, u32::MAX] {
+        assert!(!activate_workflow(&*store, HERE, "orders", missing).await.unwrap());
+    }
+    assert!(!activate_workflow(&*store, HERE, "invoices", 1).await.unwrap());
+    assert!(!activate_workflow(&*store, new_workspace(), "orders", 2).await.unwrap());
+    assert_eq!(active(&*store, "orders").await, Some(1));
+    // Saving the newest again makes it active again.
+    assert_eq!(put_workflow(&*store, workflow("orders", "three"), true).await.unwrap(), (3, false));
+    assert_eq!(active(&*store, "orders").await, Some(3));
+}
+
+pub async fn workflows_are_listed_by_name_in_pages(store: Arc<dyn WorkflowStore>) {
+    for name in ["b", "é", "a", "B", "c"] {
+        put_workflow(&*store, workflow(name, "one"), name != "c").await.unwrap();
+    }
+    let latest = NewWorkflow { style: "machine".to_owned(), created_at: at(9), ..workflow("b", "two") };
+    put_workflow(&*store, latest, false).await.unwrap();
+    let elsewhere = NewWorkflow { workspace: new_workspace(), ..workflow("aa", "one") };
+    put_workflow(&*store, elsewhere, true).await.unwrap();
+    let summary = |name: &str, active_version| WorkflowSummary {
+        name: name.to_owned(),
+        style: "graph".to_owned(),
+        active_version,
+        latest_version: 1,
+        updated_at: at(0),
+    };
+    let b = WorkflowSummary { style: "machine".to_owned(), latest_version: 2, updated_at: at(9), ..summary("b", 1) };
+    let page = |after: Option<&'static str>, limit| {
+        let store = store.clone();
+        async move { store.list_workflows(HERE, after, limit).await.unwrap() }
+    };
+    // By their bytes, whatever the language of the database.
+    assert_eq!(page(None, 2).await, [summary("B", 1), summary("a", 1)]);
+    assert_eq!(page(Some("a"), 2).await, [b, summary("c", 0)]);
+    assert_eq!(page(Some("c"), 2).await, [summary("é", 1)]);
+    assert_eq!(page(Some("é"), 2).await, []);
+    assert_eq!(page(None, usize::MAX).await.len(), 5);
+}
+
+pub async fn versions_are_listed_newest_first_in_pages(store: Arc<dyn WorkflowStore>) {
+    for (seconds, text) in [(1, "one"), (2, "two"), (3, "three")] {
+        let workflow = NewWorkflow { created_at: at(seconds), retention_days: 9, ..workflow("orders", text) };
+        put_workflow(&*store, workflow, text != "three").await.unwrap();
+    }
+    let version = |version: u32, text: &str, is_active| VersionRow {
+        version,
+        digest: format!("digest of {text}"),
+        created_at: at(version.into()),
+        retention_days: 9,
+        is_active,
+    };
+    let page = |before, limit| {
+        let store = store.clone();
+        async move { store.list_versions(HERE, "orders", before, limit).await.unwrap() }
+    };
+    assert_eq!(page(None, 2).await, [version(3, "three", false), version(2, "two", true)]);
+    assert_eq!(page(Some(2), 2).await, [version(1, "one", false)]);
+    assert_eq!(page(Some(1), 2).await, []);
+    assert_eq!(page(Some(u32::MAX), usize::MAX).await.len(), 3);
+    assert_eq!(store.list_versions(HERE, "nothing", None, 10).await.unwrap(), []);
+    assert_eq!(store.list_versions(new_workspace(), "orders", None, 10).await.unwrap(), []);
+}
+
+pub async fn a_workflow_that_is_not_as_expected_is_left_alone(store: Arc<dyn WorkflowStore>) {
+    let save = async |text: &str, expects: Expects| {
+        store.save_workflow(workflow("orders", text), true, expects).await.unwrap()
+    };
+    let saved = |version, is_new, is_first| Put::Saved { version, is_new, is_first };
+    assert_eq!(save("one", Expects::Active(1)).await, Put::Unexpected { active: 0 });
+    assert_eq!(save("one", Expects::Nothing).await, saved(1, true, true));
+    assert_eq!(save("one", Expects::Nothing).await, Put::Unexpected { active: 1 });
+    assert_eq!(save("one", Expects::NothingElse).await, saved(1, false, false));
+    assert_eq!(save("two", Expects::NothingElse).await, Put::Unexpected { active: 1 });
+    assert_eq!(save("two", Expects::Active(2)).await, Put::Unexpected { active: 1 });
+    assert_eq!(save("two", Expects::Active(1)).await, saved(2, true, false));
+    assert_eq!(store.list_versions(HERE, "orders", None, 9).await.unwrap().len(), 2);
+
+    let choose = async |version, expects| store.choose_version(HERE, "orders", version, expects).await.unwrap();
+    assert_eq!(choose(1, Expects::Active(1)).await, Choice::Unexpected { active: 2 });
+    assert_eq!(choose(1, Expects::Active(2)).await, Choice::Chosen);
+    assert_eq!(choose(3, Expects::Anything).await, Choice::NotFound);
+    assert_eq!(active(&*store, "orders").await, Some(1));
+
+    store.delete_workflow(HERE, "orders").await.unwrap();
+    assert_eq!(save("three", Expects::Active(1)).await, Put::Unexpected { active: 0 });
+    assert_eq!(save("three", Expects::Nothing).await, saved(3, true, true));
+}
+
+pub async fn of_many_who_expect_nothing_one_saves(store: Arc<dyn WorkflowStore>) {
+    let tasks: Vec<_> = (0..16)
+        .map(|n| {
+            let (store, workflow) = (Arc::clone(&store), workflow("orders", &n.to_string()));
+            tokio::spawn(async move { store.save_workflow(workflow, true, Expects::Nothing).await.unwrap() })
+        })
+        .collect();
+    let mut saved = 0;
+    for task in tasks {
+        saved += usize::from(matches!(task.await.unwrap(), Put::Saved { version: 1, is_new: true, is_first: true }));
+    }
+    assert_eq!(saved, 1);
+    assert_eq!(store.list_versions(HERE, "orders", None, 99).await.unwrap().len(), 1);
+}
