@@ -238,7 +238,7 @@ impl Shard {
                 }),
                 waits: Vec::new(),
                 taken: Vec::new(),
-                messages: Vec::new(),
+                inbox_inputs: Vec::new(),
             };
             let entries = if was_paused { Vec::new() } else { vec![entry] };
             self.pausing.insert(loaded.run.id, Pausing { row: loaded.run.clone(), entries });

@@ -11,7 +11,7 @@ use everstep_core::planted::{self, Bug};
 use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{InboxId, Outcome, Sent, Snapshot};
+use everstep_store::{Outcome, Sent, Snapshot};
 
 use crate::beginning::{Beginning, Begun};
 use crate::engine::Started;
@@ -172,7 +172,7 @@ impl Shard {
 
     /// Says that the inbox has news for the runs that messages were sent to.
     fn tell_addressees(&self, sent: &[Sent]) {
-        for sent in sent.iter().filter(|sent| sent.id != InboxId(0)) {
+        for sent in sent.iter().filter(|sent| sent.id.is_some()) {
             self.hint_inbox(sent.owner);
         }
     }

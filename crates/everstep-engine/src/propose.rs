@@ -7,7 +7,7 @@ use everstep_core::run::inbox;
 use everstep_core::run::{Input, OpenWhat};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Change, Gate, Item, Message, NewEntry, NewRun, Projection, Wait};
+use everstep_store::{Change, Gate, InboxInput, Item, NewEntry, NewRun, Projection, Wait};
 
 use crate::held::{Becomes, Decided, Flight, Held, Tenure};
 
@@ -57,11 +57,11 @@ pub(crate) fn propose(
             NewEntry { seq: entry.seq, at: entry.at, row }
         })
         .collect();
-    let messages: Vec<_> = inbox::messages(&held.state, &entries).into_iter().map(message).collect();
-    bytes += messages.iter().map(|message| ENTRY_BYTES + message.input.len()).sum::<usize>();
+    let inbox_inputs: Vec<_> = inbox::messages(&held.state, &entries).into_iter().map(inbox_input).collect();
+    bytes += inbox_inputs.iter().map(|input| ENTRY_BYTES + input.input.len()).sum::<usize>();
     let flight = Flight {
         dispatched,
-        has_messages: !messages.is_empty(),
+        has_messages: !inbox_inputs.is_empty(),
         first_seq: rows.first().map_or(0, |entry| entry.seq),
         becomes,
         before,
@@ -81,13 +81,13 @@ pub(crate) fn propose(
         projection,
         waits,
         taken: flight.answered.iter().filter_map(|(mail, _)| mail.inbox).collect(),
-        messages,
+        inbox_inputs,
     };
     (item, bytes, flight)
 }
 
-fn message((to, input): (RunId, Input)) -> Message {
-    Message { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }
+fn inbox_input((to, input): (RunId, Input)) -> InboxInput {
+    InboxInput { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }
 }
 
 fn project(held: &Held, status: Status, becomes: Becomes, writer: &Writer) -> Projection {

@@ -389,7 +389,7 @@ async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
         }),
         waits: Vec::new(),
         taken: Vec::new(),
-        messages: Vec::new(),
+        inbox_inputs: Vec::new(),
     };
     assert_eq!(kinds(&first, run).await.len(), 4);
     stores.runs.commit(first.node(), &[item]).await.unwrap();

@@ -205,7 +205,7 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         projection: Some(projection),
         waits: vec![],
         taken: vec![],
-        messages: vec![],
+        inbox_inputs: vec![],
     }
 }
 
@@ -229,7 +229,7 @@ fn step(run: RunId, commit: CommitId, seq: u64, now: Timestamp) -> Item {
         projection: None,
         waits: vec![],
         taken: vec![],
-        messages: vec![],
+        inbox_inputs: vec![],
     }
 }
 

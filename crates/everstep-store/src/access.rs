@@ -1,4 +1,4 @@
-//! Who may call, for which workspace, and what they did.
+//! API keys, workspaces and the audit.
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 
-/// An API key. The key itself is known to its holder alone.
+/// An API key. Only its hash is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyRow {
     pub id: Uuid,
@@ -19,10 +19,10 @@ pub struct KeyRow {
     pub permissions: Vec<String>,
     /// The name of a set of permissions.
     pub role: Option<String>,
-    /// How many requests it may make in a second.
+    /// The maximal number of requests per second.
     pub rate_limit: Option<u32>,
     pub created_at: Timestamp,
-    /// From then on it is of no use. The store finds it all the same.
+    /// When it expires. The store finds it also after that.
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }
@@ -42,12 +42,12 @@ impl KeyRow {
 pub struct WorkspaceRow {
     pub id: WorkspaceId,
     pub name: String,
-    /// What it is allowed beyond the usual, a JSON object: `{"fetch": true}`.
+    /// Its additional rights, a JSON object: `{"fetch": true}`.
     pub options: Payload,
     pub created_at: Timestamp,
 }
 
-/// What somebody did.
+/// An action of a caller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditRow {
     /// UUID v7 of the millisecond of `at`: the order of the list.
@@ -60,7 +60,7 @@ pub struct AuditRow {
     pub details: Payload,
 }
 
-/// Which rows of the audit a list shows.
+/// The conditions that listed rows of the audit meet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditFilter {
     pub actor: Option<String>,
@@ -72,18 +72,18 @@ pub struct AuditFilter {
 }
 
 impl AuditFilter {
-    /// The ids between which the rows of a page stand: from the first, up to before the second.
+    /// The range of ids of a page: from the first, up to before the second.
     pub(crate) fn ids(&self, before: Option<Uuid>) -> (Uuid, Uuid) {
         let from = self.since.map_or(Uuid::nil(), first_id);
         let until = self.until.map_or(Uuid::max(), |until| {
-            // Rows of that very millisecond may have been written before it was over.
+            // Rows of this millisecond may have been written before `until`.
             first_id(Timestamp::from_millis(until.millis().saturating_add(1)))
         });
         (from, before.map_or(until, |before| before.min(until)))
     }
 }
 
-/// The first id that can be made in the millisecond of a time.
+/// The smallest id of the millisecond of a time.
 pub(crate) fn first_id(time: Timestamp) -> Uuid {
     let millis = u128::try_from(time.millis()).unwrap_or_default().min((1 << 48) - 1);
     Uuid::from_u128(millis << 80)

@@ -1,4 +1,4 @@
-//! What may go wrong between us and the database.
+//! Errors of the database.
 
 use everstep_core::ids::NodeId;
 
@@ -6,13 +6,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This node was fenced: others may own its runs by now. It must stop and join anew.
+    /// This node was fenced: other nodes may own its runs. It must stop and join under a new id.
     #[error("node {0} was fenced")]
     Fenced(NodeId),
-    /// The database refused the data itself. The batch wrote nothing; resending it would fail again.
+    /// The database rejects the data itself. Nothing was written; resending would fail again.
     #[error("the database refused the data: {0}")]
     Refused(String),
-    /// There is no room. Nothing was written; the same call succeeds once there is.
+    /// The disk is full. Nothing was written; the same call succeeds once there is room.
     #[error("the database is full: {0}; free some disk space, the engine goes on by itself")]
     Full(String),
     /// The outcome is unknown, or nothing was done. The same call may be sent again.
@@ -21,10 +21,10 @@ pub enum Error {
     /// Another process holds the data folder.
     #[error("{0}")]
     Locked(String),
-    /// The database cannot be used as it is, or as we were told to use it. The message says what to do.
+    /// The database cannot be used in its present state or with the present settings. The message says what to do.
     #[error("{0}")]
     Unusable(String),
-    /// What is stored cannot be read by this build.
+    /// This build cannot read stored data.
     #[error("the database holds something unreadable: {0}")]
     Corrupt(String),
     #[error("{0} was not found")]

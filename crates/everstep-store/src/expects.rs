@@ -1,58 +1,59 @@
-//! What a workflow must be like for a change to be made to it.
+//! Conditions for changes of workflows, and their results.
 
 use crate::workflows::NewWorkflow;
 
-/// Looked at in the transaction of the change, so that of two who expect the same, one is disappointed.
+/// The expected state of a workflow. It is checked in the transaction of the change, so that of two calls with the same
+/// expectation one fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expects {
     #[default]
     Anything,
     /// There is no workflow of that name.
     Nothing,
-    /// There is none, or its newest version is the very one that is to be saved.
+    /// There is no workflow of that name, or its newest version is the one that is saved.
     NothingElse,
-    /// This version is active; 0 stands for none.
+    /// This version is active; 0 means none.
     Active(u32),
 }
 
-/// What became of a version that was to be saved.
+/// The result of saving a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Put {
     Saved {
         version: u32,
-        /// Whether it was written now; else it was there, as the newest version.
+        /// Whether it was written now; otherwise it exists, as the newest version.
         is_new: bool,
         /// Whether there was no version of that name before.
         is_first: bool,
     },
-    /// It is not as expected: nothing was written. This version is active; 0 stands for none.
+    /// The workflow is not as expected: nothing was written. This version is active; 0 means none.
     Unexpected { active: u32 },
-    /// There is a workflow of that name, of this style, after which this one cannot follow: nothing was written.
+    /// There is a workflow of that name, of a style that this version cannot follow: nothing was written.
     OtherStyle(String),
 }
 
-/// What became of a version that was to be registered under its own number.
+/// The result of registering a version under its own number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Registered {
-    /// It is there, now or before.
+    /// It was registered now or before.
     Registered,
     /// There is a workflow of that name, of this other style: nothing was written.
     OtherStyle(String),
 }
 
 impl Registered {
-    /// Whether nothing is in the way of what was to be registered together.
+    /// Whether all versions of a list were registered.
     pub(crate) fn are_all(answers: &[Self]) -> bool {
         answers.iter().all(|answer| *answer == Self::Registered)
     }
 }
 
-/// What became of a version that new runs were to take.
+/// The result of choosing the active version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     Chosen,
     NotFound,
-    /// It is not as expected: nothing was written. This version is active; 0 stands for none.
+    /// The workflow is not as expected: nothing was written. This version is active; 0 means none.
     Unexpected {
         active: u32,
     },
@@ -63,12 +64,12 @@ pub enum Choice {
 pub(crate) struct Head {
     pub(crate) style: String,
     pub(crate) digest: String,
-    /// 0 while none is.
+    /// 0 while no version is active.
     pub(crate) active: u32,
 }
 
 impl Head {
-    /// Its style, if a version of `style` cannot follow: versions of code have numbers of their own.
+    /// Its style, if a version of `style` cannot follow it: versions of code have numbers of their own.
     pub(crate) fn other_style(&self, style: &str) -> Option<String> {
         let is_code = |style: &str| style == "code";
         (is_code(&self.style) != is_code(style)).then(|| self.style.clone())
@@ -76,7 +77,7 @@ impl Head {
 }
 
 impl Expects {
-    /// Whether a change may be made to what is there.
+    /// Whether a workflow in this state may be changed.
     pub(crate) fn allows(self, head: Option<&Head>, digest: &str) -> bool {
         match self {
             Self::Anything => true,
@@ -87,28 +88,28 @@ impl Expects {
     }
 }
 
-/// What is known of a version that is to be registered.
+/// What the database knows about a version before it is registered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Known {
-    /// The newest version of the workflow that was brought; 0 while there is none.
+    /// The newest version of the workflow that has a definition; 0 while there is none.
     pub(crate) newest: u32,
     /// The style of the workflow.
     pub(crate) style: Option<String>,
-    /// Of this very version, if it is there.
+    /// The retention of this version, if it exists.
     pub(crate) retention_days: Option<u32>,
-    /// Whether this very version was brought, and not only named.
+    /// Whether this version has a definition, and is not only named.
     pub(crate) is_brought: bool,
-    /// The newest version that was deleted; 0 if none was.
+    /// The newest version that was deleted; 0 if there is none.
     pub(crate) deleted: u32,
 }
 
 impl Known {
-    /// The style of the workflow, if it is another.
+    /// The style of the workflow, if it differs.
     pub(crate) fn other_style(&self, style: &str) -> Option<&str> {
         self.style.as_deref().filter(|known| *known != style)
     }
 
-    /// Whether all is as it would be after the version was registered.
+    /// Whether registering the version would change nothing.
     pub(crate) fn is_as_registered(&self, workflow: &NewWorkflow) -> bool {
         let is_there = match workflow.is_only_named() {
             true => self.retention_days.is_some(),
@@ -117,8 +118,8 @@ impl Known {
         is_there && self.other_style(&workflow.style).is_none()
     }
 
-    /// Whether new runs take the version once it is registered: it is brought for the first time, and the newest; or
-    /// it is the first, and nobody has brought any.
+    /// Whether the version becomes the active one: its definition is brought for the first time and it is the newest, or
+    /// it is version 1 and no version has a definition.
     pub(crate) fn is_activated(&self, workflow: &NewWorkflow, version: u32) -> bool {
         let is_first = workflow.is_only_named() && version == 1;
         (is_first || !workflow.is_only_named() && !self.is_brought) && version > self.newest

@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use crate::rows::{RunPage, RunSummary};
 
-/// How many runs a page looks at, at most.
-pub(crate) const MOST_LOOKED_AT: usize = 10_000;
+/// How many runs one call examines at most.
+pub(crate) const EXAMINED_RUNS_MAX: usize = 10_000;
 
-/// What listed runs have in common. Test runs are never listed.
+/// The conditions that all listed runs meet. Test runs are never listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFilter {
     pub workflow: Option<String>,
@@ -23,87 +23,87 @@ pub struct RunFilter {
     pub since: Option<Timestamp>,
     /// Created before this time.
     pub until: Option<Timestamp>,
-    /// Paths into the input with what stands there, as somebody would type it:
-    /// `42` is that number or that text, `null` is null or that text. A number in a path is also a place in an array.
+    /// Paths into the input with the expected values, as a person would type them:
+    /// `42` is that number or that text, `null` is null or that text. A number in a path is also an index of an array.
     pub input: Vec<(Vec<String>, String)>,
     /// Tags with their values, typed as for `input`.
     pub tags: Vec<(String, String)>,
 }
 
 impl RunFilter {
-    /// The place before which a page's first run stands: after the last page, and before the filter's end.
+    /// The position before which a page starts: after the previous page, and before the filter's end.
     pub(crate) fn begin(&self, after: Option<(Timestamp, RunId)>) -> (i64, Uuid) {
         let after = after.map(|(created_at, run)| (created_at.micros(), run.uuid()));
-        // No id is before the first one, so that a run created at this very time is left out.
+        // No id is smaller than nil, so runs created at this very time are left out.
         let until = self.until.map(|until| (until.micros(), Uuid::nil()));
         [after, until].into_iter().flatten().min().unwrap_or((i64::MAX, Uuid::max()))
     }
 
-    /// The time before which the page's last run was not created.
+    /// The creation time of the oldest run that may be listed.
     pub(crate) fn end(&self) -> i64 {
         self.since.unwrap_or(Timestamp::from_micros(i64::MIN)).micros()
     }
 
-    /// Whether it looks into documents.
-    pub(crate) fn looks_inside(&self) -> bool {
+    /// Whether it examines documents: inputs or tags.
+    pub(crate) fn examines_documents(&self) -> bool {
         !self.input.is_empty() || !self.tags.is_empty()
     }
 
-    /// Whether a run may be looked at and left out.
+    /// Whether a run may be examined and left out.
     pub(crate) fn is_selective(&self) -> bool {
-        self.looks_inside()
+        self.examines_documents()
             || !self.statuses.is_empty()
             || self.version.is_some()
             || (self.parent.is_some() && self.workflow.is_some())
     }
 
-    /// Whether tags are as they should be.
+    /// Whether tags have the expected values.
     pub(crate) fn has_tags(&self, tags: &str) -> bool {
         self.tags.is_empty()
-            || read(tags).is_some_and(|tags| {
+            || parse(tags).is_some_and(|tags| {
                 self.tags
                     .iter()
                     .all(|(key, text)| tags.as_object().and_then(|tags| tags.get(key)).is_some_and(is_typed(text)))
             })
     }
 
-    /// Whether an input is as it should be.
+    /// Whether an input has the expected values.
     pub(crate) fn has_input(&self, input: &str) -> bool {
         self.input.is_empty()
-            || read(input).is_some_and(|input| {
+            || parse(input).is_some_and(|input| {
                 self.input.iter().all(|(path, text)| find(&input, path).is_some_and(is_typed(text)))
             })
     }
 
-    /// Whether what was found at the paths into an input is what should be there.
+    /// Whether the values at the paths into an input, which the database has read, are the expected ones.
     pub(crate) fn has_found(&self, found: &[Option<&str>]) -> bool {
         let is_wanted = |((_, text), found): (&(_, String), &Option<&str>)| {
-            found.and_then(read).is_some_and(|value| is_typed(text)(&value))
+            found.and_then(parse).is_some_and(|value| is_typed(text)(&value))
         };
         self.input.iter().zip(found).all(is_wanted)
     }
 }
 
-/// A document. One that cannot be read holds nothing.
-fn read(json: &str) -> Option<Value> {
+/// Parses a document. One that cannot be parsed matches nothing.
+fn parse(json: &str) -> Option<Value> {
     serde_json::from_str(json).ok()
 }
 
-/// What stands at a path.
+/// The value at a path.
 fn find<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, name| match value {
         Value::Object(fields) => fields.get(name),
-        Value::Array(items) => place(name).and_then(|place| items.get(place)),
+        Value::Array(items) => array_index(name).and_then(|index| items.get(index)),
         _ => None,
     })
 }
 
-/// A place in an array, written as we would.
-pub(crate) fn place(name: &str) -> Option<usize> {
-    name.parse().ok().filter(|place: &usize| place.to_string() == name)
+/// An index of an array, in its usual notation: without sign or leading zeros.
+pub(crate) fn array_index(name: &str) -> Option<usize> {
+    name.parse().ok().filter(|index: &usize| index.to_string() == name)
 }
 
-/// Whether a text is how somebody would type a value.
+/// Whether a text is how a person would type a value.
 fn is_typed(text: &str) -> impl Fn(&Value) -> bool {
     move |value| match value {
         Value::String(string) => string == text,
@@ -114,26 +114,25 @@ fn is_typed(text: &str) -> impl Fn(&Value) -> bool {
     }
 }
 
-/// Whether two numbers are equal, however they are written.
+/// Whether two numbers are equal, in whatever notation.
 fn is_same(one: &Number, other: &Number) -> bool {
     let is_whole = |number: &Number| number.is_i64() || number.is_u64();
     if is_whole(one) && is_whole(other) { one == other } else { one.as_f64() == other.as_f64() }
 }
 
-/// A page that is being filled, newest run first.
-pub(crate) struct Filling {
+/// A page under construction, newest run first.
+pub(crate) struct PageBuilder {
     runs: Vec<RunSummary>,
     limit: usize,
     has_more: bool,
 }
 
-impl Filling {
+impl PageBuilder {
     pub(crate) fn new(limit: usize) -> Self {
         Self { runs: Vec::new(), limit, has_more: false }
     }
 
-    /// Adds the next run that matches. Whether there is room for more: the first for which there is none
-    /// tells that there is another page.
+    /// Adds the next run that matches. Returns false if the page is full: then there is another page.
     pub(crate) fn push(&mut self, run: RunSummary) -> bool {
         if self.runs.len() == self.limit {
             self.has_more = true;
@@ -143,8 +142,8 @@ impl Filling {
         true
     }
 
-    /// The page, when looking ended at `end`: the place of the last run that was looked at, or none behind all runs.
-    pub(crate) fn done(self, end: Option<(Timestamp, RunId)>) -> RunPage {
+    /// The page. `end` is the position of the last run that was examined, or none if all runs were examined.
+    pub(crate) fn finish(self, end: Option<(Timestamp, RunId)>) -> RunPage {
         let last = self.runs.last().map(|run| (run.created_at, run.id));
         RunPage { next: if self.has_more { last } else { end }, runs: self.runs }
     }

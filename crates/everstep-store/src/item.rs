@@ -1,4 +1,4 @@
-//! An item: all that one decision writes.
+//! An item: everything that one decision writes.
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
@@ -7,35 +7,35 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 
-/// Committed whole or not at all.
+/// Committed completely or not at all.
 ///
-/// **Invariant**: an item updates and deletes only rows of its own run; elsewhere it only inserts.
+/// **Invariant**: an item updates and deletes only rows of its own run; in other runs it only inserts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// Tells this proposal from every other. A resent item keeps it.
+    /// Identifies this proposal. A resent item keeps it.
     pub commit: CommitId,
     pub run: RunId,
     pub workspace: WorkspaceId,
     pub gate: Gate,
-    /// In order, without gaps. The first is the gate of the rest.
+    /// In order, without gaps. The first entry is the gate of the others.
     pub entries: Vec<NewEntry>,
-    /// The run's row after this item; `None` leaves it as it is (a step's item never touches it).
+    /// The run's row after this item; `None` does not change it (a step's item never does).
     pub projection: Option<Projection>,
     pub waits: Vec<Change<Wait>>,
-    /// Inbox rows that this item answers. They are deleted with it; one that is gone makes the item a conflict.
+    /// Inbox rows that this item answers. They are deleted with it; if one is missing, the item is a conflict.
     pub taken: Vec<InboxId>,
     /// Inputs for other runs that need no answer.
-    pub messages: Vec<Message>,
+    pub inbox_inputs: Vec<InboxInput>,
 }
 
-/// What must hold for an item to be written.
+/// The condition under which an item is written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Gate {
     /// The run is new: no other run has its idempotency scope and key.
     Start(Box<NewRun>),
     /// The committing node owns the run.
     Owned,
-    /// Nobody owns the run.
+    /// No node owns the run.
     Unowned,
 }
 
@@ -51,7 +51,7 @@ pub struct NewEntry {
 pub struct NewRun {
     pub workflow: String,
     pub version: u32,
-    /// Which workers the run needs; empty for runs that the server performs by itself.
+    /// Which workers the run needs; empty for runs that the server performs itself.
     pub lane: String,
     /// The idempotency key with its scope: the workflow's name, or empty for the whole workspace.
     pub key: Option<(String, String)>,
@@ -68,14 +68,14 @@ pub struct NewRun {
 pub struct Projection {
     pub status: Status,
     pub owner: Option<NodeId>,
-    /// When an unowned run is to be claimed. `Timestamp::NEVER` for one that waits without a timeout.
+    /// When an unowned run is due. `Timestamp::NEVER` for a run that waits without a timeout.
     pub wake_at: Timestamp,
     pub output: Option<Payload>,
     pub error: Option<Failure>,
     pub ended_at: Option<Timestamp>,
 }
 
-/// A row that appears or goes.
+/// A row that is inserted or deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<T> {
     Open(T),
@@ -91,37 +91,37 @@ pub struct Wait {
     pub deadline: Option<Timestamp>,
 }
 
-/// An input for another run, written in the sender's item.
+/// An input for another run, written to the inbox by the sender's item.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct InboxInput {
     pub to: RunId,
     /// The input as JSON, as `everstep-engine` writes it.
     pub input: Vec<u8>,
 }
 
-/// A row of the inbox.
+/// The id of a row of the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InboxId(pub i64);
 
-/// What became of a message.
+/// What happened to an inbox input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// 0 when the message was dropped, because its run has ended.
-    pub id: InboxId,
-    /// Who owns the addressee, and may be told. A hint: it may have changed by now.
+    /// `None` if the input was dropped because its run has ended.
+    pub id: Option<InboxId>,
+    /// The owner of the receiving run, which can be notified. It may have changed since.
     pub owner: Option<NodeId>,
 }
 
-/// What became of an item.
+/// What happened to an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Written now. Holds what became of its messages, in their order.
+    /// Written now. Holds what happened to its inbox inputs, in their order.
     Applied(Vec<Sent>),
-    /// Written before, by this very proposal: an unknown outcome was resent.
+    /// Written before, by this very proposal: an item whose outcome was unknown was resent.
     Duplicate,
-    /// Another entry stands at its first place, or one of its rows exists: read the journal and decide again.
+    /// Another entry has its first seq, or one of its rows exists: read the journal and decide again.
     Conflict,
-    /// The run is not ours (or not unowned) any more.
+    /// The run has another owner (or, for [`Gate::Unowned`], an owner).
     Lost,
     /// A run with that idempotency scope and key exists already.
     Exists(RunId),

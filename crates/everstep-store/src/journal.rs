@@ -1,4 +1,4 @@
-//! Journals as they are read.
+//! Reading a journal up to the first entry that this build cannot read.
 
 use crate::error::{Error, Result};
 use crate::rows::StoredEntry;
@@ -7,12 +7,12 @@ use crate::rows::StoredEntry;
 #[derive(Debug, Default)]
 pub(crate) struct Readable {
     pub(crate) entries: Vec<StoredEntry>,
-    /// The last seq, and what stands in the way of reading up to it.
+    /// The last seq, and why the journal cannot be read up to it.
     pub(crate) unreadable: Option<(u64, String)>,
 }
 
 impl Readable {
-    /// Adds the next entry, which is read only if all before it could be.
+    /// Adds the next entry. It is decoded only if all entries before it could be decoded.
     pub(crate) fn push(&mut self, seq: u64, read: impl FnOnce() -> Result<StoredEntry>) -> Result<()> {
         if let Some((last, _)) = &mut self.unreadable {
             *last = seq;

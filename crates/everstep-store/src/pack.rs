@@ -1,13 +1,13 @@
-//! Bytes as they are stored: long ones compressed.
+//! Stored bytes: long ones are compressed.
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::item::Item;
 
-/// Shorter bytes are stored as they are.
-const LONG: usize = 2 * 1024;
-const LEVEL: i32 = 1;
+/// Bytes up to this length are stored uncompressed.
+const UNCOMPRESSED_BYTES_MAX: usize = 2 * 1024;
+const ZSTD_LEVEL: i32 = 1;
 
 /// How a column's bytes are written, as the `codec` column says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,38 +23,38 @@ impl Codec {
     }
 }
 
-/// An item with its long payloads compressed. Made on the caller's thread, so that the writer only writes.
+/// An item with its long payloads compressed. They are compressed on the caller's thread, not on the writer's.
 #[derive(Debug)]
 pub(crate) struct Packed<'a> {
     pub(crate) item: Cow<'a, Item>,
-    /// The compressed payloads by the place of their entry. Nearly always empty.
+    /// The compressed payloads by the index of their entry. Nearly always empty.
     compressed: Vec<(usize, Vec<u8>)>,
 }
 
 impl<'a> Packed<'a> {
-    pub(crate) fn of(item: &'a Item) -> Self {
+    pub(crate) fn borrow(item: &'a Item) -> Self {
         Self { item: Cow::Borrowed(item), compressed: compress_long(item) }
     }
 
-    pub(crate) fn owned(item: &Item) -> Packed<'static> {
+    pub(crate) fn copy(item: &Item) -> Packed<'static> {
         Packed { item: Cow::Owned(item.clone()), compressed: compress_long(item) }
     }
 
-    /// The payload of the entry at `place`, as it is stored.
-    pub(crate) fn payload(&self, place: usize) -> (Codec, &[u8]) {
-        match self.compressed.iter().find(|(compressed, _)| *compressed == place) {
+    /// The payload of the entry at `index`, as it is stored.
+    pub(crate) fn payload(&self, index: usize) -> (Codec, &[u8]) {
+        match self.compressed.iter().find(|(compressed, _)| *compressed == index) {
             Some((_, bytes)) => (Codec::Zstd, bytes),
-            None => (Codec::Plain, &self.item.entries[place].row.payload),
+            None => (Codec::Plain, &self.item.entries[index].row.payload),
         }
     }
 }
 
 fn compress_long(item: &Item) -> Vec<(usize, Vec<u8>)> {
     let payloads = item.entries.iter().map(|entry| entry.row.payload.as_slice()).enumerate();
-    payloads.filter_map(|(place, payload)| compress(payload).map(|bytes| (place, bytes))).collect()
+    payloads.filter_map(|(index, payload)| compress(payload).map(|bytes| (index, bytes))).collect()
 }
 
-/// Bytes with their codec, as they are stored.
+/// Compresses bytes if that makes them shorter. Returns them with their codec.
 pub(crate) fn pack(bytes: Vec<u8>) -> (Codec, Vec<u8>) {
     match compress(&bytes) {
         Some(compressed) => (Codec::Zstd, compressed),
@@ -64,14 +64,14 @@ pub(crate) fn pack(bytes: Vec<u8>) -> (Codec, Vec<u8>) {
 
 /// The compressed form of long bytes, if it is shorter.
 fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
-    if bytes.len() <= LONG {
+    if bytes.len() <= UNCOMPRESSED_BYTES_MAX {
         return None;
     }
-    let compressed = zstd::bulk::compress(bytes, LEVEL).ok()?;
+    let compressed = zstd::bulk::compress(bytes, ZSTD_LEVEL).ok()?;
     (compressed.len() < bytes.len()).then_some(compressed)
 }
 
-/// Bytes as they were before they were stored.
+/// Decodes stored bytes.
 pub(crate) fn unpack(codec: u8, bytes: &[u8]) -> Result<Vec<u8>> {
     match codec {
         0 => Ok(bytes.to_vec()),

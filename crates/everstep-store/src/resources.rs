@@ -1,4 +1,4 @@
-//! What workspaces keep beside workflows: named bytes.
+//! Resources of workspaces: named bytes.
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
@@ -20,7 +20,7 @@ impl ResourceKind {
     }
 }
 
-/// A resource with its body, which the store does not look into.
+/// A resource with its body, which the store does not interpret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceRow {
     pub workspace: WorkspaceId,

@@ -9,7 +9,7 @@ use everstep_core::time::Timestamp;
 
 use crate::item::InboxId;
 
-/// A run's row, whole.
+/// All columns of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRow {
     pub id: RunId,
@@ -34,11 +34,11 @@ pub struct RunRow {
     pub is_test: bool,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
-    /// The last seq of its journal: the run's own version. Read at the same moment.
+    /// The last seq of its journal: the run's own version. Read in the same snapshot.
     pub seq: u64,
 }
 
-/// A run's row as lists show it: without input and output.
+/// The columns of a run that lists show: without input and output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {
     pub id: RunId,
@@ -60,12 +60,12 @@ pub struct StoredEntry {
     pub seq: u64,
     pub at: Timestamp,
     pub writer: NodeId,
-    /// Stands on the first entry of an item.
+    /// Only the first entry of an item has it.
     pub commit: Option<CommitId>,
     pub row: Row,
 }
 
-/// A folded state, so that a long journal need not be read from its beginning.
+/// A folded state, so that a long journal is not read from its beginning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub seq: u64,
@@ -73,20 +73,21 @@ pub struct Snapshot {
     pub state: Vec<u8>,
 }
 
-/// All that is needed to own a run. Read at one moment.
+/// Everything that the owner of a run needs, read in one snapshot of the database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     pub run: RunRow,
     pub snapshot: Option<Snapshot>,
     /// The entries after the snapshot, or all of them.
     pub entries: Vec<StoredEntry>,
-    /// The inputs that wait in the inbox for this run, oldest first.
+    /// The inbox rows of this run, oldest first.
     pub inbox: Vec<Arrival>,
-    /// The last seq of the journal, and why this build cannot read all of it. `entries` ends before what it cannot.
+    /// If this build cannot read the whole journal: its last seq, and the reason. `entries` ends before the entry that
+    /// cannot be read.
     pub unreadable: Option<(u64, String)>,
 }
 
-/// An input that arrived in the inbox.
+/// A row of the inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
     pub id: InboxId,
@@ -99,23 +100,23 @@ pub struct NodeRow {
     pub id: NodeId,
     pub lease_until: Timestamp,
     pub fenced: bool,
-    /// Its lease is over by the database's clock.
+    /// Its lease has ended by the database's clock.
     pub is_expired: bool,
     pub address: Option<String>,
 }
 
-/// What a node asks for in a tick.
+/// What a node requests in a tick.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wants {
-    /// The lanes it serves, each with the room it has for more runs.
+    /// The lanes that it serves, each with the number of runs that it can take.
     pub lanes: Vec<(String, usize)>,
-    /// How many runs of fenced owners it releases at most.
+    /// The maximal number of runs of fenced owners to release.
     pub release: usize,
-    /// How many inbox rows it reads at most.
+    /// The maximal number of inbox rows to read.
     pub inbox: usize,
 }
 
-/// What a node learns in a tick.
+/// The result of a tick.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
     /// The database's clock.
@@ -123,7 +124,7 @@ pub struct Tick {
     /// All nodes in the order in which they joined, this one among them with its new lease.
     pub nodes: Vec<NodeRow>,
     pub released: usize,
-    /// The runs that are this node's from now on: lane by lane, oldest first.
+    /// The runs that this node owns from now on: lane by lane, oldest first.
     pub claimed: Vec<RunId>,
     /// Inputs for runs that this node may answer, oldest first.
     pub arrivals: Vec<Arrival>,
@@ -137,7 +138,7 @@ pub struct RunPage {
     pub next: Option<(Timestamp, RunId)>,
 }
 
-/// How many runs of a workflow have each status. Test runs are not counted.
+/// The number of runs of a workflow in a status. Test runs are not counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counts {
     pub workflow: String,

@@ -11,7 +11,7 @@ pub(crate) fn has_nul(text: &str) -> bool {
     text.as_bytes().contains(&0)
 }
 
-/// Refuses texts that cannot be stored.
+/// Rejects texts that cannot be stored.
 pub(crate) fn check<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<()> {
     if texts.into_iter().any(has_nul) {
         return Err(Error::Refused("a text holds a NUL character".to_owned()));
@@ -19,7 +19,7 @@ pub(crate) fn check<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<()> 
     Ok(())
 }
 
-/// Refuses an item with a text that cannot be stored.
+/// Rejects an item with a text that cannot be stored.
 pub(crate) fn check_item(item: &Item) -> Result<()> {
     if let Gate::Start(run) = &item.gate {
         let key = run.key.iter().flat_map(|(scope, key)| [scope.as_str(), key]);

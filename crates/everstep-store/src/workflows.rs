@@ -11,33 +11,33 @@ pub struct NewWorkflow {
     pub style: String,
     /// The normalised definition.
     pub definition: Payload,
-    /// SHA-256 of the definition, hexadecimal. Empty for a version of code that was named and never brought.
+    /// SHA-256 of the definition, hexadecimal. Empty for a version of code that was only named.
     pub digest: String,
     pub retention_days: u32,
     pub created_at: Timestamp,
 }
 
 impl NewWorkflow {
-    /// Whether somebody asks for the version who does not have it.
+    /// Whether the version is registered without its definition.
     pub(crate) fn is_only_named(&self) -> bool {
         self.digest.is_empty()
     }
 }
 
-/// A workflow as lists show it.
+/// The columns of a workflow that lists show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowSummary {
     pub name: String,
     /// Of its latest version.
     pub style: String,
-    /// The version that new runs take; 0 while none is active.
+    /// The version that new runs use; 0 while none is active.
     pub active_version: u32,
     pub latest_version: u32,
     /// When its latest version was saved.
     pub updated_at: Timestamp,
 }
 
-/// A version of a workflow as lists show it.
+/// The columns of a version that lists show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VersionRow {
     pub version: u32,
@@ -47,12 +47,12 @@ pub struct VersionRow {
     pub is_active: bool,
 }
 
-/// What became of a workflow that was to be deleted.
+/// The result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     Deleted,
     NotFound,
-    /// So many runs of it have not ended: nothing was done.
+    /// This number of its runs have not ended: nothing was deleted.
     InUse(u64),
 }
 

@@ -1,5 +1,5 @@
 -- Makes a run like another, as it was before its first step, with the entries up to the end of the item that holds
--- entry :at: nobody's, running and due. An item's first entry names its proposal. No row when there is no such entry.
+-- entry :at: unowned, running and due. An item's first entry names its proposal. No row if there is no such entry.
 -- Served by the primary key of runs and journal_by_seq (run_id, seq).
 with
 last as materialized (

@@ -1,4 +1,5 @@
--- Adds a resource, or replaces the body of the one that is there. Tells which: only a new row has no older version.
+-- Adds a resource, or replaces the body of an existing one. Returns whether it is new: only a new row has no older
+-- version.
 -- Served by the primary key of resources (workspace, kind, name).
 insert into resources (workspace, kind, name, body, created_at, updated_at)
 values (:workspace, :kind, :name, :body, :created_at, :updated_at)

@@ -1,5 +1,5 @@
--- What stands in the way of items that were refused, in their order: the run that holds the key of a start,
--- the entry at the place of the head, and the run's owner.
+-- Why items were refused, in their order: the run that holds the key of a start, the entry that has the seq of the
+-- head, and the run's owner.
 -- Served by runs_keyed, journal_by_seq (run_id, seq) and the primary key of runs.
 select
     (

@@ -1,4 +1,4 @@
--- The oldest inbox rows after :after whose run is :node's or nobody's and has not ended.
+-- The oldest inbox rows after :after whose run has not ended and is owned by :node or unowned.
 -- Served by the primary keys of inbox and runs.
 select inbox.id, inbox.run_id, inbox.input
 from inbox

@@ -12,7 +12,7 @@ use crate::pack;
 
 /// A column. A value of another type was not written by Everstep.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
-    row.try_get(column).map_err(|error| Error::Corrupt(super::errors::told(&error)))
+    row.try_get(column).map_err(|error| Error::Corrupt(super::errors::describe(&error)))
 }
 
 /// An array, which is null when it is empty.

@@ -1,4 +1,4 @@
-//! A connection that is lent for one call, and closed when the call does not end well.
+//! A connection that is lent for one call, and closed if the call fails.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::errors::Failure;
 use super::queries::{Param, Query};
 use crate::error::Result;
 
-/// It goes back to the pool only when every statement was answered and no transaction is open; otherwise
-/// (an error of the wire, no answer in time, a caller that has gone) it is closed.
+/// It returns to the pool only if every statement was answered and no transaction is open; otherwise
+/// (a network error, a timeout, a cancelled call) it is closed.
 pub(super) struct Connection<'a> {
     object: Option<Object>,
     home: &'a Connections,
@@ -22,7 +22,7 @@ pub(super) struct Connection<'a> {
     limit: Duration,
     unanswered: AtomicUsize,
     in_transaction: AtomicBool,
-    is_spoilt: AtomicBool,
+    is_broken: AtomicBool,
 }
 
 impl<'a> Connection<'a> {
@@ -34,7 +34,7 @@ impl<'a> Connection<'a> {
             limit,
             unanswered: AtomicUsize::new(0),
             in_transaction: AtomicBool::new(false),
-            is_spoilt: AtomicBool::new(false),
+            is_broken: AtomicBool::new(false),
         }
     }
 
@@ -42,7 +42,7 @@ impl<'a> Connection<'a> {
         let (client, params) = (self.client(), query.bind(params));
         self.answered(async {
             if self.home.local.is_some() {
-                return self.alone(client.query_typed(&query.sql, &params)).await;
+                return self.in_own_transaction(client.query_typed(&query.sql, &params)).await;
             }
             let (values, types): (Vec<_>, Vec<_>) = params.into_iter().unzip();
             let statement = client.prepare_typed_cached(&query.sql, &types).await?;
@@ -55,7 +55,7 @@ impl<'a> Connection<'a> {
         let (client, params) = (self.client(), query.bind(params));
         self.answered(async {
             if self.home.local.is_some() {
-                return self.alone(client.execute_typed(&query.sql, &params)).await;
+                return self.in_own_transaction(client.execute_typed(&query.sql, &params)).await;
             }
             let (values, types): (Vec<_>, Vec<_>) = params.into_iter().unzip();
             let statement = client.prepare_typed_cached(&query.sql, &types).await?;
@@ -64,12 +64,12 @@ impl<'a> Connection<'a> {
         .await
     }
 
-    /// Does statements that have no parameters and no rows: definitions of tables.
+    /// Executes statements without parameters and rows: definitions of tables.
     pub(super) async fn define(&self, sql: &str) -> Result<(), Failure> {
         self.answered(self.client().batch_execute(sql)).await
     }
 
-    /// Begins a transaction. Unless it is committed, the connection is closed, and nothing was done.
+    /// Begins a transaction. Unless it is committed, the connection is closed and the transaction has no effect.
     pub(super) async fn begin(&self, how: &str) -> Result<(), Failure> {
         self.in_transaction.store(true, Ordering::Relaxed);
         match &self.home.local {
@@ -90,9 +90,9 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Puts a statement of a pooled connection into a transaction of its own, which begins with what we set.
-    /// The three are sent together and take one round trip.
-    async fn alone<T>(
+    /// Executes a statement behind a pooler in a transaction of its own, which begins with the settings.
+    /// The three messages are sent together and take one round trip.
+    async fn in_own_transaction<T>(
         &self,
         statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, tokio_postgres::Error> {
@@ -104,7 +104,7 @@ impl<'a> Connection<'a> {
         let (begun, result, committed) =
             future::join3(client.batch_execute(&begin), statement, client.batch_execute("commit")).await;
         begun?;
-        // After a statement that failed, the commit is a rollback.
+        // After a failed statement, the commit is a rollback.
         let answer = result?;
         committed?;
         Ok(answer)
@@ -124,13 +124,13 @@ impl<'a> Connection<'a> {
         };
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         let result = result.map_err(Failure::from);
-        if result.as_ref().is_err_and(Failure::spoils_connection) {
-            self.is_spoilt.store(true, Ordering::Relaxed);
+        if result.as_ref().is_err_and(Failure::breaks_connection) {
+            self.is_broken.store(true, Ordering::Relaxed);
         }
         result
     }
 
-    /// Asks the server to stop what this connection waits for. What we hold locked is then free again.
+    /// Asks the server to cancel the running statement, so that its locks are released.
     fn cancel(&self) {
         let (token, tls, limit) = (self.client().cancel_token(), self.home.tls.clone(), self.home.call_timeout);
         tokio::spawn(async move {
@@ -144,7 +144,7 @@ impl<'a> Connection<'a> {
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
         let is_open = *self.unanswered.get_mut() > 0 || *self.in_transaction.get_mut();
-        if let Some(object) = self.object.take().filter(|_| is_open || *self.is_spoilt.get_mut()) {
+        if let Some(object) = self.object.take().filter(|_| is_open || *self.is_broken.get_mut()) {
             drop(Object::take(object));
         }
     }

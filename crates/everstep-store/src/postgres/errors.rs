@@ -1,4 +1,4 @@
-//! PostgreSQL's errors in the words of the contract.
+//! PostgreSQL's errors as errors of the ports.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(super) enum Failure {
     Database(tokio_postgres::Error),
-    /// There was no answer in time. Whether the statement was done is unknown.
+    /// The call timed out. Whether the statement was executed is unknown.
     Late(Duration),
     /// There is no connection.
     Disconnected(String),
@@ -30,27 +30,27 @@ impl Failure {
         }
     }
 
-    /// Whether nothing was done, and only because others were at it at the same time.
+    /// Whether the statement failed without effect, because of a conflict with another transaction.
     pub(super) fn is_to_be_resent(&self) -> bool {
         let codes =
             [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::LOCK_NOT_AVAILABLE];
         self.code().is_some_and(|code| codes.contains(code))
     }
 
-    /// Whether the connection is of no use any more, although it is open. One that lacks a partition may be the only
-    /// one that does (behind a pooler, what is closed is not that one).
-    pub(super) fn spoils_connection(&self) -> bool {
+    /// Whether the connection must be closed, although it is open. A connection that does not know a partition may be
+    /// the only one (behind a pooler, the closed connection is another one).
+    pub(super) fn breaks_connection(&self) -> bool {
         let is_useless =
             |code: &SqlState| *code == SqlState::READ_ONLY_SQL_TRANSACTION || code.code().starts_with("57P");
         self.code().is_none_or(is_useless) || self.lacks_partition()
     }
 
-    /// Whether a row stands where one was to be written.
+    /// Whether a row with the same unique key exists.
     pub(super) fn is_taken(&self) -> bool {
         self.code() == Some(&SqlState::UNIQUE_VIOLATION)
     }
 
-    /// Whether an entry's week has no partition yet. (It is told as a check that failed, but one without a name.)
+    /// Whether an entry's week has no partition yet. PostgreSQL reports a failed check without a constraint name.
     pub(super) fn lacks_partition(&self) -> bool {
         self.database().is_some_and(|error| {
             *error.code() == SqlState::CHECK_VIOLATION
@@ -79,8 +79,8 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match &failure {
             Failure::Database(error) => match error.as_db_error() {
-                Some(error) => of_code(error),
-                None => Self::Unavailable(told(error)),
+                Some(error) => from_db_error(error),
+                None => Self::Unavailable(describe(error)),
             },
             Failure::Late(limit) => Self::Unavailable(format!("it gave no answer within {limit:?}")),
             Failure::Disconnected(reason) => Self::Unavailable(reason.clone()),
@@ -88,8 +88,8 @@ impl From<Failure> for Error {
     }
 }
 
-/// What the server said, without the data that it may have said it about.
-fn of_code(error: &DbError) -> Error {
+/// The server's message, without the detail, which may contain data.
+fn from_db_error(error: &DbError) -> Error {
     let code = error.code().code();
     let message = format!("{} ({code})", error.message());
     match code {
@@ -103,8 +103,8 @@ fn of_code(error: &DbError) -> Error {
     }
 }
 
-/// An error with its causes: the outer ones alone say little.
-pub(super) fn told(error: &tokio_postgres::Error) -> String {
+/// An error with its causes.
+pub(super) fn describe(error: &tokio_postgres::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -17,50 +17,51 @@ use super::schema;
 use super::store::PostgresStore;
 use crate::error::Result;
 
-const DAY: i64 = 86_400_000;
-const WEEK: i64 = 7 * DAY;
-/// Weeks begin on Mondays; time began on a Thursday.
-const MONDAY: i64 = -3 * DAY;
-/// How many weeks are made ahead.
-const AHEAD: i64 = 4;
-/// Locks on the journal are not waited for longer: everybody else would wait behind us.
-const LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
-/// Tells every connection that the journal has changed, though nothing has.
-const TELL: &str = "alter table only journal alter column run_id set statistics -1";
-/// Until the transaction ends, nobody looks for the journal's partitions. All others wait, so that it is tried briefly.
-const UNSEEN: &str = "set local lock_timeout = '200ms'; lock table only journal in access exclusive mode";
-/// Locks on a partition alone hinder nobody. A vacuum gives way after a second.
-const NOTE_TIMEOUT: &str = "set local lock_timeout = '2s'";
-/// How long others may go on before the next try.
-const PAUSE: Duration = Duration::from_millis(300);
-/// How many runs are thinned out at once, and how often in one go.
-const THIN: i64 = 500;
-const THIN_ROUNDS: usize = 20;
-/// What is noted on a partition that we detach to drop it. Others' tables are left alone.
-const DOOMED: &str = "everstep: its runs are gone, and it is about to be dropped";
-/// What is noted on a partition that some connections may have missed.
-const UNTOLD: &str = "everstep: attached, but not every connection may know it yet";
-/// How often the making of partitions is tried, a second each time.
-const TRIES: usize = 10;
-/// How long a partition may take to be detached. If it takes longer, it is detached later.
-const DETACH: Duration = Duration::from_secs(10);
+const DAY_MILLIS: i64 = 86_400_000;
+const WEEK_MILLIS: i64 = 7 * DAY_MILLIS;
+/// Weeks begin on Mondays; the Unix epoch is a Thursday.
+const FIRST_MONDAY_MILLIS: i64 = -3 * DAY_MILLIS;
+/// How many weeks ahead partitions are made.
+const WEEKS_AHEAD: i64 = 4;
+/// Waits for locks on the journal are short, because all later users of the table queue behind a waiter.
+const SET_LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
+/// Invalidates the journal in the cache of every connection, without changing it.
+const INVALIDATE_CACHES: &str = "alter table only journal alter column run_id set statistics -1";
+/// Excludes all other users of the journal until the transaction ends, so that no connection is just reading the list
+/// of partitions. All others wait, so the attempt is brief.
+const LOCK_JOURNAL: &str = "set local lock_timeout = '200ms'; lock table only journal in access exclusive mode";
+/// Locks on a single partition block no other user of the journal. A vacuum gives way after a second.
+const SET_NOTE_LOCK_TIMEOUT: &str = "set local lock_timeout = '2s'";
+/// How long other users of the journal get between two attempts to lock it.
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(300);
+/// How many runs one statement thins out, and how many statements are sent in one call of `maintain`.
+const THIN_BATCH_RUNS: i64 = 500;
+const THIN_BATCHES_MAX: usize = 20;
+/// The comment on a partition that is detached to be dropped. Tables of other owners do not have it.
+const DOOMED_NOTE: &str = "everstep: its runs are gone, and it is about to be dropped";
+/// The comment on a partition that some connections may not know.
+const UNANNOUNCED_NOTE: &str = "everstep: attached, but not every connection may know it yet";
+/// How often the making of partitions is retried, after a second each time.
+const ATTACH_RETRIES_MAX: usize = 10;
+/// How long detaching a partition may take. If it takes longer, a later call detaches it.
+const DETACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A week of runs, by the time in their ids, counted from the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Week(i64);
 
 impl Week {
-    pub(super) fn of(run: RunId) -> Self {
+    pub(super) fn of_run(run: RunId) -> Self {
         // The first 48 bits of an id are milliseconds.
         Self::at(i64::try_from(run.uuid().as_u128() >> 80).expect("48 bits"))
     }
 
     fn at(millis: i64) -> Self {
-        Self((millis - MONDAY).div_euclid(WEEK).max(0))
+        Self((millis - FIRST_MONDAY_MILLIS).div_euclid(WEEK_MILLIS).max(0))
     }
 
     fn begin(self) -> i64 {
-        self.0 * WEEK + MONDAY
+        self.0 * WEEK_MILLIS + FIRST_MONDAY_MILLIS
     }
 
     /// The ids of this week: from the first, up to before the second.
@@ -73,12 +74,12 @@ impl Week {
         (id(self), id(Self(self.0 + 1)))
     }
 
-    /// `journal_2026_11_09`: the day on which the week began.
+    /// `journal_2026_11_09`: the first day of the week.
     fn table(self) -> String {
         let day = Timestamp::from_millis(self.begin()).to_string();
         match day.get(..10).filter(|_| day.as_bytes()[4] == b'-') {
             Some(day) => format!("journal_{}", day.replace('-', "_")),
-            // A time that no calendar has.
+            // A time outside the calendar.
             None => format!("journal_week_{}", self.0),
         }
     }
@@ -99,7 +100,7 @@ struct Partition {
     is_attached: bool,
     is_leaving: bool,
     is_doomed: bool,
-    is_untold: bool,
+    is_unannounced: bool,
 }
 
 impl Partition {
@@ -109,20 +110,20 @@ impl Partition {
 }
 
 impl PostgresStore {
-    /// Makes the partitions of some weeks that are needed now, unless they are there.
+    /// Makes the partitions of some weeks that are needed now, unless they exist.
     ///
-    /// Whoever needs one that another has just made waits for his lock all the same: a new partition is
-    /// in the catalogue a moment before every connection is told to look there.
+    /// A call that needs a partition which another call has just made waits for that call's lock: a new partition is
+    /// in the catalogue a moment before the caches of all connections are invalidated.
     pub(super) async fn make_partitions(&self, weeks: BTreeSet<Week>) -> Result<()> {
-        self.attach_partitions(&weeks, &format!("'{UNTOLD}'")).await?;
-        self.tell_of_partitions(&weeks).await
+        self.attach_partitions(&weeks, &format!("'{UNANNOUNCED_NOTE}'")).await?;
+        self.announce_partitions(&weeks).await
     }
 
     async fn attach_partitions(&self, weeks: &BTreeSet<Week>, note: &str) -> Result<()> {
-        let mut tries = 0;
+        let mut retries = 0;
         loop {
             match self.try_to_attach_partitions(weeks, note).await {
-                Err(failure) if failure.is_to_be_resent() && tries < TRIES => tries += 1,
+                Err(failure) if failure.is_to_be_resent() && retries < ATTACH_RETRIES_MAX => retries += 1,
                 result => return Ok(result?),
             }
         }
@@ -131,9 +132,9 @@ impl PostgresStore {
     async fn try_to_attach_partitions(&self, weeks: &BTreeSet<Week>, note: &str) -> Result<(), Failure> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
-        // Others who make partitions are waited for, as long as it takes them.
+        // Waits without a limit for other calls that make partitions.
         schema::lock(&connection).await?;
-        connection.define(LOCK_TIMEOUT).await?;
+        connection.define(SET_LOCK_TIMEOUT).await?;
         let known = partitions(&connection).await?;
         for week in weeks {
             match known.iter().find(|partition| partition.week == *week) {
@@ -154,63 +155,71 @@ impl PostgresStore {
         connection.commit().await
     }
 
-    /// Tells every connection of new partitions once more.
+    /// Invalidates the caches of all connections once more after partitions were attached.
     ///
-    /// One that looks for the journal's partitions just when another is attached can miss it, and PostgreSQL does not
-    /// tell it again before the next one: until then it finds no journal for a run of that week. So they are told
-    /// at a moment when nobody looks; or, if somebody else reads for long, when all have answered who were looking.
-    async fn tell_of_partitions(&self, weeks: &BTreeSet<Week>) -> Result<()> {
-        // One at a time: between its tries, others are to get at the journal.
-        let _telling = self.telling.lock().await;
+    /// A connection that reads the list of partitions while one is attached can miss the new one, and PostgreSQL does
+    /// not invalidate its list again before the next change: until then it finds no partition for a run of that week.
+    /// So the caches are invalidated while the journal is locked exclusively and no connection reads the list. If the
+    /// lock cannot be had for long, because a long transaction reads the journal, they are invalidated without it, after a time
+    /// in which all connections that were reading the list have finished.
+    async fn announce_partitions(&self, weeks: &BTreeSet<Week>) -> Result<()> {
+        // One call at a time, so that other users of the journal get their turn between two attempts.
+        let _announcing = self.announcing.lock().await;
         let (began, limit) = (Instant::now(), self.connections.call_timeout);
         loop {
-            let how = if began.elapsed() <= limit { UNSEEN } else { LOCK_TIMEOUT };
-            match self.try_to_tell(weeks, how).await {
-                Err(failure) if failure.is_to_be_resent() && began.elapsed() < 2 * limit => sleep(PAUSE).await,
+            let how = if began.elapsed() <= limit { LOCK_JOURNAL } else { SET_LOCK_TIMEOUT };
+            match self.try_to_announce(weeks, how).await {
+                Err(failure) if failure.is_to_be_resent() && began.elapsed() < 2 * limit => {
+                    sleep(LOCK_RETRY_PAUSE).await;
+                }
                 result => return Ok(result?),
             }
         }
     }
 
-    async fn try_to_tell(&self, weeks: &BTreeSet<Week>, how: &str) -> Result<(), Failure> {
+    async fn try_to_announce(&self, weeks: &BTreeSet<Week>, how: &str) -> Result<(), Failure> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
         schema::lock(&connection).await?;
-        let mut untold = partitions(&connection).await?;
-        untold.retain(|partition| partition.is_untold && weeks.contains(&partition.week));
-        if !untold.is_empty() {
-            let notes = untold.iter().map(|partition| format!("comment on table {} is null; ", partition.week.table()));
-            connection.define(&format!("{NOTE_TIMEOUT}; {}{how}; {TELL}", notes.collect::<String>())).await?;
+        let mut unannounced = partitions(&connection).await?;
+        unannounced.retain(|partition| partition.is_unannounced && weeks.contains(&partition.week));
+        if !unannounced.is_empty() {
+            let notes =
+                unannounced.iter().map(|partition| format!("comment on table {} is null; ", partition.week.table()));
+            connection
+                .define(&format!("{SET_NOTE_LOCK_TIMEOUT}; {}{how}; {INVALIDATE_CACHES}", notes.collect::<String>()))
+                .await?;
         }
         connection.commit().await
     }
 
-    /// Makes the partitions of this week and of some to come, and tells of those of which their makers did not.
+    /// Makes the partitions of this week and the coming ones, and announces those whose maker did not.
     pub(super) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<()> {
         let this = Week::at(now.millis());
-        let weeks: BTreeSet<_> = (this.0..=this.0 + AHEAD).map(Week).collect();
+        let weeks: BTreeSet<_> = (this.0..=this.0 + WEEKS_AHEAD).map(Week).collect();
         let known = partitions(&self.connections.get().await?).await?;
         let is_there = |week: &Week| known.iter().any(|known| known.week == *week && known.is_usable());
         match weeks.iter().find(|week| !is_there(week)) {
             None => {}
-            // Everybody hears of it with the next one, before it is needed.
+            // The next attached partition announces it, before it is needed.
             Some(week) if week.0 > this.0 + 1 => self.attach_partitions(&weeks, "null").await?,
             Some(_) => self.make_partitions(weeks).await?,
         }
-        let untold: BTreeSet<_> = known.iter().filter(|known| known.is_untold).map(|known| known.week).collect();
-        if untold.is_empty() { Ok(()) } else { self.tell_of_partitions(&untold).await }
+        let unannounced: BTreeSet<_> =
+            known.iter().filter(|known| known.is_unannounced).map(|known| known.week).collect();
+        if unannounced.is_empty() { Ok(()) } else { self.announce_partitions(&unannounced).await }
     }
 
     /// Makes partitions ahead, drops those whose runs are all gone, and thins out those with few runs left.
     pub(super) async fn maintain_partitions(&self, now: Timestamp) -> Result<()> {
         self.make_partitions_ahead(now).await?;
-        // A run may start with an id that was made a while ago.
-        let old = Week::at(now.millis().saturating_sub(WEEK));
+        // A run may start with an id that is a week old.
+        let old = Week::at(now.millis().saturating_sub(WEEK_MILLIS));
         let known = partitions(&self.connections.get().await?).await?;
         for partition in known.into_iter().filter(|partition| partition.week < old) {
             match self.maintain_partition(&partition).await {
                 Ok(()) => {}
-                // Another node may be at it, or somebody reads for long. There is time.
+                // Another node may be maintaining it, or a long transaction reads it. A later call retries.
                 Err(error) => tracing::info!(%error, table = partition.week.table(), "partition left for later"),
             }
         }
@@ -219,7 +228,7 @@ impl PostgresStore {
 
     async fn maintain_partition(&self, partition: &Partition) -> Result<()> {
         let week = partition.week;
-        // Somebody else may have detached it, to keep it.
+        // An administrator may have detached it to keep it.
         let is_ours = partition.is_usable() || partition.is_doomed;
         if partition.is_leaving && is_ours {
             self.detach(week, "finalize").await?;
@@ -232,37 +241,37 @@ impl PostgresStore {
             }
             self.detach(week, "concurrently").await?;
         }
-        // It is detached. A run that came meanwhile must find its journal again.
+        // It is detached. If a run of that week has started since, it is attached again.
         if self.is_in_use(week).await? {
             return self.make_partitions(BTreeSet::from([week])).await;
         }
         if is_ours { self.drop_partition(week).await } else { Ok(()) }
     }
 
-    /// Notes on a partition that it is to be dropped, unless somebody is just making it.
+    /// Marks a partition as one that will be dropped, unless another call is just making it.
     async fn doom(&self, week: Week) -> Result<bool> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
         schema::lock(&connection).await?;
         let known = partitions(&connection).await?;
-        let is_idle = known.iter().any(|known| known.week == week && known.is_usable() && !known.is_untold);
+        let is_idle = known.iter().any(|known| known.week == week && known.is_usable() && !known.is_unannounced);
         if is_idle {
-            let note = format!("{NOTE_TIMEOUT}; comment on table {} is '{DOOMED}'", week.table());
+            let note = format!("{SET_NOTE_LOCK_TIMEOUT}; comment on table {} is '{DOOMED_NOTE}'", week.table());
             connection.define(&note).await?;
         }
         connection.commit().await?;
         Ok(is_idle)
     }
 
-    /// Drops a detached partition, unless somebody has needed it meanwhile and attached it again.
+    /// Drops a detached partition, unless another call has attached it again.
     async fn drop_partition(&self, week: Week) -> Result<()> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
         schema::lock(&connection).await?;
-        connection.define(LOCK_TIMEOUT).await?;
+        connection.define(SET_LOCK_TIMEOUT).await?;
         let known = partitions(&connection).await?;
         if known.iter().any(|known| known.week == week && !known.is_attached && known.is_doomed) {
-            // Whoever was writing to it when it was detached is waited for, and then looked for once more.
+            // Waits for transactions that were writing to it when it was detached, then checks again.
             connection.define(&format!("lock table {} in access exclusive mode", week.table())).await?;
             if is_in_use(&connection, week).await? {
                 return Ok(());
@@ -272,9 +281,9 @@ impl PostgresStore {
         Ok(connection.commit().await?)
     }
 
-    /// Detaches a partition. Nobody who writes to the journal waits for that.
+    /// Detaches a partition. Writers of the journal do not wait for it.
     async fn detach(&self, week: Week, how: &str) -> Result<()> {
-        let connection = self.connections.get_for(DETACH).await?;
+        let connection = self.connections.get_for(DETACH_TIMEOUT).await?;
         Ok(connection.define(&detach(week, how)).await?)
     }
 
@@ -282,7 +291,7 @@ impl PostgresStore {
         is_in_use(&self.connections.get().await?, week).await
     }
 
-    /// Deletes what gone runs have left in a partition that outlives most of its runs.
+    /// Deletes the entries of deleted runs from a partition that outlives most of its runs.
     async fn thin(&self, week: Week) -> Result<()> {
         let (from, until) = week.ids();
         let table = week.table();
@@ -291,12 +300,15 @@ impl PostgresStore {
         if !columns::get::<bool>(&row, 0)? {
             return Ok(());
         }
-        for _ in 0..THIN_ROUNDS {
+        for _ in 0..THIN_BATCHES_MAX {
             let row = self
                 .connections
-                .query_one(query!("sweep/2_journal"), params! { "from": from, "until": until, "limit": THIN })
+                .query_one(
+                    query!("sweep/2_journal"),
+                    params! { "from": from, "until": until, "limit": THIN_BATCH_RUNS },
+                )
                 .await?;
-            if columns::get::<i64>(&row, 0)? < THIN {
+            if columns::get::<i64>(&row, 0)? < THIN_BATCH_RUNS {
                 break;
             }
         }
@@ -311,8 +323,8 @@ async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>, Failu
             week: Week::from_table(row.get(0))?,
             is_attached: row.get(1),
             is_leaving: row.get(2),
-            is_doomed: row.get::<_, Option<&str>>(3) == Some(DOOMED),
-            is_untold: row.get::<_, Option<&str>>(3) == Some(UNTOLD),
+            is_doomed: row.get::<_, Option<&str>>(3) == Some(DOOMED_NOTE),
+            is_unannounced: row.get::<_, Option<&str>>(3) == Some(UNANNOUNCED_NOTE),
         })
     };
     Ok(tables.iter().filter_map(partition).collect())
@@ -328,7 +340,7 @@ fn detach(week: Week, how: &str) -> String {
     format!("alter table journal detach partition {} {how}", week.table())
 }
 
-/// Attaches a table, which mostly has no rows that would have to be looked at.
+/// Attaches a table. It usually has no rows that PostgreSQL would have to check.
 async fn attach(connection: &Connection<'_>, week: Week, note: &str) -> Result<(), Failure> {
     let (from, until) = week.ids();
     let until = if until.is_max() { "maxvalue".to_owned() } else { format!("'{until}'") };
@@ -350,26 +362,26 @@ mod tests {
 
     #[test]
     fn a_week_begins_on_monday() {
-        let week = Week::of(run("2026-11-09T00:00:00Z"));
+        let week = Week::of_run(run("2026-11-09T00:00:00Z"));
         assert_eq!(week.table(), "journal_2026_11_09");
-        assert_eq!(Week::of(run("2026-11-15T23:59:59.999Z")), week);
-        assert_eq!(Week::of(run("2026-11-16T00:00:00Z")), Week(week.0 + 1));
+        assert_eq!(Week::of_run(run("2026-11-15T23:59:59.999Z")), week);
+        assert_eq!(Week::of_run(run("2026-11-16T00:00:00Z")), Week(week.0 + 1));
     }
 
     #[test]
     fn the_ids_of_a_week_are_between_its_bounds() {
         for time in ["1970-01-01T00:00:00Z", "1970-01-05T00:00:00Z", "2026-11-15T12:00:00Z", "9000-01-01T00:00:00Z"] {
             let run = run(time);
-            let (from, until) = Week::of(run).ids();
+            let (from, until) = Week::of_run(run).ids();
             assert!(from <= run.uuid() && run.uuid() < until, "{time}: {from} {until}");
-            assert_eq!(Week(Week::of(run).0 + 1).ids().0, until);
+            assert_eq!(Week(Week::of_run(run).0 + 1).ids().0, until);
         }
     }
 
     #[test]
     fn every_id_has_a_week_with_a_name() {
         for bits in [0, 1, 1 << 127, u128::MAX, u128::MAX >> 1, 0x0199_0000_0000_7000 << 64] {
-            let week = Week::of(RunId::from_uuid(Uuid::from_u128(bits)));
+            let week = Week::of_run(RunId::from_uuid(Uuid::from_u128(bits)));
             let (from, until) = week.ids();
             assert!(from.as_u128() <= bits && (until.is_max() || bits < until.as_u128()), "{bits:x}");
             assert_eq!(Week::from_table(&week.table()), Some(week), "{}", week.table());

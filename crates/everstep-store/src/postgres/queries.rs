@@ -49,7 +49,7 @@ impl Query {
         self.names.iter().any(|taken| taken == name)
     }
 
-    /// Reads a statement, leaves its comments out and numbers its parameters.
+    /// Parses a statement: removes its comments and numbers its parameters.
     pub(super) fn parse(text: &str) -> Self {
         let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
         let code = code.join("\n");
@@ -88,9 +88,9 @@ impl Query {
     /// The values in the order of the statement's numbers.
     pub(super) fn bind<'a>(&self, params: &[Param<'a>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
         assert_eq!(params.len(), self.names.len(), "every parameter has a value: {:?}", self.names);
-        let by_name = |(place, name): (usize, &String)| {
-            // They nearly always stand in order already.
-            let here = params.get(place).filter(|param| param.0 == name);
+        let by_name = |(index, name): (usize, &String)| {
+            // They are nearly always in order already.
+            let here = params.get(index).filter(|param| param.0 == name);
             let (_, value, kind) = here.or_else(|| params.iter().find(|param| param.0 == name)).expect(name);
             (*value, kind.clone())
         };
@@ -191,14 +191,14 @@ mod tests {
             assert_eq!(sql, sql.replace('\t', "    "), "{} has tabs", name.display());
             assert!(!Query::parse(&sql).sql.contains(';'), "{} is more than a statement", name.display());
             let mention = format!("query!(\"{}\")", name.display());
-            assert!(source.contains(&mention), "nobody runs {}", name.display());
+            assert!(source.contains(&mention), "no code runs {}", name.display());
         }
     }
 
     #[test]
     fn queries_have_the_names_that_they_have_on_sqlite() {
-        // What takes several statements there is a folder there; what only one of them needs stands here.
-        let alone = ["count_entries", "release_all", "maintain", "refusals", "server", "schema"];
+        // A verb of several statements is a folder. These verbs belong to one of the databases.
+        let alone = ["release_all", "maintain", "refusals", "server", "schema"];
         let verbs = |name: &str| {
             let root = folder("queries").join(name);
             let verb = |file: PathBuf| {

@@ -1,4 +1,4 @@
-//! The schema: migrations, done by one node at a time.
+//! The schema: migrations, which one node at a time applies.
 
 use std::time::{Duration, Instant};
 
@@ -17,14 +17,14 @@ mod migrations {
     refinery::embed_migrations!("migrations/postgres");
 }
 
-/// What those hold who change the schema.
-const LOCK: i64 = 0x6576_6572_7374_6570;
-/// A node that starts waits this long for another that migrates.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// Tables are not waited for longer at a time: everybody else would wait behind us.
-const LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
-/// How long others may go on before the next try.
-const PAUSE: Duration = Duration::from_millis(250);
+/// The advisory lock of calls that change the schema.
+const SCHEMA_LOCK_KEY: i64 = 0x6576_6572_7374_6570;
+/// How long a node that starts waits for another one that migrates.
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(300);
+/// Waits for locks on tables are short, because all later users of the table queue behind a waiter.
+const SET_LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
+/// How long other users of a table get between two attempts to lock it.
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(250);
 const HISTORY: &str = "create table refinery_schema_history (
     version integer primary key,
     name varchar(255),
@@ -34,11 +34,11 @@ const HISTORY: &str = "create table refinery_schema_history (
 
 /// Brings the database to the newest schema, all or nothing.
 pub(super) async fn migrate(connections: &Connections, server: &Server) -> Result<()> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + MIGRATION_TIMEOUT;
     loop {
         match try_to_migrate(connections, server).await? {
-            // Somebody reads a table for long. Who writes to it would wait behind us, so that we let them pass.
-            Progress::Hindered if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            // A long transaction uses a table. Writers would queue behind this one, so it lets them pass.
+            Progress::Hindered if Instant::now() < until => tokio::time::sleep(LOCK_RETRY_PAUSE).await,
             Progress::Hindered => {
                 return Err(Error::Unavailable(
                     "its schema cannot be brought up to date, because somebody uses its tables for very long; \
@@ -51,51 +51,51 @@ pub(super) async fn migrate(connections: &Connections, server: &Server) -> Resul
     }
 }
 
-/// How far a migration came.
+/// The result of an attempt to migrate.
 enum Progress {
     Done,
-    /// A table was not to be had in time. Nothing was changed.
+    /// A table could not be locked in time. Nothing was changed.
     Hindered,
 }
 
 async fn try_to_migrate(connections: &Connections, server: &Server) -> Result<Progress> {
-    let told = |failure: Failure| refused(failure, server);
-    let connection = connections.get_for(PATIENCE).await?;
+    let explain = |failure: Failure| refused(failure, server);
+    let connection = connections.get_for(MIGRATION_TIMEOUT).await?;
     connection.begin("begin").await?;
     connection.define("set local statement_timeout = 0").await?;
     lock(&connection).await?;
-    connection.define(LOCK_TIMEOUT).await?;
+    connection.define(SET_LOCK_TIMEOUT).await?;
     if let Some(row) = connection.query(query!("schema/2_owner"), &[]).await?.first() {
         return Err(not_ours(columns::get(row, 0)?, server));
     }
     let is_new = connection.query(query!("schema/2_is_new"), &[]).await?;
     if columns::get(&is_new[0], 0)? {
-        connection.define(HISTORY).await.map_err(told)?;
+        connection.define(HISTORY).await.map_err(explain)?;
     }
-    let applied = connection.query(query!("schema/3_applied"), &[]).await.map_err(told)?;
-    let applied = applied.iter().map(Applied::read).collect::<Result<Vec<_>>>()?;
+    let applied = connection.query(query!("schema/3_applied"), &[]).await.map_err(explain)?;
+    let applied = applied.iter().map(Applied::from_row).collect::<Result<Vec<_>>>()?;
     let mut migrations = migrations::migrations::runner().get_migrations().clone();
     migrations.sort();
     for migration in pending(&migrations, &applied)? {
         match connection.define(migration.sql().expect("it is embedded")).await {
             Err(failure) if failure.is_to_be_resent() => return Ok(Progress::Hindered),
-            defined => defined.map_err(told)?,
+            defined => defined.map_err(explain)?,
         }
         let (version, name, checksum) = (migration.version(), migration.name(), migration.checksum().to_string());
         let record = params! { "version": version, "name": name, "checksum": checksum };
-        connection.execute(query!("schema/4_record"), record).await.map_err(told)?;
+        connection.execute(query!("schema/4_record"), record).await.map_err(explain)?;
     }
     connection.commit().await?;
     Ok(Progress::Done)
 }
 
-/// Waits until nobody else changes the schema or the partitions, until the end of the transaction.
+/// Excludes other calls that change the schema or the partitions, until the end of the transaction.
 pub(super) async fn lock(connection: &Connection<'_>) -> Result<(), Failure> {
-    connection.query(query!("schema/1_lock"), params! { "lock": LOCK }).await?;
+    connection.query(query!("schema/1_lock"), params! { "lock": SCHEMA_LOCK_KEY }).await?;
     Ok(())
 }
 
-/// A migration that was done.
+/// A migration that was applied.
 struct Applied {
     version: i32,
     name: String,
@@ -103,12 +103,12 @@ struct Applied {
 }
 
 impl Applied {
-    fn read(row: &tokio_postgres::Row) -> Result<Self> {
+    fn from_row(row: &tokio_postgres::Row) -> Result<Self> {
         Ok(Self { version: columns::get(row, 0)?, name: columns::get(row, 1)?, checksum: columns::get(row, 2)? })
     }
 }
 
-/// The migrations that are left to do.
+/// The migrations that are not applied yet.
 fn pending<'a>(migrations: &'a [Migration], applied: &[Applied]) -> Result<impl Iterator<Item = &'a Migration>> {
     let newest = migrations.last().map_or(0, Migration::version);
     for done in applied {

@@ -1,4 +1,4 @@
-//! Databases that are made to be dropped again: a measurement wants an empty one each time.
+//! Temporary databases, for measurements that need an empty one each time.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use super::store::Options;
 use super::url::Address;
 use crate::error::{Error, Result};
 
-/// A checkpoint may have to be waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long creating or dropping a database may take: it may wait for a checkpoint.
+const DEFINE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Makes an empty database on the server that a URL names. Returns the new database's URL.
+/// Creates an empty database on the server of a URL. Returns the URL of the new database.
 pub async fn create_database(url: &str, name: &str) -> Result<String> {
     define(url, &format!("create database {}", quoted(name)?)).await?;
-    let (place, query) =
-        url.split_once('?').map_or((url, String::new()), |(place, query)| (place, format!("?{query}")));
-    let (server, _) = place.rsplit_once('/').expect("a URL that was read names a database");
+    let (address, query) =
+        url.split_once('?').map_or((url, String::new()), |(address, query)| (address, format!("?{query}")));
+    let (server, _) = address.rsplit_once('/').expect("a URL that was read names a database");
     Ok(format!("{server}/{name}{query}"))
 }
 
-/// Drops a database, whoever is connected to it.
+/// Drops a database, and closes all connections to it.
 pub async fn drop_database(url: &str, name: &str) -> Result<()> {
     define(url, &format!("drop database if exists {} with (force)", quoted(name)?)).await
 }
 
 async fn define(url: &str, sql: &str) -> Result<()> {
-    let options = Options { call_timeout: PATIENCE, ..Options::default() };
+    let options = Options { call_timeout: DEFINE_TIMEOUT, ..Options::default() };
     let connections = Connections::new(&Address::parse(url)?, &options, 1)?;
     Ok(connections.get().await?.define(sql).await?)
 }

@@ -10,18 +10,18 @@ use super::queries::query;
 use super::url::Address;
 use crate::error::{Error, Result};
 
-/// The oldest major version that has all we use.
-const OLDEST: i32 = 14;
+/// The oldest major version that has everything that the statements use.
+const VERSION_MIN: i32 = 14;
 const POOLER: &str = "a pooler stands in between: set EVERSTEP_DATABASE_POOLED=true";
 
-/// What a server said about itself.
+/// What a server reports about itself.
 pub(super) struct Server {
     pub(super) user: String,
     pub(super) schema: String,
     pub(super) clock: Timestamp,
 }
 
-/// Asks a server who it is. What stands in the way is told with what to do about it.
+/// Queries the server and checks that it can be used. An error says what to do about it.
 pub(super) async fn greet(connections: &Connections, address: &Address) -> Result<Server> {
     let connection = connections.get().await.map_err(|failure| unreachable(&failure, address))?;
     let rows = connection.query(query!("server"), &[]).await.map_err(|failure| unreachable(&failure, address))?;
@@ -52,11 +52,11 @@ pub(super) async fn greet(connections: &Connections, address: &Address) -> Resul
 }
 
 fn check_version(number: i32, name: &str, address: &Address) -> Result<()> {
-    if number / 10_000 >= OLDEST {
+    if number / 10_000 >= VERSION_MIN {
         return Ok(());
     }
     Err(Error::Unusable(format!(
-        "PostgreSQL at {} is version {name}, which is too old; upgrade it to {OLDEST} or later",
+        "PostgreSQL at {} is version {name}, which is too old; upgrade it to {VERSION_MIN} or later",
         address.name()
     )))
 }
@@ -74,7 +74,7 @@ fn unreachable(failure: &Failure, address: &Address) -> Error {
         });
     };
     let Some(database) = error.as_db_error() else {
-        let reason = errors::told(error);
+        let reason = errors::describe(error);
         let hint = if reason.contains("TLS") || reason.contains("certificate") {
             "see sslmode and sslrootcert in the database URL"
         } else {
@@ -101,7 +101,7 @@ fn unreachable(failure: &Failure, address: &Address) -> Error {
         }
         // A setting that every server of our age has: this one is older still.
         code if *code == SqlState::UNDEFINED_OBJECT && said.contains("configuration parameter") => {
-            unusable(format!("it is too old; upgrade it to {OLDEST} or later"))
+            unusable(format!("it is too old; upgrade it to {VERSION_MIN} or later"))
         }
         code if *code == SqlState::PROTOCOL_VIOLATION && said.contains("startup parameter") => {
             unusable(POOLER.to_owned())

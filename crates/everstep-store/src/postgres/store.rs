@@ -18,15 +18,15 @@ pub async fn open(url: &str, options: &Options) -> Result<Stores> {
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether a pooler (PgBouncer in transaction mode) stands in between: statements are then not prepared,
-    /// and nothing is set for longer than a transaction.
+    /// Whether the connections go through a pooler (PgBouncer in transaction mode): then statements are not prepared,
+    /// and settings last for one transaction.
     pub pooled: bool,
-    /// How many connections there may be at once; two at least.
+    /// The maximal number of connections; two at least.
     pub connections: usize,
     pub connect_timeout: Duration,
     /// How long a call may take before its outcome is unknown.
     pub call_timeout: Duration,
-    /// How long a call of a node's heartbeat may take: so short that another try is in time for its lease.
+    /// How long a call of a node's heartbeat may take: short enough for a retry before the lease ends.
     pub heartbeat_timeout: Duration,
 }
 
@@ -45,15 +45,15 @@ impl Default for Options {
 /// A PostgreSQL database that other nodes may use too.
 pub struct PostgresStore {
     pub(super) connections: Connections,
-    /// For what a node asks in its tick, one thing after the other: it waits for no other caller, nor for long.
+    /// For the calls of a node's heartbeat, so that they do not wait for other callers. Its time limit is shorter.
     pub(super) heartbeat: Connections,
-    /// Held by whoever tells of new partitions.
-    pub(super) telling: Mutex<()>,
+    /// Held while new partitions are announced to all connections.
+    pub(super) announcing: Mutex<()>,
 }
 
 impl PostgresStore {
     /// Connects to `postgres://user:password@host:port/name?sslmode=…` and brings the database to the newest schema.
-    /// Several nodes may do so at once.
+    /// Several nodes may do this at the same time.
     pub async fn open(url: &str, options: &Options) -> Result<Self> {
         let address = Address::parse(url)?;
         let connections = Connections::new(&address, options, options.connections.max(2) - 1)?;
@@ -61,7 +61,7 @@ impl PostgresStore {
         let heartbeat = Connections::new(&address, &hurried, 2)?;
         let server = server::greet(&connections, &address).await?;
         schema::migrate(&connections, &server).await?;
-        let store = Self { connections, heartbeat, telling: Mutex::new(()) };
+        let store = Self { connections, heartbeat, announcing: Mutex::new(()) };
         store.make_partitions_ahead(server.clock).await?;
         Ok(store)
     }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Whose certificate a server may show.
 #[derive(Debug)]
 pub(super) enum Trust {
-    /// Anyone's: what is said is hidden from those who listen, not from those who stand in between.
+    /// Any certificate: protects against eavesdropping, not against an active attacker.
     Anyone,
     /// One that is signed by those in this file.
     SignedBy(PathBuf),

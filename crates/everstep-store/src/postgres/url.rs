@@ -24,7 +24,7 @@ impl Address {
             return Err(unusable("it must begin with postgres://"));
         }
         let (plain, security) = Security::take(url)?;
-        let mut config: Config = plain.parse().map_err(|error| unusable(&errors::told(&error)))?;
+        let mut config: Config = plain.parse().map_err(|error| unusable(&errors::describe(&error)))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(unusable("it names no host"));
         }
@@ -39,10 +39,10 @@ impl Address {
     /// How people call it: without the password.
     pub(super) fn name(&self) -> String {
         let ports = self.config.get_ports();
-        let port = |place: usize| ports.get(place).or_else(|| ports.first()).copied().unwrap_or(5432);
-        let hosts = self.config.get_hosts().iter().enumerate().map(|(place, host)| match host {
-            Host::Tcp(name) => format!("{name}:{}", port(place)),
-            Host::Unix(path) => format!("{}:{}", path.display(), port(place)),
+        let port = |index: usize| ports.get(index).or_else(|| ports.first()).copied().unwrap_or(5432);
+        let hosts = self.config.get_hosts().iter().enumerate().map(|(index, host)| match host {
+            Host::Tcp(name) => format!("{name}:{}", port(index)),
+            Host::Unix(path) => format!("{}:{}", path.display(), port(index)),
         });
         hosts.collect::<Vec<_>>().join(",")
     }
@@ -58,7 +58,7 @@ struct Security {
 impl Security {
     /// Takes the parameters out of a URL.
     fn take(url: &str) -> Result<(String, Self)> {
-        let Some((place, query)) = url.split_once('?') else {
+        let Some((address, query)) = url.split_once('?') else {
             return Ok((url.to_owned(), Self::default()));
         };
         let mut security = Self::default();
@@ -78,7 +78,7 @@ impl Security {
             }
         }
         let separator = if others.is_empty() { "" } else { "?" };
-        Ok((format!("{place}{separator}{}", others.join("&")), security))
+        Ok((format!("{address}{separator}{}", others.join("&")), security))
     }
 
     /// What to ask of the server, and whom to trust. As libpq does, but for one thing:

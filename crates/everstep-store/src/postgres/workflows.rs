@@ -22,7 +22,7 @@ impl WorkflowStore for PostgresStore {
         loop {
             match self.try_to_save(&workflow, activate, expects).await {
                 Ok(put) => return put,
-                // Another has saved a version at the same time: ours is the next.
+                // Another call has saved a version at the same time: this one is the next.
                 Err(failure) if failure.is_taken() || failure.is_to_be_resent() => {}
                 Err(failure) => return Err(failure.into()),
             }
@@ -40,12 +40,12 @@ impl WorkflowStore for PostgresStore {
         version: u32,
         expects: Expects,
     ) -> Result<Choice> {
-        // A version that cannot be stored is none that is.
+        // No stored workflow has a version or name that cannot be stored.
         let Some(version) = numbers::checked_integer(version).ok().filter(|_| !texts::has_nul(name)) else {
             return Ok(Choice::NotFound);
         };
         let connection = self.lock_workflow(workspace, name).await?;
-        let head = head(&connection, workspace, name).await??;
+        let head = read_head(&connection, workspace, name).await??;
         if !expects.allows(head.as_ref(), "") {
             connection.commit().await?;
             return Ok(Choice::Unexpected { active: head.map_or(0, |head| head.active) });
@@ -84,7 +84,7 @@ impl WorkflowStore for PostgresStore {
     }
 
     async fn workflow(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Option<WorkflowRow>> {
-        // A version or a name that cannot be stored is none that is.
+        // No stored workflow has a version or name that cannot be stored.
         let Some(version) = version.map(numbers::checked_integer).transpose().ok().filter(|_| !texts::has_nul(name))
         else {
             return Ok(None);
@@ -135,7 +135,7 @@ impl PostgresStore {
         expects: Expects,
     ) -> Result<Result<Put>, Failure> {
         let connection = self.lock_workflow(workflow.workspace, &workflow.name).await?;
-        let head = match head(&connection, workflow.workspace, &workflow.name).await? {
+        let head = match read_head(&connection, workflow.workspace, &workflow.name).await? {
             Ok(head) => head,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
@@ -174,7 +174,7 @@ impl PostgresStore {
         Ok(saved())
     }
 
-    /// Begins a transaction in which nobody else changes the workflow of a name.
+    /// Begins a transaction that holds the lock of a workflow's name.
     async fn lock_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Connection<'_>, Failure> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
@@ -185,8 +185,8 @@ impl PostgresStore {
     }
 }
 
-/// A workflow as it is, under its lock.
-async fn head(
+/// The state of a workflow, read under its lock.
+async fn read_head(
     connection: &Connection<'_>,
     workspace: WorkspaceId,
     name: &str,

@@ -1,4 +1,4 @@
-//! SQLite's errors in the words of the contract.
+//! SQLite's errors as errors of the ports.
 
 use rusqlite::{ErrorCode, ffi};
 
@@ -8,7 +8,7 @@ impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         let message = error.to_string();
         match error {
-            rusqlite::Error::SqliteFailure(failure, _) => of_code(failure.code, message),
+            rusqlite::Error::SqliteFailure(failure, _) => from_code(failure.code, message),
             rusqlite::Error::ToSqlConversionFailure(_) | rusqlite::Error::NulError(_) => Self::Refused(message),
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
@@ -18,7 +18,7 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-fn of_code(code: ErrorCode, message: String) -> Error {
+fn from_code(code: ErrorCode, message: String) -> Error {
     match code {
         ErrorCode::DiskFull => Error::Full(message),
         ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig => Error::Refused(message),
@@ -27,7 +27,7 @@ fn of_code(code: ErrorCode, message: String) -> Error {
     }
 }
 
-/// Whether a row stands where this one was to be written.
+/// Whether a row with the same unique key exists.
 pub(super) fn is_taken(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error().map(|failure| failure.extended_code),

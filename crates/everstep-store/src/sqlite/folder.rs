@@ -1,4 +1,4 @@
-//! The data folder, which belongs to one process at a time.
+//! The data folder, which one process at a time may use.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -15,13 +15,14 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Creates the folder if need be, for its owner alone, and locks it; refuses one that another process holds.
+    /// Creates the folder if it does not exist, readable only by its owner, and locks it. Fails if another process holds
+    /// the lock.
     pub(super) fn lock(path: &Path) -> Result<Self> {
         let unusable = |error: std::io::Error| {
             Error::Unavailable(format!("data folder {} cannot be used: {error}", path.display()))
         };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
-        // Not truncated here: until the lock is ours, the file tells who holds it.
+        // Not truncated: until the lock is acquired, the file contains the id of the process that holds it.
         let mut lock = OpenOptions::new()
             .create(true)
             .truncate(false)

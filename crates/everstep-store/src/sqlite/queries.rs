@@ -50,7 +50,7 @@ mod tests {
         for file in files(&root()) {
             let name = file.strip_prefix(root()).unwrap().with_extension("");
             let mention = format!("query!(\"{}\")", name.display());
-            assert!(source.contains(&mention), "nobody runs {}", name.display());
+            assert!(source.contains(&mention), "no code runs {}", name.display());
         }
     }
 
@@ -60,9 +60,9 @@ mod tests {
         let names = [":run", ":seq", ":writer", ":commit", ":at", ":kind", ":step", ":attempt", ":codec", ":payload"];
         let head = database.connection.prepare(query!("commit/3_head")).unwrap();
         let entry = database.connection.prepare(query!("commit/4_entry")).unwrap();
-        for (place, name) in names.into_iter().enumerate() {
-            assert_eq!(head.parameter_name(place + 1), Some(name));
-            assert_eq!(entry.parameter_name(place + 1), Some(name));
+        for (index, name) in names.into_iter().enumerate() {
+            assert_eq!(head.parameter_name(index + 1), Some(name));
+            assert_eq!(entry.parameter_name(index + 1), Some(name));
         }
         assert_eq!(head.parameter_name(11), Some(":expected"));
     }

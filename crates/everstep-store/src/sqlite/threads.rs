@@ -1,4 +1,4 @@
-//! Threads that own a database each and take calls from a channel.
+//! Threads that own a database each and receive calls from a channel.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 
 type Call = Box<dyn FnOnce(&mut Database) + Send>;
 
-/// Some threads with a database each. A call is done by whichever is free, in the order of arrival.
+/// Threads with a database each. The next free thread executes a call, in the order of arrival.
 ///
-/// Dropping it lets the calls that were sent finish, and waits for that.
+/// Dropping it waits until all calls that were sent have finished.
 pub(super) struct Threads {
     calls: Option<Sender<Call>>,
     handles: Vec<JoinHandle<()>>,
@@ -36,14 +36,14 @@ impl Threads {
         Ok(threads)
     }
 
-    /// Does a call on one of the threads. It is done even if nobody waits for its result any more.
+    /// Executes a call on one of the threads. It is executed even if the caller stops waiting for its result.
     pub(super) async fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Database) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let call: Call = Box::new(move |database| {
-            // Whoever asked may have gone.
+            // The caller may have stopped waiting.
             let _ = reply.send(call(database));
         });
         let calls = self.calls.as_ref().expect("the channel is open until the threads are dropped");
@@ -69,7 +69,7 @@ fn serve(mut database: Database, calls: &Mutex<Receiver<Call>>) {
         let Ok(call) = next else {
             return;
         };
-        // A panic must not end the thread: its transaction is rolled back on the way, its caller gets no answer.
+        // A panic must not end the thread: the transaction is rolled back, and the caller gets an error.
         if panic::catch_unwind(AssertUnwindSafe(|| call(&mut database))).is_err() {
             tracing::error!("a call to the store panicked");
         }

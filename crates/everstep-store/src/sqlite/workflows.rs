@@ -75,7 +75,7 @@ impl Database {
         texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
-        let head = head(&tx, workflow.workspace, &workflow.name)?;
+        let head = read_head(&tx, workflow.workspace, &workflow.name)?;
         if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
             return Ok(Put::OtherStyle(style));
         }
@@ -88,7 +88,7 @@ impl Database {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .optional()?;
-        let deleted = deleted_version(&tx, workflow.workspace, &workflow.name)?;
+        let deleted = read_deleted_version(&tx, workflow.workspace, &workflow.name)?;
         let (version, is_new) = match newest {
             Some((version, digest)) if digest == workflow.digest && version > deleted => (version, false),
             Some((version, _)) => (version.max(deleted) + 1, true),
@@ -125,7 +125,7 @@ impl Database {
         expects: Expects,
     ) -> Result<Choice> {
         let tx = self.begin()?;
-        let head = head(&tx, workspace, name)?;
+        let head = read_head(&tx, workspace, name)?;
         if !expects.allows(head.as_ref(), "") {
             return Ok(Choice::Unexpected { active: head.map_or(0, |head| head.active) });
         }
@@ -203,7 +203,7 @@ impl Database {
     }
 }
 
-fn head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Option<Head>> {
+fn read_head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Option<Head>> {
     let mut statement = tx.prepare_cached(query!("put_workflow/1_head"))?;
     let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
     let read = |row: &rusqlite::Row<'_>| Ok(Head { digest: row.get(1)?, active: row.get(2)?, style: row.get(3)? });
@@ -211,7 +211,7 @@ fn head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Option<He
 }
 
 /// The newest version that a workflow had when it was deleted; 0 if it was never deleted.
-fn deleted_version(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<u32> {
+fn read_deleted_version(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<u32> {
     let mut statement = tx.prepare_cached(query!("put_workflow/1_deleted"))?;
     let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
     Ok(statement.query_row(params, |row| row.get(0)).optional()?.unwrap_or_default())

@@ -13,7 +13,7 @@ macro_rules! contract_tests {
                     neighbours_of_a_refused_item_are_applied,
                     a_resent_item_is_a_duplicate,
                     a_resent_batch_is_answered_item_by_item,
-                    another_proposal_for_the_same_place_is_a_conflict,
+                    another_proposal_for_the_same_seq_is_a_conflict,
                     an_attempt_is_journaled_once_per_kind,
                     an_unowned_run_is_decided_by_one_node,
                     a_run_that_is_owned_refuses_items_for_unowned_ones,
@@ -21,7 +21,7 @@ macro_rules! contract_tests {
                     an_item_of_a_missing_run_is_lost,
                     an_item_without_entries_is_gated_by_its_run,
                     an_item_that_only_takes_is_gated_by_the_owner,
-                    a_failed_run_is_retried_by_whoever_comes_first,
+                    a_failed_run_is_retried_by_one_node,
                     a_projection_is_the_row_after_its_item,
                     an_item_without_a_projection_leaves_the_row_alone,
                     refused_data_writes_nothing_of_its_batch,
@@ -53,11 +53,11 @@ macro_rules! contract_tests {
                     only_members_claim,
                 }
                 inbox {
-                    messages_arrive_in_their_order,
-                    messages_to_ended_runs_are_dropped,
-                    a_message_to_a_run_that_is_yet_to_start_waits_for_it,
-                    a_message_tells_who_owns_its_run,
-                    a_message_reaches_a_run_that_starts_in_the_same_batch,
+                    inbox_inputs_arrive_in_their_order,
+                    inbox_inputs_of_ended_runs_are_dropped,
+                    an_inbox_input_waits_for_a_run_that_is_yet_to_start,
+                    a_sent_inbox_input_names_the_owner_of_its_run,
+                    an_inbox_input_reaches_a_run_that_starts_in_the_same_batch,
                     a_node_sees_the_inbox_of_its_own_and_of_unowned_runs,
                     the_inbox_is_read_on_from_the_last_row,
                     inbox_ids_are_never_used_again,
@@ -133,7 +133,7 @@ macro_rules! contract_tests {
                 }
                 counts {
                     counts_add_up,
-                    runs_are_counted_anew,
+                    a_recount_replaces_the_numbers,
                 }
                 sweep {
                     ended_runs_go_when_their_retention_is_over,
@@ -143,7 +143,7 @@ macro_rules! contract_tests {
                     a_long_journal_does_not_stop_a_sweep,
                     a_sweep_takes_the_oldest_in_batches,
                     retried_runs_are_not_swept,
-                    old_messages_of_ended_or_missing_runs_are_swept,
+                    old_inbox_rows_of_ended_or_missing_runs_are_swept,
                     swept_runs_are_taken_off_the_counts,
                 }
             }
@@ -168,7 +168,7 @@ macro_rules! contract_tests {
                     the_last_word_on_a_version_s_retention_counts,
                     many_versions_are_registered_in_one_call,
                     code_has_versions_of_no_other_style,
-                    a_deleted_workflow_is_registered_anew_under_any_number,
+                    a_deleted_workflow_is_registered_again_under_any_number,
                     a_deleted_workflow_of_another_style_leaves_the_numbers_that_no_run_refers_to,
                     parallel_registrations_agree,
                     of_a_drawing_and_code_with_one_name_one_is_there,
@@ -230,7 +230,7 @@ macro_rules! contract_tests {
                     items_with_a_nul_are_not_stored,
                     nothing_is_found_by_a_text_with_a_nul,
                     a_document_may_hold_a_nul_and_is_found_by_it,
-                    a_place_with_a_nul_is_behind_what_stands_before_it,
+                    a_page_after_a_name_with_a_nul_starts_after_the_part_before_it,
                 }
             }
         }

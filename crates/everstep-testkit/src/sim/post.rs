@@ -9,7 +9,7 @@ use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::Hint;
-use everstep_store::{Gate, InboxId, Item, Message, NewRun, Outcome, Projection};
+use everstep_store::{Gate, InboxInput, Item, NewRun, Outcome, Projection};
 use futures_util::future::{self, Either};
 use serde_json::json;
 
@@ -95,13 +95,13 @@ impl Post {
             }),
             waits: Vec::new(),
             taken: Vec::new(),
-            messages: vec![Message { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }],
+            inbox_inputs: vec![InboxInput { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }],
         };
         self.store.direct(|db| {
             let outcomes = db.join(sender, Duration::from_secs(60), None).and_then(|_| db.commit(sender, &[item]));
             db.leave(sender, now).expect("the database is in memory");
             // A run that has ended gets no letters.
-            outcomes.is_ok_and(|outcomes| matches!(&outcomes[..], [Outcome::Applied(sent)] if sent[0].id != InboxId(0)))
+            outcomes.is_ok_and(|outcomes| matches!(&outcomes[..], [Outcome::Applied(sent)] if sent[0].id.is_some()))
         })
     }
 }

@@ -58,7 +58,7 @@ fn a_caller_that_goes_away_leaves_no_transaction_behind() {
         apply(&*store, node, &step(run, 2)).await;
         for _ in 0..4 {
             assert_eq!(load(&*store, run).await.entries.len(), 3);
-            apply(&*store, node, &Item { messages: vec![], ..park(owned_run(&*store, node).await, at(9)) }).await;
+            apply(&*store, node, &Item { inbox_inputs: vec![], ..park(owned_run(&*store, node).await, at(9)) }).await;
         }
         let open = "select count(*) from pg_stat_activity where state like 'idle in%' and datname = current_database()";
         assert_eq!(database.sql(open), ["0"]);

@@ -103,7 +103,8 @@ fn an_item_that_waited_for_its_run_is_written_whole() {
         let store = Arc::new(open(&database).await);
         let node = member(&*store).await;
         let run = unowned_run(&*store, node).await;
-        let sent = apply(&*store, node, &Item { messages: vec![message(run, "go")], ..start(new_run(), None) }).await;
+        let sent =
+            apply(&*store, node, &Item { inbox_inputs: vec![inbox_input(run, "go")], ..start(new_run(), None) }).await;
         let other = session(&database).await;
         other.batch_execute("begin").await.unwrap();
         // It stays unowned: whoever waits may go on.
@@ -173,7 +174,8 @@ fn an_input_that_another_answers_meanwhile_makes_the_item_a_conflict() {
         let store = Arc::new(open(&database).await);
         let node = member(&*store).await;
         let run = owned_run(&*store, node).await;
-        let sent = apply(&*store, node, &Item { messages: vec![message(run, "go")], ..start(new_run(), None) }).await;
+        let sent =
+            apply(&*store, node, &Item { inbox_inputs: vec![inbox_input(run, "go")], ..start(new_run(), None) }).await;
         let other = session(&database).await;
         other.batch_execute("begin").await.unwrap();
         other.execute("delete from inbox where id = $1", &[&sent[0].0]).await.unwrap();

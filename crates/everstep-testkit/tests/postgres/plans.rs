@@ -50,7 +50,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     let node = member(store).await;
     let run = owned_run(store, node).await;
     let parked = owned_run(store, node).await;
-    let news = apply(store, node, &Item { messages: vec![message(run, "news")], ..park(parked, at(0)) }).await;
+    let news = apply(store, node, &Item { inbox_inputs: vec![inbox_input(run, "news")], ..park(parked, at(0)) }).await;
     let waiting = Item { waits: vec![Change::Open(wait("s", "paid"))], taken: news, ..step(run, 2) };
     apply(store, node, &waiting).await;
     // Refused, so that its reason is looked up.

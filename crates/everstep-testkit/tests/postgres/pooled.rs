@@ -33,7 +33,7 @@ promises! {
     runs::starts::a_started_run_is_as_it_was_written,
     runs::starts::fifty_parallel_starts_with_one_key_leave_one_run,
     runs::claims::two_nodes_never_claim_the_same_run,
-    runs::inbox::a_message_tells_who_owns_its_run,
+    runs::inbox::a_sent_inbox_input_names_the_owner_of_its_run,
     runs::waits::closed_waits_are_gone,
     runs::nodes::a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused,
     runs::tick::a_tick_releases_what_the_next_one_claims,

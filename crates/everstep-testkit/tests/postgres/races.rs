@@ -37,7 +37,7 @@ fn fifty_starts_with_one_key_from_two_nodes_leave_one_journal() {
     });
 }
 
-/// Batches of the same runs in different orders, with messages across: each run is decided once per round.
+/// Batches of the same runs in different orders, with inbox inputs across: each run is decided once per round.
 #[test]
 fn batches_of_several_nodes_that_want_the_same_runs_never_get_stuck() {
     const RUNS: usize = 24;
@@ -85,7 +85,7 @@ fn batches_of_several_nodes_that_want_the_same_runs_never_get_stuck() {
     });
 }
 
-/// Appends an entry to a run that stays unowned, and sends a message to the next run.
+/// Appends an entry to a run that stays unowned, and sends an inbox input to the next run.
 fn decision(run: RunId, node: NodeId, seq: u64, runs: &[RunId]) -> Item {
     let place = runs.iter().position(|known| *known == run).unwrap();
     let next = runs[(place + 1) % runs.len()];
@@ -93,7 +93,7 @@ fn decision(run: RunId, node: NodeId, seq: u64, runs: &[RunId]) -> Item {
     Item {
         entries: vec![entry(seq, Kind::TimerFired, Some(&step))],
         projection: Some(projection(Status::Waiting, None, at(0))),
-        messages: vec![message(next, "news")],
+        inbox_inputs: vec![inbox_input(next, "news")],
         ..item(run, Gate::Unowned)
     }
 }

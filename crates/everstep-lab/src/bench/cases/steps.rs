@@ -99,7 +99,7 @@ fn item(run: RunId, commit: CommitId, entries: Vec<NewEntry>) -> Item {
         projection: None,
         waits: Vec::new(),
         taken: Vec::new(),
-        messages: Vec::new(),
+        inbox_inputs: Vec::new(),
     }
 }
 

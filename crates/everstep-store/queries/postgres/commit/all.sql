@@ -1,10 +1,10 @@
 -- Writes the items of many runs in one transaction: each whole, or not at all when its gate is shut.
 -- Served by the primary keys of nodes, runs, inbox and waits, runs_keyed, journal_by_seq and journal_by_attempt.
--- All parts see the moment at which the statement began; what one part tells another it returns.
+-- All parts see the snapshot of the statement's beginning; a part passes its results on by returning them.
 -- The arrays are in the order of their locks. "(… in (…)) is true" is looked up in a hash table, for any plan;
 -- a bare "in" would be a join, whose plan depends on guesses about arrays.
 with
--- 1. The node may write until this is committed: a fence must wait for the lock, a renewal need not.
+-- 1. The node may write until this transaction ends: a fence must wait for the lock, a renewal need not.
 member as materialized (
     select id
     from nodes
@@ -12,7 +12,7 @@ member as materialized (
         and not fenced
     for key share
 ),
--- What an item answers must be there, and stays for nobody else.
+-- The inbox rows that an item answers must exist, and are locked.
 present as materialized (
     select id, run_id
     from inbox
@@ -26,7 +26,7 @@ gone as materialized (
     from unnest(:taken::bigint[], :taken_runs::uuid[]) as taken (id, run)
     where ((taken.id, taken.run) in (select id, run_id from present)) is not true
 ),
--- 2. The runs that start get their rows, as their items leave them.
+-- 2. The rows of new runs are inserted, as their items leave them.
 started as (
     insert into runs (
         id, owner, wake_at, ended_at, status, format, workspace, workflow, version, lane,
@@ -55,7 +55,7 @@ started as (
     on conflict do nothing
     returning id
 ),
--- 3. Runs that nobody owns are locked, and then still nobody's.
+-- 3. Unowned runs are locked, and then checked again.
 unowned as materialized (
     select id
     from runs
@@ -107,7 +107,7 @@ projected as (
         end
     returning runs.id
 ),
--- So has an item that does not even change that row.
+-- The same holds for an item that does not change that row.
 checked as materialized (
     select run
     from unnest(:bare_runs::uuid[], :bare_is_unowned::boolean[]) as bare (run, is_unowned)
@@ -127,7 +127,7 @@ opened as materialized (
     union all
     select run from checked
 ),
--- 4. The rest follows its gate. A taken place is an error, and the item a conflict.
+-- 4. The rest follows its gate. A seq that exists is an error, and the item a conflict.
 appended as (
     insert into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)
     select run, seq, :node, commit, at, kind, step, attempt, codec, payload
@@ -146,7 +146,7 @@ closed as (
         and (closed.run in (select run from opened)) is true
     returning waits.run_id
 ),
--- A step may wait again: what is closed goes first.
+-- A step may wait again: closed waits are deleted first.
 waiting as (
     insert into waits (run_id, step, workspace, event, deadline, pattern)
     select run, step, workspace, event, deadline, pattern
@@ -163,35 +163,35 @@ answered as (
     where inbox.id = taken.id
         and (taken.run in (select run from opened)) is true
 ),
--- A run that has ended gets no messages; one that is missing may be about to start.
-letter as materialized (
+-- A run that has ended gets no inputs; one that is missing may be about to start.
+inbox_input as materialized (
     select nextval('inbox_ids') as id, written.*
     from (
         select
-            letter.place,
-            letter.receiver,
+            inbox_input.place,
+            inbox_input.receiver,
             runs.owner,
-            coalesce(runs.workspace, letter.workspace) as workspace,
-            coalesce(letter.at, (extract(epoch from clock_timestamp()) * 1000000)::bigint) as at,
-            letter.input
+            coalesce(runs.workspace, inbox_input.workspace) as workspace,
+            coalesce(inbox_input.at, (extract(epoch from clock_timestamp()) * 1000000)::bigint) as at,
+            inbox_input.input
         from unnest(
-            :letter_senders::uuid[], :letter_receivers::uuid[], :letter_workspaces::uuid[], :letter_at::bigint[],
-            :letter_inputs::bytea[]
-        ) with ordinality as letter (sender, receiver, workspace, at, input, place)
-        left join runs on runs.id = letter.receiver
-        where (letter.sender in (select run from opened)) is true
+            :input_senders::uuid[], :input_receivers::uuid[], :input_workspaces::uuid[], :input_at::bigint[],
+            :input_inputs::bytea[]
+        ) with ordinality as inbox_input (sender, receiver, workspace, at, input, place)
+        left join runs on runs.id = inbox_input.receiver
+        where (inbox_input.sender in (select run from opened)) is true
             and runs.ended_at is null
-        order by letter.place
+        order by inbox_input.place
     ) as written
 ),
 sent as (
     insert into inbox (id, run_id, workspace, created_at, input)
     select id, receiver, workspace, at, input
-    from letter
+    from inbox_input
 )
 select
     exists (select from member),
     (select array_agg(run) from opened),
-    (select array_agg(place order by place) from letter),
-    (select array_agg(id order by place) from letter),
-    (select array_agg(owner order by place) from letter)
+    (select array_agg(place order by place) from inbox_input),
+    (select array_agg(id order by place) from inbox_input),
+    (select array_agg(owner order by place) from inbox_input)

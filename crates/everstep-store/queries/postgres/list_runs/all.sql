@@ -1,5 +1,5 @@
--- At most :limit runs of a workspace between two places, newest first, with what stands in their inputs
--- at some paths; inputs with letters that the database stumbles over are returned whole. Test runs are left out.
+-- At most :limit runs of a workspace between two positions, newest first, with the values at some paths
+-- of their inputs; inputs with characters that PostgreSQL cannot process are returned completely. Test runs are left out.
 -- Served by runs_listed (workspace, created_at, id) where not is_test.
 select
     id, workflow, version, status, wake_at, error, tags::text, created_at, ended_at, parent, origin,

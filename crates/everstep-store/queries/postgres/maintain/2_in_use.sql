@@ -1,4 +1,4 @@
--- Whether a run lies in a range of ids.
+-- Whether there is a run in a range of ids.
 -- Served by the primary key of runs.
 select exists (
     select

@@ -1,4 +1,4 @@
--- Whether less than a tenth of the runs in a partition are left, as far as its statistics tell.
+-- Whether less than a tenth of the runs in a partition are left, by its statistics.
 -- Served by the primary key of runs, of which it reads at most a tenth of the partition's.
 with
 stored as materialized (

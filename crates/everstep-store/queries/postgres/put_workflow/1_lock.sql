@@ -1,3 +1,3 @@
--- Waits until nobody else saves, activates or deletes a workflow of this name. Ends with the transaction.
+-- Locks the workflow of this name against other calls that save, activate or delete it, until the transaction ends.
 -- Needs no index.
 select pg_advisory_xact_lock(hashtextextended(:workspace::uuid::text || :name, 0))

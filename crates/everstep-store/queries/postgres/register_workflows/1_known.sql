@@ -1,6 +1,6 @@
--- What is known of versions that are to be registered, each in its place: the newest version of the workflow that
--- somebody has brought, the style of its newest version, how long runs of this very version are kept and whether it
--- was brought, if it is there, and the newest version that was deleted. Deleted versions are not there.
+-- What the database knows about versions before they are registered, in their order: the newest version of the
+-- workflow that has a definition, the style of its newest version, the retention of this version and whether it has
+-- a definition, if it exists, and the newest version that was deleted. Deleted versions do not exist here.
 -- Served by the primary keys of workflows (workspace, name, version) and deleted_workflows.
 select
     coalesce(brought.version, 0),

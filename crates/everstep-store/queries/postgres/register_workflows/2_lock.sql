@@ -1,5 +1,5 @@
--- Waits until nobody else changes a workflow of these names, as put_workflow/1_lock does. Ends with the transaction.
--- Ordered, so that two who take several locks take them in the same order.
+-- Locks the workflows of these names, as put_workflow/1_lock does, until the transaction ends.
+-- Ordered, so that two calls acquire their locks in the same order.
 -- Needs no index.
 select pg_advisory_xact_lock(key)
 from (

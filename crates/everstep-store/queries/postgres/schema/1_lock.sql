@@ -1,3 +1,3 @@
--- Waits until nobody else changes the schema. Ends with the transaction.
+-- Locks the schema against other calls that change it, until the transaction ends.
 -- Needs no index.
 select pg_advisory_xact_lock(:lock)

@@ -1,7 +1,7 @@
 -- Deletes at most :limit ended runs whose retention is over with what belongs to them, as many inbox rows,
 -- written before :hour_ago, of runs that have ended or are missing, and fenced nodes whose lease ended a day ago
--- and who own nothing. Takes the runs off the counts.
--- Journals are left to their partitions; nobody sees an entry without its run.
+-- and that own nothing. Subtracts the runs from the counts.
+-- Journals are deleted with their partitions; an entry without its run is never read.
 -- Served by runs_expiring (expires_at), the primary keys and inbox_by_run; reads the inbox and the nodes whole.
 with
 expired as materialized (

@@ -1,5 +1,5 @@
--- Deletes the versions of deleted workflows, at most :limit of them, to which no run refers any more;
--- the others are looked at again at :later.
+-- Deletes the versions of deleted workflows, at most :limit of them, to which no run refers;
+-- the others are checked again at :later.
 -- Served by runs_listed_by_workflow (workspace, workflow, created_at, id) where not is_test, of which it reads
 -- a workflow's runs up to the first that refers to one, runs_of_tests (workspace, workflow, version) and
 -- the primary keys of workflows and workflow_heads; reads deleted_workflows whole, which has a row per workflow that was deleted.

@@ -1,6 +1,6 @@
--- Appends an item's first entry, only if the run has the expected owner (null: nobody) and the place is free.
+-- Appends an item's first entry, only if the run has the expected owner (null: none) and the seq is free.
 -- Served by the primary key of runs, journal_by_seq (run_id, seq) and journal_by_attempt.
--- Bound by position: the parameters up to :payload stand in the same order as in 4_entry.
+-- Bound by position: the parameters up to :payload have the same order as in 4_entry.
 -- "or rollback": refused data ends the transaction, as it would anyway, and spares the statement a journal
 -- of its own (a sixth of a commit's time).
 insert or rollback into journal (run_id, seq, writer, commit_id, at, kind, step, attempt, codec, payload)

@@ -1,4 +1,4 @@
--- The proposal that wrote an entry: how a refused head is told from a resent one.
+-- The proposal that wrote an entry: it distinguishes a refused head from a resent one.
 -- Served by journal_by_seq (run_id, seq).
 select commit_id
 from journal

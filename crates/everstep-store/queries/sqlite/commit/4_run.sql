@@ -1,4 +1,4 @@
--- Writes the changing columns of a run that has the expected owner (null: nobody).
+-- Writes the changing columns of a run that has the expected owner (null: none).
 -- Served by the primary key of runs.
 update runs
 set

@@ -1,5 +1,5 @@
 -- Deletes at most :limit inbox rows, written before :before, of runs that have ended or are missing.
--- Reads the inbox, which holds only what nobody has answered yet; its runs by primary key.
+-- Reads the whole inbox, which holds only unanswered inputs; its runs by primary key.
 delete from inbox
 where id in (
     select inbox.id

@@ -1,4 +1,4 @@
--- Forgets fenced nodes whose lease ended before :before and who own nothing any more.
+-- Deletes fenced nodes whose lease ended before :before and that own nothing.
 -- Reads the whole table: it has one row per node. Their runs by runs_owned (owner).
 delete from nodes
 where fenced = 1

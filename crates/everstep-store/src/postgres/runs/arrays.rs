@@ -6,7 +6,7 @@ use everstep_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::item::{InboxId, Item, Message, NewRun, Projection, Wait};
+use crate::item::{InboxId, InboxInput, Item, NewRun, Projection, Wait};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::postgres::queries::{Param, param};
@@ -131,12 +131,12 @@ arrays! {
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn push(&mut self, packed: &'a Packed<'_>, place: usize) -> Result<()> {
-        let (item, entry) = (&*packed.item, &packed.item.entries[place]);
-        let (codec, payload) = packed.payload(place);
+    pub(super) fn push(&mut self, packed: &'a Packed<'_>, index: usize) -> Result<()> {
+        let (item, entry) = (&*packed.item, &packed.item.entries[index]);
+        let (codec, payload) = packed.payload(index);
         self.runs.push(item.run.uuid());
         self.seqs.push(numbers::checked_seq(entry.seq)?);
-        self.commits.push((place == 0).then(|| item.commit.uuid()));
+        self.commits.push((index == 0).then(|| item.commit.uuid()));
         self.at.push(entry.at.micros());
         self.kinds.push(entry.row.kind.number().into());
         self.steps.push(entry.row.step.as_ref().map(StepKey::as_str));
@@ -177,7 +177,7 @@ impl<'a> Projections<'a> {
 }
 
 arrays! {
-    /// Items that are gated by their run's row and leave it alone.
+    /// Items that are gated by their run's row and do not change it.
     Bare {
         runs: "bare_runs", Uuid;
         is_unowned: "bare_is_unowned", bool;
@@ -192,7 +192,7 @@ impl Bare<'_> {
 }
 
 arrays! {
-    /// Waits that end. Without a step: all of their run.
+    /// Waits that end. Without a step: all waits of the run.
     Closed {
         runs: "closed_runs", Uuid;
         steps: "closed_steps", Option<&'a str>;
@@ -245,23 +245,23 @@ impl Taken<'_> {
 }
 
 arrays! {
-    /// Messages to other runs.
-    Letters {
-        senders: "letter_senders", Uuid;
-        receivers: "letter_receivers", Uuid;
-        workspaces: "letter_workspaces", Uuid;
-        at: "letter_at", Option<i64>;
-        inputs: "letter_inputs", &'a [u8];
+    /// Inputs for other runs.
+    InboxInputs {
+        senders: "input_senders", Uuid;
+        receivers: "input_receivers", Uuid;
+        workspaces: "input_workspaces", Uuid;
+        at: "input_at", Option<i64>;
+        inputs: "input_inputs", &'a [u8];
     }
 }
 
-impl<'a> Letters<'a> {
-    pub(super) fn push(&mut self, item: &Item, message: &'a Message) {
+impl<'a> InboxInputs<'a> {
+    pub(super) fn push(&mut self, item: &Item, input: &'a InboxInput) {
         self.senders.push(item.run.uuid());
-        self.receivers.push(message.to.uuid());
+        self.receivers.push(input.to.uuid());
         self.workspaces.push(item.workspace.uuid());
         self.at.push(item.entries.last().map(|entry| entry.at.micros()));
-        self.inputs.push(&message.input);
+        self.inputs.push(&input.input);
     }
 
     pub(super) fn len(&self) -> usize {

@@ -6,19 +6,19 @@ use everstep_core::ids::{NodeId, StepKey};
 use everstep_core::journal::FORMAT;
 use uuid::Uuid;
 
-use super::arrays::{Bare, Closed, Entries, Heads, Letters, Projections, Starts, Taken, Waits};
+use super::arrays::{Bare, Closed, Entries, Heads, InboxInputs, Projections, Starts, Taken, Waits};
 use crate::error::Result;
 use crate::item::{Change, Gate, Item, Wait};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::postgres::queries::{Param, Query, param, query};
 
-/// The arrays of `commit/all.sql`, and what of that statement they need.
+/// The arrays of `commit/all.sql`, and the statement that they need.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
     node: Uuid,
     format: i32,
-    /// Runs that nobody may own, and that are locked.
+    /// Runs that must be unowned. The statement locks them.
     unowned: Vec<Uuid>,
     starts: Starts<'a>,
     heads: Heads<'a>,
@@ -28,14 +28,14 @@ pub(super) struct Batch<'a> {
     closed: Closed<'a>,
     waits: Waits<'a>,
     taken: Taken<'a>,
-    letters: Letters<'a>,
-    /// Where the messages of an item begin, by the item's place.
-    letter_places: Vec<(usize, usize)>,
-    /// What most of it any item needs.
+    inbox_inputs: InboxInputs<'a>,
+    /// Pairs of an item's index and the index of its first inbox input.
+    first_inputs: Vec<(usize, usize)>,
+    /// The largest need of its items.
     needs: Needs,
 }
 
-/// Which statement an item can be written by. Each does what those before it do.
+/// Which statement can write an item. Each does everything that those before it do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Needs {
     /// `commit/steps.sql`: entries of runs that the node owns.
@@ -48,19 +48,19 @@ enum Needs {
 }
 
 impl<'a> Batch<'a> {
-    /// Gathers the items at some places, in the order of their locks: starts by what must be unique about them,
+    /// Gathers the items at some indexes, in the order of their locks: starts by their unique key,
     /// the others by run. So two batches never wait for each other.
-    pub(super) fn of(node: NodeId, items: &'a [Packed<'_>], places: impl Iterator<Item = usize>) -> Result<Self> {
+    pub(super) fn gather(node: NodeId, items: &'a [Packed<'_>], indexes: impl Iterator<Item = usize>) -> Result<Self> {
         let mut batch = Self { node: node.uuid(), format: numbers::checked_integer(FORMAT)?, ..Self::default() };
-        let mut places: Vec<_> = places.collect();
-        places.sort_by_cached_key(|place| order(&items[*place].item));
-        for place in places {
-            batch.push(place, &items[place])?;
+        let mut indexes: Vec<_> = indexes.collect();
+        indexes.sort_by_cached_key(|index| lock_order(&items[*index].item));
+        for index in indexes {
+            batch.push(index, &items[index])?;
         }
         Ok(batch)
     }
 
-    fn push(&mut self, place: usize, packed: &'a Packed<'_>) -> Result<()> {
+    fn push(&mut self, index: usize, packed: &'a Packed<'_>) -> Result<()> {
         let item = &*packed.item;
         self.needs = self.needs.max(needs(item));
         match &item.gate {
@@ -80,11 +80,11 @@ impl<'a> Batch<'a> {
         for taken in &item.taken {
             self.taken.push(item, *taken);
         }
-        if !item.messages.is_empty() {
-            self.letter_places.push((place, self.letters.len()));
+        if !item.inbox_inputs.is_empty() {
+            self.first_inputs.push((index, self.inbox_inputs.len()));
         }
-        for message in &item.messages {
-            self.letters.push(item, message);
+        for input in &item.inbox_inputs {
+            self.inbox_inputs.push(item, input);
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Adds what is left of an item's changes when they have happened in their order: what closes, then what opens.
+    /// Adds the net effect of an item's changes, which apply in their order: first closed waits, then open ones.
     fn push_waits(&mut self, item: &'a Item) {
         if item.projection.as_ref().is_some_and(|projection| projection.ended_at.is_some()) {
             self.closed.push(item, None);
@@ -117,7 +117,7 @@ impl<'a> Batch<'a> {
             match change {
                 Change::Open(wait) => {
                     if let Some(twice) = open.insert(&wait.step, wait) {
-                        // Written twice, so that the database refuses it.
+                        // Written twice, so that the database rejects the item.
                         self.waits.push(item, twice);
                     }
                 }
@@ -132,13 +132,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Where the messages of the item at `place` begin.
-    pub(super) fn first_letter(&self, place: usize) -> Option<usize> {
-        self.letter_places.iter().find(|(item, _)| *item == place).map(|(_, letter)| *letter)
+    /// The index of the first inbox input of the item at `index`.
+    pub(super) fn first_input(&self, index: usize) -> Option<usize> {
+        self.first_inputs.iter().find(|(item, _)| *item == index).map(|(_, input)| *input)
     }
 
-    pub(super) fn letters(&self) -> usize {
-        self.letters.len()
+    pub(super) fn count_inputs(&self) -> usize {
+        self.inbox_inputs.len()
     }
 
     /// The statement that writes it, and its parameters in their order there.
@@ -159,7 +159,7 @@ impl<'a> Batch<'a> {
         params.extend(self.entries.params());
         params.extend(self.closed.params());
         params.extend(self.waits.params());
-        params.extend(self.letters.params());
+        params.extend(self.inbox_inputs.params());
         params.retain(|(name, ..)| statement.takes(name));
         (statement, params)
     }
@@ -169,15 +169,15 @@ fn needs(item: &Item) -> Needs {
     let opens = item.waits.iter().any(|change| matches!(change, Change::Open(_)));
     let is_bare = item.entries.is_empty() && item.projection.is_none();
     let is_unowned = matches!(item.gate, Gate::Unowned);
-    if opens || is_bare || is_unowned || !item.taken.is_empty() || !item.messages.is_empty() {
+    if opens || is_bare || is_unowned || !item.taken.is_empty() || !item.inbox_inputs.is_empty() {
         return Needs::All;
     }
     let is_start = matches!(item.gate, Gate::Start(_));
     if is_start || item.projection.is_some() || !item.waits.is_empty() { Needs::Runs } else { Needs::Steps }
 }
 
-/// The place of an item among its batch's locks. Starts with one key keep their order: the first wins.
-fn order(item: &Item) -> (Uuid, Option<(String, String)>, Uuid) {
+/// The position of an item in the order of locks. Starts with one key keep their order: the first wins.
+fn lock_order(item: &Item) -> (Uuid, Option<(String, String)>, Uuid) {
     let key = match &item.gate {
         Gate::Start(run) => run.key.clone(),
         Gate::Owned | Gate::Unowned => None,

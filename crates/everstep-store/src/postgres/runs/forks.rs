@@ -27,16 +27,16 @@ impl PostgresStore {
         let (workspace, source, id) = (workspace.uuid(), source.uuid(), run.uuid());
         let (at, now) = (numbers::clamp_seq(at), now.micros());
         let params = params! { "source": source, "at": at, "workspace": workspace, "run": id, "now": now };
-        let mut tries = 0;
+        let mut retries = 0;
         loop {
             // The connection is returned to the pool before another is requested.
             let sent = self.connections.get().await?.query(query!("fork_run"), params).await;
             match sent {
                 Ok(rows) => return rows.first().map(|row| columns::seq(row, 0)).transpose(),
-                Err(failure) if failure.is_to_be_resent() && tries < RETRIES_MAX => tries += 1,
-                Err(failure) if failure.lacks_partition() && tries < RETRIES_MAX => {
-                    tries += 1;
-                    self.make_partitions(BTreeSet::from([Week::of(run)])).await?;
+                Err(failure) if failure.is_to_be_resent() && retries < RETRIES_MAX => retries += 1,
+                Err(failure) if failure.lacks_partition() && retries < RETRIES_MAX => {
+                    retries += 1;
+                    self.make_partitions(BTreeSet::from([Week::of_run(run)])).await?;
                 }
                 Err(failure) => return Err(failure.into()),
             }

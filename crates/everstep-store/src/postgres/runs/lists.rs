@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::rows;
 use crate::error::Result;
-use crate::filter::{self, Filling, MOST_LOOKED_AT, RunFilter};
+use crate::filter::{self, EXAMINED_RUNS_MAX, PageBuilder, RunFilter};
 use crate::postgres::columns;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
@@ -22,8 +22,8 @@ const BATCH_RUNS: usize = 200;
 type PageKey = (i64, Uuid);
 
 impl PostgresStore {
-    /// Looks for the end of what may be looked at first: up to there the database leaves out what it can tell,
-    /// and what needs a look into a document is read in batches.
+    /// Finds the last run that may be examined first. Up to there the database applies the conditions on columns;
+    /// runs whose documents must be examined are read in batches.
     pub(super) async fn read_page(
         &self,
         workspace: WorkspaceId,
@@ -32,33 +32,33 @@ impl PostgresStore {
         limit: usize,
     ) -> Result<RunPage> {
         if filter.workflow.as_deref().is_some_and(texts::has_nul) {
-            return Ok(Filling::new(limit).done(None));
+            return Ok(PageBuilder::new(limit).finish(None));
         }
-        let limit = limit.min(MOST_LOOKED_AT);
+        let limit = limit.min(EXAMINED_RUNS_MAX);
         let mut before = filter.begin(after);
         let end = match filter.is_selective() {
             true => self.read_end(workspace, filter, before).await?,
             false => None,
         };
         let last = end.map_or((filter.end(), Uuid::nil()), |(time, run)| (time.micros(), run.uuid()));
-        // One more than asked for: it tells whether there is another page.
-        let batch = if filter.looks_inside() { BATCH_RUNS } else { limit + 1 };
-        let mut page = Filling::new(limit);
+        // One more than asked for: it shows whether there is another page.
+        let batch = if filter.examines_documents() { BATCH_RUNS } else { limit + 1 };
+        let mut page = PageBuilder::new(limit);
         loop {
             let rows = self.read_batch(workspace, filter, before, last, batch).await?;
             for row in &rows {
                 if is_wanted(filter, row)? && !page.push(rows::summary_from_row(row)?) {
-                    return Ok(page.done(None));
+                    return Ok(page.finish(None));
                 }
             }
             match rows.last().filter(|_| rows.len() == batch) {
                 Some(row) => before = (columns::get(row, 7)?, columns::get(row, 0)?),
-                None => return Ok(page.done(end)),
+                None => return Ok(page.finish(end)),
             }
         }
     }
 
-    /// The place of the last run that may be looked at, if there are so many.
+    /// The position of the last run that may be examined, if there are so many.
     async fn read_end(
         &self,
         workspace: WorkspaceId,
@@ -66,7 +66,7 @@ impl PostgresStore {
         (before, before_id): PageKey,
     ) -> Result<Option<(Timestamp, RunId)>> {
         let workspace = workspace.uuid();
-        let (since, look) = (filter.end(), numbers::clamp_limit(MOST_LOOKED_AT));
+        let (since, look) = (filter.end(), numbers::clamp_limit(EXAMINED_RUNS_MAX));
         let row = if let Some(parent) = filter.parent {
             let parent = parent.uuid();
             let params = params! {
@@ -97,7 +97,7 @@ impl PostgresStore {
         (last, last_id): PageKey,
         batch: usize,
     ) -> Result<Vec<Row>> {
-        // A version that cannot be stored is none that is.
+        // No stored run has a version that cannot be stored.
         let Ok(version) = filter.version.map(numbers::checked_integer).transpose() else {
             return Ok(vec![]);
         };
@@ -132,7 +132,7 @@ impl PostgresStore {
     }
 }
 
-/// Whether the documents of a row hold what the filter is for. The rest was left to the database.
+/// Whether the documents of a row match the filter. The database has applied the conditions on columns.
 fn is_wanted(filter: &RunFilter, row: &Row) -> Result<bool> {
     if !filter.has_tags(columns::get(row, 6)?) {
         return Ok(false);
@@ -143,14 +143,14 @@ fn is_wanted(filter: &RunFilter, row: &Row) -> Result<bool> {
     Ok(filter.has_found(&columns::list(row, 12)?))
 }
 
-/// Whether the database may read a place in an array where we read none, or cannot take a name.
+/// Whether PostgreSQL may read a name as an index of an array where the filter does not, or cannot take the name.
 fn is_odd(name: &str) -> bool {
     let begins_like_a_number = name.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '-');
     texts::has_nul(name)
-        || begins_like_a_number && filter::place(name).is_none_or(|place| i32::try_from(place).is_err())
+        || begins_like_a_number && filter::array_index(name).is_none_or(|index| i32::try_from(index).is_err())
 }
 
-/// An array of texts as the database reads it.
+/// An array of texts in the notation of PostgreSQL.
 fn array(texts: &[String]) -> String {
     let quoted = |text: &String| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
     format!("{{{}}}", texts.iter().map(quoted).collect::<Vec<_>>().join(","))

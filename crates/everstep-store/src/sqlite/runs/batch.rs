@@ -1,4 +1,4 @@
-//! The parts of a commit: starts, heads, and what follows a head.
+//! The parts of a commit: the rows of new runs, the heads of items, and the rows after a head.
 
 use std::cell::OnceCell;
 
@@ -11,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
 
 use super::sweep;
 use crate::error::Error;
-use crate::item::{Change, Gate, InboxId, Item, Message, NewRun, Outcome, Projection, Sent, Wait};
+use crate::item::{Change, Gate, InboxId, InboxInput, Item, NewRun, Outcome, Projection, Sent, Wait};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
@@ -23,7 +23,7 @@ type Id = [u8; 16];
 /// Why a batch was rolled back.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// A row stands in the way of the item at this place, behind its head.
+    /// A row of the item at this index, written after its head, exists already.
     Clash(usize),
     Error(Error),
 }
@@ -36,7 +36,7 @@ pub(super) struct Batch<'tx> {
     // The two statements that every step needs are looked up once per batch.
     head: CachedStatement<'tx>,
     entry: CachedStatement<'tx>,
-    /// Whose ids are not free yet, once somebody starts.
+    /// Ids of deleted runs whose journals are not deleted completely; read when the first run starts.
     graves: OnceCell<Vec<Id>>,
 }
 
@@ -52,7 +52,7 @@ impl<'tx> Batch<'tx> {
         })
     }
 
-    /// Inserts the row of a new run. Returns why it was refused.
+    /// Inserts the row of a new run. Returns the outcome if it was refused.
     pub(super) fn start(&self, item: &Item, run: &NewRun) -> Result<Option<Outcome>, Stop> {
         if self.is_grave(item)? {
             return Ok(Some(Outcome::Conflict));
@@ -102,7 +102,7 @@ impl<'tx> Batch<'tx> {
         Ok(Some(if is_ours { Outcome::Duplicate } else { Outcome::Conflict }))
     }
 
-    /// Whether something is left of a run that had the id. All are asked for once per batch: there is hardly ever one.
+    /// Whether a deleted run with this id still has entries. The ids are read once per batch: there is rarely one.
     fn is_grave(&self, item: &Item) -> Result<bool, Stop> {
         if self.graves.get().is_none() {
             let _ = self.graves.set(sweep::graves(self.tx)?);
@@ -110,7 +110,7 @@ impl<'tx> Batch<'tx> {
         Ok(self.graves.get().is_some_and(|graves| graves.contains(&id(item))))
     }
 
-    /// Writes an item whose run exists or has just started: its head, and the rest only if that was not refused.
+    /// Writes an item whose run exists or has just started: its head, and the rest if the head was not refused.
     pub(super) fn write(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
         if let Some(refusal) = self.gate(packed)? {
             if planted::is_planted(Bug::ItemWithoutHeadGate) {
@@ -121,7 +121,7 @@ impl<'tx> Batch<'tx> {
         self.write_rest(packed)
     }
 
-    /// Writes what decides whether an item is written. Returns why it was refused.
+    /// Writes the row that decides whether an item is written. Returns the outcome if it was refused.
     fn gate(&mut self, packed: &Packed<'_>) -> Result<Option<Outcome>, Stop> {
         let item = &*packed.item;
         let expected = match item.gate {
@@ -149,7 +149,7 @@ impl<'tx> Batch<'tx> {
         let refusal = match self.stored(item)? {
             Stored::Ours => Outcome::Duplicate,
             Stored::Others => Outcome::Conflict,
-            // Its place is free. Either the run is not ours, or the step's attempt stands elsewhere.
+            // Its seq is free. Either the run has another owner, or the step's attempt has another seq.
             Stored::Nothing if self.owner(item)? == Some(expected) => Outcome::Conflict,
             Stored::Nothing => Outcome::Lost,
         };
@@ -159,12 +159,12 @@ impl<'tx> Batch<'tx> {
     /// Writes everything but the head.
     fn write_rest(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
         let item = &*packed.item;
-        for place in 1..item.entries.len() {
-            self.append(packed, place)?;
+        for index in 1..item.entries.len() {
+            self.append(packed, index)?;
         }
         if let Some(projection) = &item.projection {
             let expected = match item.gate {
-                // Its row was written as it is to be.
+                // The insert has written the projection.
                 Gate::Start(_) => None,
                 Gate::Owned => Some(Some(self.node)),
                 Gate::Unowned => Some(None),
@@ -176,12 +176,12 @@ impl<'tx> Batch<'tx> {
         self.write_rows(item)
     }
 
-    /// The planted bug: what follows a refused head is written all the same, whoever owns the run.
+    /// The planted bug: the rest of an item is written although its head was refused, whichever node owns the run.
     #[cold]
     fn write_without_head(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
         let item = &*packed.item;
-        for place in 1..item.entries.len() {
-            match self.append(packed, place) {
+        for index in 1..item.entries.len() {
+            match self.append(packed, index) {
                 Ok(()) | Err(Stop::Clash(_)) => {}
                 Err(stop) => return Err(stop),
             }
@@ -192,7 +192,7 @@ impl<'tx> Batch<'tx> {
         self.write_rows(item)
     }
 
-    /// Writes the waits, the inbox and the messages of an item.
+    /// Writes the waits of an item, deletes the inbox rows that it answers and sends its inbox inputs.
     fn write_rows(&self, item: &Item) -> Result<Outcome, Stop> {
         for change in &item.waits {
             match change {
@@ -212,17 +212,17 @@ impl<'tx> Batch<'tx> {
                 .tx
                 .prepare_cached(query!("commit/4_taken"))?
                 .execute(named_params! { ":id": taken.0, ":run": id(item) })?;
-            // An input that was answered before must not be answered again.
+            // An input must not be answered twice.
             if deleted == 0 {
                 return Err(Stop::Clash(0));
             }
         }
-        let sent = item.messages.iter().map(|message| self.send(item, message)).collect::<Result<_, _>>()?;
+        let sent = item.inbox_inputs.iter().map(|input| self.send(item, input)).collect::<Result<_, _>>()?;
         Ok(Outcome::Applied(sent))
     }
 
-    fn append(&mut self, packed: &Packed<'_>, place: usize) -> Result<(), Stop> {
-        bind_entry(&mut self.entry, &self.node, packed, place)?;
+    fn append(&mut self, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {
+        bind_entry(&mut self.entry, &self.node, packed, index)?;
         self.entry.raw_execute()?;
         Ok(())
     }
@@ -255,9 +255,9 @@ impl<'tx> Batch<'tx> {
         Ok(())
     }
 
-    /// Sends a message, unless its run has ended. A run that does not exist may be about to start.
-    fn send(&self, item: &Item, message: &Message) -> Result<Sent, Stop> {
-        let to = message.to.uuid().into_bytes();
+    /// Writes an inbox input, unless its run has ended. A run that does not exist may be about to start.
+    fn send(&self, item: &Item, input: &InboxInput) -> Result<Sent, Stop> {
+        let to = input.to.uuid().into_bytes();
         let addressee = self
             .tx
             .prepare_cached(query!("commit/4_addressee"))?
@@ -268,19 +268,19 @@ impl<'tx> Batch<'tx> {
         let (owner, workspace, has_ended): (_, Id, bool) =
             addressee.unwrap_or_else(|| (None, item.workspace.uuid().into_bytes(), false));
         if has_ended {
-            return Ok(Sent { id: InboxId(0), owner: None });
+            return Ok(Sent { id: None, owner: None });
         }
         let now = item.entries.last().map_or_else(|| self.database.now(), |entry| entry.at);
-        self.tx.prepare_cached(query!("commit/4_message"))?.execute(named_params! {
+        self.tx.prepare_cached(query!("commit/4_inbox_input"))?.execute(named_params! {
             ":to": to,
             ":workspace": workspace,
             ":now": now.micros(),
-            ":input": message.input,
+            ":input": input.input,
         })?;
-        Ok(Sent { id: InboxId(self.tx.last_insert_rowid()), owner })
+        Ok(Sent { id: Some(InboxId(self.tx.last_insert_rowid())), owner })
     }
 
-    /// What stands at the place of an item's head.
+    /// The stored entry that has the seq of an item's head.
     fn stored(&self, item: &Item) -> Result<Stored, Stop> {
         let Some(head) = item.entries.first() else {
             return Ok(Stored::Nothing);
@@ -295,7 +295,7 @@ impl<'tx> Batch<'tx> {
         })
     }
 
-    /// A run's owner; `None` when there is no run.
+    /// A run's owner; `None` if there is no run.
     fn owner(&self, item: &Item) -> Result<Option<Option<Id>>, Stop> {
         let mut statement = self.tx.prepare_cached(query!("commit/3_owner"))?;
         Ok(statement.query_row(named_params! { ":run": id(item) }, |row| row.get(0)).optional()?)
@@ -310,14 +310,14 @@ enum Stored {
 }
 
 /// Binds an entry to `3_head` or `4_entry`, whose first ten parameters are the same.
-fn bind_entry(statement: &mut CachedStatement<'_>, node: &Id, packed: &Packed<'_>, place: usize) -> Result<(), Stop> {
+fn bind_entry(statement: &mut CachedStatement<'_>, node: &Id, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {
     let item = &*packed.item;
-    let entry = &item.entries[place];
-    let (codec, payload) = packed.payload(place);
+    let entry = &item.entries[index];
+    let (codec, payload) = packed.payload(index);
     statement.raw_bind_parameter(1, id(item))?;
     statement.raw_bind_parameter(2, numbers::checked_seq(entry.seq)?)?;
     statement.raw_bind_parameter(3, node)?;
-    statement.raw_bind_parameter(4, (place == 0).then(|| item.commit.uuid().into_bytes()))?;
+    statement.raw_bind_parameter(4, (index == 0).then(|| item.commit.uuid().into_bytes()))?;
     statement.raw_bind_parameter(5, entry.at.micros())?;
     statement.raw_bind_parameter(6, entry.row.kind.number())?;
     statement.raw_bind_parameter(7, entry.row.step.as_ref().map(StepKey::as_str))?;
@@ -348,10 +348,10 @@ fn error_json(projection: &Projection) -> Option<String> {
 }
 
 impl Stop {
-    /// The same, for the item at `place`.
-    pub(super) fn at(self, place: usize) -> Self {
+    /// The same, for the item at `index`.
+    pub(super) fn at_index(self, index: usize) -> Self {
         match self {
-            Self::Clash(_) => Self::Clash(place),
+            Self::Clash(_) => Self::Clash(index),
             Self::Error(error) => Self::Error(error),
         }
     }

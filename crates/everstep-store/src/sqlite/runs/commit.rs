@@ -12,28 +12,28 @@ use crate::texts;
 
 impl Database {
     pub fn commit(&mut self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
-        let packed: Vec<_> = items.iter().map(Packed::of).collect();
+        let packed: Vec<_> = items.iter().map(Packed::borrow).collect();
         self.commit_packed(node, &packed)
     }
 
-    /// Writes a batch. An item that turns out to clash with a stored row only after its head was written
-    /// takes the whole transaction with it; the batch is then written again without it.
+    /// Writes a batch. If an item clashes with a stored row after its head was written, the whole transaction is
+    /// rolled back, and the batch is written again without that item.
     ///
-    /// That is rare, and spares every other item a savepoint.
+    /// This is rare, and spares every other item a savepoint.
     pub(super) fn commit_packed(&mut self, node: NodeId, items: &[Packed<'_>]) -> Result<Vec<Outcome>> {
         items.iter().try_for_each(|packed| texts::check_item(&packed.item))?;
         let mut clashed = vec![false; items.len()];
         loop {
             match self.write_all(node, items, &clashed) {
                 Ok(outcomes) => return Ok(outcomes),
-                Err(Stop::Clash(place)) => clashed[place] = true,
+                Err(Stop::Clash(index)) => clashed[index] = true,
                 Err(Stop::Error(error)) => return Err(error),
             }
         }
     }
 
-    /// 1. The node is a member, or nothing happens.
-    /// 2. The runs that start get their rows.
+    /// 1. If the node is not a member, nothing is written.
+    /// 2. The rows of new runs are inserted.
     /// 3. Each item's head is written, or the item is refused.
     /// 4. The rest of an item follows its head.
     fn write_all(
@@ -47,18 +47,18 @@ impl Database {
         let outcomes = {
             let mut batch = Batch::new(&tx, node, self)?;
             let mut refused = vec![None; items.len()];
-            for (place, packed) in items.iter().enumerate() {
-                if clashed[place] {
-                    refused[place] = Some(Outcome::Conflict);
+            for (index, packed) in items.iter().enumerate() {
+                if clashed[index] {
+                    refused[index] = Some(Outcome::Conflict);
                 } else if let Gate::Start(run) = &packed.item.gate {
-                    refused[place] = batch.start(&packed.item, run).map_err(|stop| stop.at(place))?;
+                    refused[index] = batch.start(&packed.item, run).map_err(|stop| stop.at_index(index))?;
                 }
             }
             let mut outcomes = Vec::with_capacity(items.len());
-            for (place, (packed, refused)) in items.iter().zip(refused).enumerate() {
+            for (index, (packed, refused)) in items.iter().zip(refused).enumerate() {
                 outcomes.push(match refused {
                     Some(outcome) => outcome,
-                    None => batch.write(packed).map_err(|stop| stop.at(place))?,
+                    None => batch.write(packed).map_err(|stop| stop.at_index(index))?,
                 });
             }
             outcomes

@@ -6,7 +6,7 @@ use rusqlite::named_params;
 
 use super::rows;
 use crate::error::Result;
-use crate::filter::{Filling, MOST_LOOKED_AT, RunFilter};
+use crate::filter::{EXAMINED_RUNS_MAX, PageBuilder, RunFilter};
 use crate::numbers;
 use crate::rows::RunPage;
 use crate::sqlite::columns;
@@ -21,13 +21,13 @@ impl Database {
         after: Option<(Timestamp, RunId)>,
         limit: usize,
     ) -> Result<RunPage> {
-        let limit = limit.min(MOST_LOOKED_AT);
+        let limit = limit.min(EXAMINED_RUNS_MAX);
         let (before, before_id) = filter.begin(after);
         let (workspace, before_id) = (workspace.uuid().into_bytes(), before_id.into_bytes());
         let since = filter.end();
-        // One more than is looked at: it tells whether there is another page.
-        let looked_at = if filter.is_selective() { MOST_LOOKED_AT } else { limit };
-        let one_more = numbers::clamp_limit(looked_at + 1);
+        // One more than is examined: it shows whether there is another page.
+        let examined = if filter.is_selective() { EXAMINED_RUNS_MAX } else { limit };
+        let one_more = numbers::clamp_limit(examined + 1);
         let mut statement;
         let mut listed = if let Some(parent) = filter.parent {
             statement = self.connection.prepare_cached(query!("list_runs/of_parent"))?;
@@ -48,24 +48,24 @@ impl Database {
                 ":before_id": before_id, ":since": since, ":limit": one_more,
             })?
         };
-        let mut page = Filling::new(limit);
+        let mut page = PageBuilder::new(limit);
         let mut last = None;
-        let mut looked = 0;
+        let mut examined = 0;
         while let Some(row) = listed.next()? {
-            if looked == MOST_LOOKED_AT {
-                return Ok(page.done(last));
+            if examined == EXAMINED_RUNS_MAX {
+                return Ok(page.finish(last));
             }
-            looked += 1;
+            examined += 1;
             last = Some((columns::time(row, 7)?, RunId::from_uuid(columns::uuid(row, 0)?)));
             if is_wanted(filter, row)? && !page.push(rows::summary_from_row(row)?) {
                 break;
             }
         }
-        Ok(page.done(None))
+        Ok(page.finish(None))
     }
 }
 
-/// Whether a row of a list is one that the filter is for.
+/// Whether a row of a list matches the filter.
 fn is_wanted(filter: &RunFilter, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
     let is_plainly_wanted = (filter.statuses.is_empty() || filter.statuses.contains(&columns::status(row, 3)?))
         && filter.version.is_none_or(|version| row.get(2).is_ok_and(|stored: u32| stored == version))

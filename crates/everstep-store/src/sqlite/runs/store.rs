@@ -41,7 +41,7 @@ impl RunStore for SqliteStore {
     }
 
     async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
-        let packed: Vec<_> = items.iter().map(Packed::owned).collect();
+        let packed: Vec<_> = items.iter().map(Packed::copy).collect();
         self.write(move |database| database.commit_packed(node, &packed)).await
     }
 

@@ -10,7 +10,7 @@ use everstep_store::{Error, NewRun, RunStore};
 
 use crate::contract::fixtures::*;
 
-/// Starts a run of a lane that nobody owns, due at a time.
+/// Starts an unowned run of a lane, due at a time.
 async fn due(store: &dyn RunStore, node: NodeId, lane: &str, wake_at: Timestamp) -> RunId {
     let run = new_run();
     let mut start = start_with(run, None, NewRun { lane: lane.to_owned(), ..new() });

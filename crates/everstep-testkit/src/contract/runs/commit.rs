@@ -16,8 +16,8 @@ pub async fn a_refused_head_writes_nothing_of_its_item((store, tables): (Arc<dyn
     let (node, other) = (member(&*store).await, member(&*store).await);
     let run = owned_run(&*store, node).await;
     let friend = owned_run(&*store, node).await;
-    let letter = Item { messages: vec![message(run, "news")], ..step(friend, 2) };
-    let news = apply(&*store, node, &letter).await;
+    let sending = Item { inbox_inputs: vec![inbox_input(run, "news")], ..step(friend, 2) };
+    let news = apply(&*store, node, &sending).await;
     let before = load(&*store, run).await;
 
     // Everything that an item can write; refused as lost for another node, as a conflict for the owner.
@@ -25,7 +25,7 @@ pub async fn a_refused_head_writes_nothing_of_its_item((store, tables): (Arc<dyn
         projection: Some(ended(Status::Completed, at(9))),
         waits: vec![Change::Open(wait("s1", "paid"))],
         taken: news.clone(),
-        messages: vec![message(friend, "never sent")],
+        inbox_inputs: vec![inbox_input(friend, "never sent")],
         ..step(run, seq)
     };
     assert_eq!(commit(&*store, other, &full(2)).await, Outcome::Lost);
@@ -42,7 +42,7 @@ pub async fn a_clash_behind_the_head_writes_nothing_of_its_item(store: Arc<dyn R
     apply(&*store, node, &step(run, 2)).await;
     let before = load(&*store, run).await;
 
-    // Its head's place is free, but the attempt that follows it was dispatched before.
+    // Its head's seq is free, but the attempt that follows it was dispatched before.
     let mut clashing = step(run, 4);
     clashing.entries[1].row.step = Some("s4".into());
     let outcomes = store.commit(node, &[step(neighbour, 2), clashing]).await.unwrap();
@@ -73,11 +73,11 @@ pub async fn neighbours_of_a_refused_item_are_applied(store: Arc<dyn RunStore>) 
 pub async fn a_resent_item_is_a_duplicate(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let (run, friend) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
-    let sent = Item { messages: vec![message(friend, "once")], ..step(run, 2) };
+    let sent = Item { inbox_inputs: vec![inbox_input(friend, "once")], ..step(run, 2) };
     apply(&*store, node, &sent).await;
     assert_eq!(commit(&*store, node, &sent).await, Outcome::Duplicate);
 
-    // Also when the run has gone on, and when it is not ours any more.
+    // Also after later entries, and after another node has become the owner.
     apply(&*store, node, &step(run, 4)).await;
     apply(&*store, node, &park(run, at(0))).await;
     assert_eq!(commit(&*store, node, &sent).await, Outcome::Duplicate);
@@ -94,7 +94,7 @@ pub async fn a_resent_batch_is_answered_item_by_item(store: Arc<dyn RunStore>) {
     assert_eq!(outcomes, [Outcome::Duplicate, applied()]);
 }
 
-pub async fn another_proposal_for_the_same_place_is_a_conflict(store: Arc<dyn RunStore>) {
+pub async fn another_proposal_for_the_same_seq_is_a_conflict(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let run = owned_run(&*store, node).await;
     let first = step(run, 2);
@@ -184,7 +184,7 @@ pub async fn an_item_of_a_missing_run_is_lost(store: Arc<dyn RunStore>) {
 pub async fn an_item_without_entries_is_gated_by_its_run(store: Arc<dyn RunStore>) {
     let (node, other) = (member(&*store).await, member(&*store).await);
     let (run, friend) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
-    let parking = Item { messages: vec![message(friend, "parked")], ..park(run, at(60)) };
+    let parking = Item { inbox_inputs: vec![inbox_input(friend, "parked")], ..park(run, at(60)) };
     let before = row(&*store, run).await;
 
     assert_eq!(commit(&*store, other, &parking).await, Outcome::Lost);
@@ -201,7 +201,7 @@ pub async fn an_item_without_entries_is_gated_by_its_run(store: Arc<dyn RunStore
 pub async fn an_item_that_only_takes_is_gated_by_the_owner(store: Arc<dyn RunStore>) {
     let (node, other) = (member(&*store).await, member(&*store).await);
     let (run, friend) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
-    let sent = apply(&*store, node, &Item { messages: vec![message(run, "news")], ..step(friend, 2) }).await;
+    let sent = apply(&*store, node, &Item { inbox_inputs: vec![inbox_input(run, "news")], ..step(friend, 2) }).await;
 
     let taking = |gate| Item { taken: sent.clone(), ..item(run, gate) };
     assert_eq!(commit(&*store, other, &taking(Gate::Owned)).await, Outcome::Lost);
@@ -211,7 +211,7 @@ pub async fn an_item_that_only_takes_is_gated_by_the_owner(store: Arc<dyn RunSto
     assert_eq!(inbox_of(&*store, run).await, Vec::<String>::new());
 }
 
-pub async fn a_failed_run_is_retried_by_whoever_comes_first(store: Arc<dyn RunStore>) {
+pub async fn a_failed_run_is_retried_by_one_node(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let run = owned_run(&*store, node).await;
     let failure = Failure::fatal("BROKEN", "it broke");

@@ -22,7 +22,7 @@ pub async fn counts_add_up(store: Arc<dyn RunStore>) {
     assert_eq!(store.counts(HERE).await.unwrap(), expected);
 }
 
-pub async fn runs_are_counted_anew(store: Arc<dyn RunStore>) {
+pub async fn a_recount_replaces_the_numbers(store: Arc<dyn RunStore>) {
     let count = |workflow: &str, status, n| Counts { workflow: workflow.to_owned(), status, n };
     let node = member(&*store).await;
     let (one, two) = (owned_run(&*store, node).await, owned_run(&*store, node).await);

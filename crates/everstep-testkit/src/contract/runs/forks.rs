@@ -31,7 +31,7 @@ async fn source(store: &dyn RunStore) -> RunId {
     first.entries[1].row.payload = b"lorem ipsum ".repeat(1_000);
     first.waits = vec![Change::Open(wait("s", "paid"))];
     apply(store, node, &first).await;
-    apply(store, node, &Item { messages: vec![message(run, "news")], ..step(run, 4) }).await;
+    apply(store, node, &Item { inbox_inputs: vec![inbox_input(run, "news")], ..step(run, 4) }).await;
     store.put_snapshot(run, Snapshot { seq: 5, format: 1, state: b"state".to_vec() }).await.unwrap();
     apply(store, node, &end(run, 6, at(9))).await;
     run
@@ -64,7 +64,7 @@ pub async fn a_fork_begins_as_its_source_did((store, tables): (Arc<dyn RunStore>
     };
     assert_eq!(loaded.run, expected);
     assert_eq!(store.get_run(HERE, fork).await.unwrap(), Some(expected));
-    // It opens no waits: whoever owns it does.
+    // It opens no waits: its owner does.
     assert_eq!(tables.waits_for(HERE, "paid", 10).await, []);
     // The source is as it was.
     assert_eq!(load(&*store, source).await, before);
@@ -131,8 +131,11 @@ pub async fn an_ended_test_run_is_deleted_whole(store: Arc<dyn RunStore>) {
     let run = new_run();
     let test = || NewRun { is_test: true, ..new() };
     apply(&*store, node, &start_with(run, Some(node), test())).await;
-    let item =
-        Item { waits: vec![Change::Open(wait("s", "paid"))], messages: vec![message(run, "news")], ..step(run, 2) };
+    let item = Item {
+        waits: vec![Change::Open(wait("s", "paid"))],
+        inbox_inputs: vec![inbox_input(run, "news")],
+        ..step(run, 2)
+    };
     apply(&*store, node, &item).await;
     store.put_snapshot(run, Snapshot { seq: 3, format: 1, state: b"state".to_vec() }).await.unwrap();
     assert!(!store.delete_test_run(HERE, run).await.unwrap(), "it goes on");

@@ -1,4 +1,4 @@
-//! Messages: written in the sender's item, read by whoever may answer, deleted by the item that does.
+//! The inbox: rows are written by the sender's item, read by a node that may answer, and deleted by its answer.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use everstep_store::{Gate, InboxId, Item, Outcome, RunStore};
 
 use crate::contract::fixtures::*;
 
-/// Sends texts to runs in one item of a run of their own.
-async fn send(store: &dyn RunStore, node: NodeId, letters: &[(RunId, &str)]) -> Vec<InboxId> {
+/// Sends texts to runs in one item of a run of their own. Returns the ids of those that were not dropped.
+async fn send(store: &dyn RunStore, node: NodeId, texts: &[(RunId, &str)]) -> Vec<InboxId> {
     let sender = new_run();
-    let messages = letters.iter().map(|(to, text)| message(*to, text)).collect();
-    apply(store, node, &Item { messages, ..start(sender, Some(node)) }).await
+    let inbox_inputs = texts.iter().map(|(to, text)| inbox_input(*to, text)).collect();
+    apply(store, node, &Item { inbox_inputs, ..start(sender, Some(node)) }).await
 }
 
 /// The texts that a node sees in the inbox.
@@ -20,7 +20,7 @@ async fn seen(store: &dyn RunStore, node: NodeId) -> Vec<String> {
     arrivals.into_iter().map(|arrival| String::from_utf8(arrival.input).unwrap()).collect()
 }
 
-pub async fn messages_arrive_in_their_order(store: Arc<dyn RunStore>) {
+pub async fn inbox_inputs_arrive_in_their_order(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let (first, second) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
     let sent = send(&*store, node, &[(first, "a"), (second, "b"), (first, "c")]).await;
@@ -34,23 +34,25 @@ pub async fn messages_arrive_in_their_order(store: Arc<dyn RunStore>) {
     assert_eq!(seen(&*store, node).await, ["a", "b", "c"]);
 }
 
-pub async fn messages_to_ended_runs_are_dropped(store: Arc<dyn RunStore>) {
+pub async fn inbox_inputs_of_ended_runs_are_dropped(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let (live, ended) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
     apply(&*store, node, &end(ended, 2, at(1))).await;
-    let sent = send(&*store, node, &[(ended, "late"), (live, "news")]).await;
-    assert_eq!(sent[0], InboxId(0));
-    assert_ne!(sent[1], InboxId(0));
+    let inbox_inputs = vec![inbox_input(ended, "late"), inbox_input(live, "news")];
+    let sent = commit(&*store, node, &Item { inbox_inputs, ..start(new_run(), Some(node)) }).await;
+    let Outcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
+    assert_eq!(sent[0].id, None);
+    assert!(sent[1].id.is_some());
     assert_eq!(inbox_of(&*store, live).await, ["news"]);
     assert_eq!(inbox_of(&*store, ended).await, Vec::<String>::new());
 }
 
-pub async fn a_message_to_a_run_that_is_yet_to_start_waits_for_it(store: Arc<dyn RunStore>) {
+pub async fn an_inbox_input_waits_for_a_run_that_is_yet_to_start(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let run = new_run();
     let sent = send(&*store, node, &[(run, "early"), (run, "again")]).await;
     assert!(sent.is_sorted() && sent[0] > InboxId(0), "{sent:?}");
-    // Nobody may answer it yet; whoever starts the run finds it.
+    // No node may answer it yet; the node that starts the run finds it.
     assert_eq!(seen(&*store, node).await, Vec::<String>::new());
     let arrivals = store.arrivals(run).await.unwrap();
     assert_eq!(
@@ -66,24 +68,24 @@ pub async fn a_message_to_a_run_that_is_yet_to_start_waits_for_it(store: Arc<dyn
     assert_eq!(store.arrivals(new_run()).await.unwrap(), []);
 }
 
-pub async fn a_message_tells_who_owns_its_run(store: Arc<dyn RunStore>) {
+pub async fn a_sent_inbox_input_names_the_owner_of_its_run(store: Arc<dyn RunStore>) {
     let (node, other) = (member(&*store).await, member(&*store).await);
     let (mine, theirs) = (owned_run(&*store, node).await, owned_run(&*store, other).await);
     let (nobodys, ended) = (unowned_run(&*store, node).await, owned_run(&*store, node).await);
     apply(&*store, node, &end(ended, 2, at(1))).await;
-    let messages = [mine, theirs, nobodys, ended, new_run()].map(|to| message(to, "news")).to_vec();
-    let sent = commit(&*store, node, &Item { messages, ..start(new_run(), Some(node)) }).await;
+    let inbox_inputs = [mine, theirs, nobodys, ended, new_run()].map(|to| inbox_input(to, "news")).to_vec();
+    let sent = commit(&*store, node, &Item { inbox_inputs, ..start(new_run(), Some(node)) }).await;
     let Outcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
     let owners: Vec<_> = sent.iter().map(|sent| sent.owner).collect();
     assert_eq!(owners, [Some(node), Some(other), None, None, None]);
-    let dropped: Vec<_> = sent.iter().map(|sent| sent.id == InboxId(0)).collect();
+    let dropped: Vec<_> = sent.iter().map(|sent| sent.id.is_none()).collect();
     assert_eq!(dropped, [false, false, false, true, false]);
 }
 
-pub async fn a_message_reaches_a_run_that_starts_in_the_same_batch(store: Arc<dyn RunStore>) {
+pub async fn an_inbox_input_reaches_a_run_that_starts_in_the_same_batch(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let (sender, receiver) = (new_run(), new_run());
-    let sending = Item { messages: vec![message(receiver, "welcome")], ..start(sender, Some(node)) };
+    let sending = Item { inbox_inputs: vec![inbox_input(receiver, "welcome")], ..start(sender, Some(node)) };
     store.commit(node, &[sending, start(receiver, Some(node))]).await.unwrap();
     assert_eq!(inbox_of(&*store, receiver).await, ["welcome"]);
 }

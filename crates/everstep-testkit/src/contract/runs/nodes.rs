@@ -1,4 +1,4 @@
-//! Nodes: who may write, and what becomes of the runs of those who may not any more.
+//! Nodes: which of them may write, and what happens to the runs of fenced ones.
 
 use std::sync::Arc;
 use std::time::Duration;

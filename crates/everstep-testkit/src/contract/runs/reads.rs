@@ -21,7 +21,7 @@ pub async fn entries_come_back_as_they_were_written(store: Arc<dyn RunStore>) {
             seq: entry.seq,
             at: entry.at,
             writer: node,
-            // The proposal stands on an item's first entry.
+            // The first entry of an item names its proposal.
             commit: (entry.seq == 2).then_some(item.commit),
             row: entry.row.clone(),
         })
@@ -118,12 +118,12 @@ pub async fn a_load_sees_one_moment(store: Arc<dyn RunStore>) {
         tokio::spawn(async move {
             for seq in 2..100 {
                 let entries = vec![entry(seq, Kind::ContextSet, None)];
-                let item = Item { entries, messages: vec![message(run, "one")], ..item(run, Gate::Owned) };
+                let item = Item { entries, inbox_inputs: vec![inbox_input(run, "one")], ..item(run, Gate::Owned) };
                 apply(&*store, node, &item).await;
             }
         })
     };
-    // Each item adds an entry and a message, so that there is always one more entry than messages.
+    // Each item adds an entry and an inbox input, so that there is always one more entry than inputs.
     while !writer.is_finished() {
         let loaded = load(&*store, run).await;
         assert_eq!(loaded.entries.len(), loaded.inbox.len() + 1);

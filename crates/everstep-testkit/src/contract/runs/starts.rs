@@ -101,7 +101,7 @@ pub async fn a_start_that_exists_writes_nothing_of_its_item((store, tables): (Ar
     apply(&*store, node, &start_with(winner, Some(node), keyed("orders", "7"))).await;
     let late = Item {
         waits: vec![Change::Open(wait("s1", "paid"))],
-        messages: vec![message(winner, "never sent")],
+        inbox_inputs: vec![inbox_input(winner, "never sent")],
         ..start_with(loser, Some(node), keyed("orders", "7"))
     };
     assert_eq!(commit(&*store, node, &late).await, Outcome::Exists(winner));

@@ -61,8 +61,11 @@ pub async fn a_swept_run_leaves_nothing_behind((store, tables): (Arc<dyn RunStor
     let run = new_run();
     let key = Some(("orders".to_owned(), "7".to_owned()));
     apply(&*store, node, &start_with(run, Some(node), NewRun { key: key.clone(), ..new() })).await;
-    let item =
-        Item { waits: vec![Change::Open(wait("s", "paid"))], messages: vec![message(run, "news")], ..step(run, 2) };
+    let item = Item {
+        waits: vec![Change::Open(wait("s", "paid"))],
+        inbox_inputs: vec![inbox_input(run, "news")],
+        ..step(run, 2)
+    };
     apply(&*store, node, &item).await;
     store.put_snapshot(run, Snapshot { seq: 3, format: 1, state: b"state".to_vec() }).await.unwrap();
     apply(&*store, node, &end(run, 4, at(0))).await;
@@ -122,13 +125,14 @@ pub async fn retried_runs_are_not_swept(store: Arc<dyn RunStore>) {
     assert_eq!(seqs(&*store, run).await, [1, 2, 3]);
 }
 
-pub async fn old_messages_of_ended_or_missing_runs_are_swept(store: Arc<dyn RunStore>) {
+pub async fn old_inbox_rows_of_ended_or_missing_runs_are_swept(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let (ended, live) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
     let missing = new_run();
-    let messages = vec![message(ended, "too late"), message(live, "in time"), message(missing, "nowhere")];
+    let inbox_inputs =
+        vec![inbox_input(ended, "too late"), inbox_input(live, "in time"), inbox_input(missing, "nowhere")];
     // Written at the time of the item's last entry.
-    apply(&*store, node, &Item { messages, ..step(live, 2) }).await;
+    apply(&*store, node, &Item { inbox_inputs, ..step(live, 2) }).await;
     apply(&*store, node, &end(ended, 2, at(3))).await;
     store.sweep(at(HOUR), 10).await.unwrap();
     assert_eq!(inbox_of(&*store, ended).await, ["too late"]);

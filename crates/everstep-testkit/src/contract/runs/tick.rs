@@ -11,7 +11,7 @@ use everstep_store::{Error, Item, NewRun, RunStore, Tick, Wants};
 
 use crate::contract::fixtures::*;
 
-/// Starts a run of a lane that nobody owns, due at a time.
+/// Starts an unowned run of a lane, due at a time.
 async fn due(store: &dyn RunStore, node: NodeId, lane: &str, wake_at: Timestamp) -> RunId {
     let run = new_run();
     let mut start = start_with(run, None, NewRun { lane: lane.to_owned(), ..new() });
@@ -79,8 +79,8 @@ pub async fn a_tick_releases_what_the_next_one_claims(store: Arc<dyn RunStore>) 
     for _ in 0..5 {
         runs.push(owned_run(&*store, gone).await);
     }
-    let letter = Item { messages: vec![message(runs[0], "news")], ..start(new_run(), Some(gone)) };
-    apply(&*store, gone, &letter).await;
+    let sending = Item { inbox_inputs: vec![inbox_input(runs[0], "news")], ..start(new_run(), Some(gone)) };
+    apply(&*store, gone, &sending).await;
     let wants = Wants { release: 4, inbox: 10, ..lanes(&[("", 10)]) };
     let before = tick(&*store, node, at(5), &wants).await;
     assert_eq!((before.released, before.claimed, before.arrivals), (0, vec![], vec![]));
@@ -102,8 +102,8 @@ pub async fn a_tick_reads_the_inbox_of_own_and_unowned_runs(store: Arc<dyn RunSt
     let (node, other) = (member(&*store).await, member(&*store).await);
     let (mine, nobodys) = (owned_run(&*store, node).await, unowned_run(&*store, node).await);
     let (theirs, ended) = (owned_run(&*store, other).await, owned_run(&*store, node).await);
-    let messages = [theirs, mine, ended, nobodys, new_run(), mine].map(|to| message(to, "news")).to_vec();
-    let sent = apply(&*store, node, &Item { messages, ..start(new_run(), Some(node)) }).await;
+    let inbox_inputs = [theirs, mine, ended, nobodys, new_run(), mine].map(|to| inbox_input(to, "news")).to_vec();
+    let sent = apply(&*store, node, &Item { inbox_inputs, ..start(new_run(), Some(node)) }).await;
     apply(&*store, node, &end(ended, 2, at(1))).await;
 
     let read = |node, inbox| {

@@ -135,7 +135,7 @@ pub async fn a_document_may_hold_a_nul_and_is_found_by_it(stores: Stores) {
     assert_eq!(page.runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run]);
 }
 
-pub async fn a_place_with_a_nul_is_behind_what_stands_before_it(stores: Stores) {
+pub async fn a_page_after_a_name_with_a_nul_starts_after_the_part_before_it(stores: Stores) {
     for name in ["a", "aa", "b"] {
         put_workflow(&*stores.workflows, workflow(name, "one"), true).await.unwrap();
         let resource = ResourceRow {

@@ -87,7 +87,7 @@ pub async fn a_version_that_was_only_named_is_not_active_until_it_is_brought(sto
     name(9).await;
     name(7).await;
     assert_eq!(active(&*store, "orders").await, Some(1));
-    // Whoever brings it first makes it the newest, and has the last word on it.
+    // The first registration with a definition makes it the newest version, and sets its retention.
     register(&*store, "orders", 7).await;
     assert_eq!(active(&*store, "orders").await, Some(7));
     name(7).await;
@@ -155,7 +155,7 @@ pub async fn code_has_versions_of_no_other_style(store: Arc<dyn WorkflowStore>) 
     assert_eq!((active(&*store, "written").await, versions(&*store, "written").await), (Some(1), vec![1]));
 }
 
-pub async fn a_deleted_workflow_is_registered_anew_under_any_number(stores: Stores) {
+pub async fn a_deleted_workflow_is_registered_again_under_any_number(stores: Stores) {
     for version in [1, 2, 3] {
         register(&*stores.workflows, "orders", version).await;
     }
@@ -168,7 +168,7 @@ pub async fn a_deleted_workflow_is_registered_anew_under_any_number(stores: Stor
     // What is there again is not swept with what was deleted.
     stores.runs.sweep(clock(&*stores.runs).await.plus(DAY * 3), 10).await.unwrap();
     assert_eq!(versions(&*stores.workflows, "orders").await, [5, 2, 1]);
-    // Once more; then somebody draws it instead.
+    // Once more; then it is saved as a drawing.
     assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
     assert_eq!(put_workflow(&*stores.workflows, workflow("orders", "drawn"), true).await.unwrap(), (6, true));
     assert_eq!(register(&*stores.workflows, "orders", 1).await, other("graph"));
