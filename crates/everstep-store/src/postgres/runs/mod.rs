@@ -4,6 +4,8 @@
 //! * `commit`, `batch`, `arrays`: a batch of items as one statement.
 //! * `tick`, `lists`, `forks`, `sweep`: the verbs of these names.
 
+#[cfg(test)]
+mod agreement;
 mod arrays;
 mod batch;
 mod commit;

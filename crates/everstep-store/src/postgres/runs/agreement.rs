@@ -1,0 +1,167 @@
+//! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`.
+//!
+//! A batch is written by the shortest statement that does everything its items need. So a change of one statement must
+//! be made in the others, unless it is about something that they leave out. This test compares the parts (the
+//! subqueries of `with`, and the final `select`) line by line; the differences are listed here.
+
+use std::collections::BTreeMap;
+
+const ALL: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/all.sql"));
+const RUNS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/runs.sql"));
+const STEPS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/steps.sql"));
+
+/// A difference: these lines of a part of the longer statement are others in the shorter one.
+struct Difference {
+    part: &'static str,
+    longer: &'static str,
+    shorter: &'static str,
+}
+
+/// What `runs.sql` leaves out: unowned runs, answered inbox rows, items without rows, open waits and inbox inputs.
+const RUNS_DIFFERENCES: &[Difference] = &[
+    Difference {
+        part: "started",
+        longer: "
+    where exists (select from member)
+        and (id in (select run from gone)) is not true",
+        shorter: "
+    where exists (select from member)",
+    },
+    Difference {
+        part: "head",
+        longer: "
+        and case
+            when is_unowned then run in (select id from unowned)
+            else (select owner = :node from runs where id = run)
+        end
+        and (run in (select run from gone)) is not true",
+        shorter: "
+        and not is_unowned
+        and (select owner = :node from runs where id = run)",
+    },
+    Difference {
+        part: "projected",
+        longer: "
+        and runs.owner is not distinct from case when not is_unowned then :node end",
+        shorter: "
+        and not is_unowned
+        and runs.owner is not distinct from :node",
+    },
+    Difference {
+        part: "projected",
+        longer: "
+            else exists (select from member) and (run in (select run from gone)) is not true",
+        shorter: "
+            else exists (select from member)",
+    },
+    Difference {
+        part: "opened",
+        longer: "
+    select id from projected
+    union all
+    select run from checked",
+        shorter: "
+    select id from projected",
+    },
+    Difference {
+        part: "closed",
+        longer: "
+        and (closed.run in (select run from opened)) is true
+    returning waits.run_id",
+        shorter: "
+        and (closed.run in (select run from opened)) is true",
+    },
+    Difference {
+        part: "select",
+        longer: "
+    (select array_agg(place order by place) from inbox_input),
+    (select array_agg(id order by place) from inbox_input),
+    (select array_agg(owner order by place) from inbox_input)",
+        shorter: "
+    null::bigint[],
+    null::bigint[],
+    null::uuid[]",
+    },
+];
+
+/// What `steps.sql` leaves out in addition: the rows of runs. The only gate is the head.
+const STEPS_DIFFERENCES: &[Difference] = &[
+    Difference {
+        part: "appended",
+        longer: "
+    where (run in (select run from opened)) is true",
+        shorter: "
+    where (run in (select run_id from head)) is true",
+    },
+    Difference {
+        part: "select",
+        longer: "
+    (select array_agg(run) from opened),",
+        shorter: "
+    (select array_agg(run_id) from head),",
+    },
+];
+
+/// The parts of a statement by their names, without comments. The name of the last one is `select`.
+fn parts(statement: &str) -> BTreeMap<&str, String> {
+    let mut parts: BTreeMap<&str, String> = BTreeMap::new();
+    let mut name = "";
+    let code = statement.lines().filter(|line| !line.trim_start().starts_with("--") && *line != "with");
+    for line in code {
+        if !line.starts_with([' ', ')']) {
+            // `head as (`, `member as materialized (`, or the final `select`.
+            name = line.split(' ').next().unwrap_or_default();
+        }
+        // The last part before the final select has no comma.
+        let line = if line == ")," { ")" } else { line };
+        let part = parts.entry(name).or_default();
+        part.push('\n');
+        part.push_str(line);
+    }
+    parts
+}
+
+/// The names of parts in the order of a statement.
+fn names(statement: &str) -> Vec<&str> {
+    let is_begin = |line: &&str| line.ends_with(" (") && !line.starts_with([' ', ')']);
+    statement.lines().filter(is_begin).filter_map(|line| line.split(' ').next()).collect()
+}
+
+#[track_caller]
+fn assert_agree(longer: &str, shorter: &str, differences: &[Difference]) {
+    let (mut expected, found) = (parts(longer), parts(shorter));
+    for difference in differences {
+        let part = expected.get_mut(difference.part).expect("a difference names a part");
+        let count = part.matches(difference.longer).count();
+        assert_eq!(count, 1, "a difference of {} is found {count} times:{}", difference.part, difference.longer);
+        *part = part.replace(difference.longer, difference.shorter);
+    }
+    for (name, part) in &found {
+        let expected = expected.get(name).unwrap_or_else(|| panic!("only the shorter statement has {name}"));
+        let (expected, part): (Vec<_>, Vec<_>) = (expected.lines().collect(), part.lines().collect());
+        for (expected, line) in expected.iter().zip(&part) {
+            assert_eq!(expected, line, "in {name}");
+        }
+        assert_eq!(expected.len(), part.len(), "{name} is longer in one statement");
+    }
+    let mut order = names(longer);
+    order.retain(|name| found.contains_key(name));
+    assert_eq!(order, names(shorter), "the parts have one order");
+}
+
+#[test]
+fn the_statement_for_runs_is_a_part_of_the_whole_one() {
+    assert_agree(ALL, RUNS, RUNS_DIFFERENCES);
+}
+
+#[test]
+fn the_statement_for_steps_is_a_part_of_the_one_for_runs() {
+    assert_agree(RUNS, STEPS, STEPS_DIFFERENCES);
+}
+
+#[test]
+fn a_line_that_is_changed_in_one_statement_is_reported() {
+    let changed = STEPS.replace("and not fenced", "and true");
+    let result = std::panic::catch_unwind(|| assert_agree(RUNS, &changed, STEPS_DIFFERENCES));
+    assert!(result.is_err());
+}
