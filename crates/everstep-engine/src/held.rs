@@ -161,7 +161,8 @@ pub(crate) struct Flight {
     pub(crate) entries: Vec<Entry>,
     pub(crate) since: Vec<Option<Timestamp>>,
     pub(crate) has_messages: bool,
-    pub(crate) first_seq: u64,
+    /// The seq of the item's first entry, if it has entries.
+    pub(crate) first_seq: Option<u64>,
     pub(crate) becomes: Becomes,
     /// The status that the run's row had; none before its start.
     pub(crate) before: Option<Status>,
@@ -298,7 +299,7 @@ impl Held {
             let Decision { entries, since, reply, has_more } = decision;
             self.has_more = has_more;
             let known = mail.input.report().and_then(Report::step).and_then(|step| self.state.code()?.step(step));
-            mail.seq = entries.first().map_or(known.map_or(0, |step| step.seq), |entry| entry.seq);
+            mail.seq = entries.first().map(|entry| entry.seq).or(known.map(|step| step.seq));
             self.forget_child(&mail.input);
             if let Input::LoseTurn { turn } = &mail.input {
                 self.drop_turn(*turn);

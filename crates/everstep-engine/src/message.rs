@@ -98,8 +98,8 @@ pub(crate) struct StartRequest {
 pub(crate) struct Mail {
     pub(crate) input: Input,
     pub(crate) respond: Respond,
-    /// The first entry that it wrote, once it is decided; 0 when it wrote none.
-    pub(crate) seq: u64,
+    /// The first entry that it wrote, once it is decided; `None` if it wrote none.
+    pub(crate) seq: Option<u64>,
     /// The inbox row that brought it, to be deleted with the item that answers it.
     pub(crate) inbox: Option<InboxId>,
     /// The version that the run must have for the input to be taken.
@@ -112,7 +112,7 @@ pub(crate) struct Mail {
 
 impl Mail {
     pub(crate) fn of(input: Input) -> Self {
-        Self { input, respond: Respond::Nobody, seq: 0, inbox: None, expected: None, key: None, workspace: None }
+        Self { input, respond: Respond::Nobody, seq: None, inbox: None, expected: None, key: None, workspace: None }
     }
 
     /// An input that came by the inbox.

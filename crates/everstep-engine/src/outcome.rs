@@ -242,14 +242,14 @@ impl Shard {
         let Some(Slot::Held(held)) = self.runs.get(&run) else { return };
         // An inbox row that another has answered says nothing about the journal.
         let took_rows = flight.answered.iter().any(|(mail, _)| mail.inbox.is_some());
-        let seq = if took_rows { 0 } else { flight.first_seq };
-        let urgent = (seq > 0 && held.conflict == Some(seq)).then(|| {
+        let seq = flight.first_seq.filter(|_| !took_rows);
+        let urgent = seq.filter(|_| held.conflict == seq).map(|seq| {
             let message = format!("entry {seq} was refused again after a reload");
             let reason = Failure::fatal(code::JOURNAL_CONFLICT, message);
             tracing::error!(%run, %reason, "paused");
             Input::Pause { reason: Some(reason) }
         });
-        self.reload(run, flight, Some(seq), urgent);
+        self.reload(run, flight, seq, urgent);
     }
 
     /// Forgets a run's state and reads it anew, keeping its inputs and its tasks.

@@ -62,7 +62,7 @@ pub(crate) fn propose(
     let flight = Flight {
         dispatched,
         has_messages: !inbox_inputs.is_empty(),
-        first_seq: rows.first().map_or(0, |entry| entry.seq),
+        first_seq: rows.first().map(|entry| entry.seq),
         becomes,
         before,
         status,

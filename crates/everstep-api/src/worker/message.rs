@@ -130,7 +130,7 @@ impl<'a> Message<'a> {
         let mut told = Self { m: message.m, ..Self::default() };
         for letter in &message.letters {
             match letter {
-                Letter::Ack { n, seq } => told.acks.push((*n, *seq)),
+                Letter::Ack { n, seq } => told.acks.push((*n, seq.unwrap_or(0))),
                 Letter::Refused { n, code, detail } => told.refused.push(Refused { n: *n, code, detail }),
                 Letter::Later { n } => told.later.push(*n),
                 Letter::Turn(turn) => told.turns.push(Turn::of(turn)),
@@ -215,8 +215,10 @@ mod tests {
 
     #[test]
     fn lists_that_are_empty_are_left_out() {
-        let message =
-            engine::Message { m: 4, letters: vec![Letter::Ack { n: 1, seq: 9 }, Letter::Ack { n: 2, seq: 0 }] };
+        let message = engine::Message {
+            m: 4,
+            letters: vec![Letter::Ack { n: 1, seq: Some(9) }, Letter::Ack { n: 2, seq: None }],
+        };
         assert_eq!(Message::of(&message).json(), r#"{"m":4,"acks":[[1,9],[2,0]]}"#);
     }
 

@@ -10,8 +10,8 @@ use everstep_core::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Letter {
-    /// A report is in the journal, as the entry of this seq; 0 when it wrote none, or that is not known.
-    Ack { n: u64, seq: u64 },
+    /// A report is in the journal, as the entry of this seq; `None` if it wrote none, or the seq is not known.
+    Ack { n: u64, seq: Option<u64> },
     /// A report was not taken, and never will be.
     Refused { n: u64, code: Cow<'static, str>, detail: String },
     /// Nobody can say now what becomes of a report: send it again in a while.

@@ -120,14 +120,14 @@ impl Shard {
         let mut begins = VecDeque::new();
         let mut last = flight.entries.first().map_or(0, |entry| entry.seq - 1);
         for (mail, _) in &answered {
-            if mail.seq > last {
-                last = mail.seq;
-                begins.push_back(last);
+            if let Some(seq) = mail.seq.filter(|seq| *seq > last) {
+                last = seq;
+                begins.push_back(seq);
             }
         }
         let mut wakes = letters.into_iter().peekable();
         for (mail, reply) in answered {
-            begins.pop_front_if(|seq| *seq == mail.seq);
+            begins.pop_front_if(|seq| Some(*seq) == mail.seq);
             let end = begins.front().copied().unwrap_or(u64::MAX);
             while let Some((_, wake)) = wakes.next_if(|(seq, _)| *seq < end) {
                 session.put(wake);
@@ -145,7 +145,7 @@ impl Shard {
         let are_all_here = flight.answered.iter().all(|(mail, _)| is_here(mail));
         // What the worker has reported in another session is answered there, where it does not listen any more.
         let is_answered =
-            |seq| are_all_here || flight.answered.iter().any(|(mail, _)| mail.seq == seq && is_here(mail));
+            |seq| are_all_here || flight.answered.iter().any(|(mail, _)| mail.seq == Some(seq) && is_here(mail));
         let mut letters = Vec::new();
         for entry in &flight.entries {
             if let Some(step) = wake(&held.state, entry, is_answered) {
@@ -217,7 +217,7 @@ impl Shard {
                 };
                 // What comes after an unanswered one must not overtake it.
                 is_lost |= answer.is_err();
-                Workers::say(&session, answer_of(n, 0, answer));
+                Workers::say(&session, answer_of(n, None, answer));
             }
         }));
     }
@@ -421,11 +421,11 @@ fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bool) -> Opti
 }
 
 /// How a worker is told what became of a report.
-pub(crate) fn answer_of(n: u64, seq: u64, answer: Result<Reply, Error>) -> Letter {
+pub(crate) fn answer_of(n: u64, seq: Option<u64>, answer: Result<Reply, Error>) -> Letter {
     match answer {
         Ok(Reply::Accepted | Reply::Buffered) => Letter::Ack { n, seq },
         Ok(Reply::Repeated) => Letter::Ack { n, seq },
-        Ok(Reply::Ignored(_)) => Letter::Ack { n, seq: 0 },
+        Ok(Reply::Ignored(_)) => Letter::Ack { n, seq: None },
         Ok(Reply::Refused { code, message }) => Letter::Refused { n, code, detail: message },
         Err(Error::RunNotFound(run)) => {
             Letter::Refused { n, code: "FENCED".into(), detail: format!("run {run} was not found") }

@@ -92,13 +92,13 @@ impl Function {
     }
 
     /// A report of its own is in the journal.
-    pub(super) fn acked(&mut self, n: u64, report: &Report, seq: u64) -> Result<(), String> {
-        self.seq = self.seq.max(seq);
+    pub(super) fn acked(&mut self, n: u64, report: &Report, seq: Option<u64>) -> Result<(), String> {
+        self.seq = seq.map_or(self.seq, |seq| self.seq.max(seq));
+        // Without a seq the step was known before. While the turn is not confirmed, earlier entries must come first.
+        if let (Report::Completed { step, output, .. }, Some(seq), true) = (report, seq, self.is_confirmed) {
+            return self.settle(step, seq, What::Gave(output.value().clone()));
+        }
         match report {
-            // What was there before was told, or will be; and what has gone before must come first.
-            Report::Completed { step, output, .. } if seq > 0 && self.is_confirmed => {
-                self.settle(step, seq, What::Gave(output.value().clone()))
-            }
             Report::Failed { step, .. }
             | Report::Slept { step, .. }
             | Report::Waited { step, .. }

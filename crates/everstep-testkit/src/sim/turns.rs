@@ -59,10 +59,8 @@ impl SimStore {
     }
 
     /// What is acknowledged is durable.
-    pub(super) fn watch_ack(&self, worker: &str, run: RunId, report: &Report, seq: u64) {
-        if seq == 0 {
-            return;
-        }
+    pub(super) fn watch_ack(&self, worker: &str, run: RunId, report: &Report, seq: Option<u64>) {
+        let Some(seq) = seq else { return };
         let step = report.step();
         let entries = self.entries(run, seq - 1, 1);
         let stored = entries.first().map(|entry| entry.event.step().map(|(step, _)| step));

@@ -269,8 +269,8 @@ impl Worker {
         let mut news: Vec<_> = letters.iter().filter(|letter| !matches!(letter, Letter::Turn(_))).collect();
         news.sort_by_key(|letter| match letter {
             // What was sent twice is answered twice, and only once with its place.
-            Letter::Ack { seq: 0, .. } => (1, 0),
-            Letter::Ack { seq, .. } => (0, *seq),
+            Letter::Ack { seq: None, .. } => (1, 0),
+            Letter::Ack { seq: Some(seq), .. } => (0, *seq),
             Letter::Wake { step, .. } => (0, step.seq),
             Letter::Refused { .. } | Letter::Later { .. } => (1, 0),
             Letter::Turn(_) | Letter::Cancelled { .. } | Letter::Revoked { .. } => (2, 0),
@@ -373,7 +373,7 @@ impl Worker {
         }
     }
 
-    fn acked(&self, n: u64, seq: u64) {
+    fn acked(&self, n: u64, seq: Option<u64>) {
         let Some(Unanswered { reported, .. }) = self.inner().unanswered.remove(&n) else { return };
         let Reported { run, turn, report, .. } = reported;
         self.store.watch_ack(&self.name, run, &report, seq);
