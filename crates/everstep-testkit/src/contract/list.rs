@@ -275,4 +275,23 @@ mod tests {
         }
         assert!(promises > 50);
     }
+
+    #[test]
+    fn every_verb_of_a_port_is_called_outside_of_tests() {
+        let files = crate::tidy::files();
+        let consumers = ["everstep", "everstep-api", "everstep-engine", "everstep-vault"];
+        let is_production = |path: &str| consumers.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
+        let code: String =
+            files.iter().filter(|file| is_production(&file.path)).map(|file| file.text.as_str()).collect();
+        let mut verbs = 0;
+        for port in files.iter().filter(|file| file.path.starts_with("crates/everstep-store/src/ports/")) {
+            for line in port.text.lines() {
+                let signature = line.strip_prefix("    async fn ").or(line.strip_prefix("    fn "));
+                let Some((verb, _)) = signature.and_then(|signature| signature.split_once('(')) else { continue };
+                assert!(code.contains(&format!(".{verb}(")), "only tests call {verb}: make it a fixture");
+                verbs += 1;
+            }
+        }
+        assert!(verbs > 40);
+    }
 }
