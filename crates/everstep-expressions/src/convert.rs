@@ -6,39 +6,39 @@ use everstep_core::limits::JSON_DEPTH;
 use minijinja::value::ValueKind;
 use serde_json::{Map, Number, Value};
 
-/// What a missing value inside a result becomes.
+/// How a missing value inside a result is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
-    Refused,
+pub(crate) enum OnMissing {
+    Reject,
     Null,
 }
 
 /// About the bytes that a value has as JSON; `None` if it is longer than `most` or nested deeper than `depth`.
 pub(crate) fn measure(value: &Value, most: usize, depth: usize) -> Result<usize, String> {
     let mut left = most;
-    spend(value, &mut left, most, depth)?;
+    measure_value(value, &mut left, most, depth)?;
     Ok(most - left)
 }
 
-fn spend(value: &Value, left: &mut usize, most: usize, depth: usize) -> Result<(), String> {
-    let mut take = |bytes: usize| take(left, bytes, most);
+fn measure_value(value: &Value, left: &mut usize, most: usize, depth: usize) -> Result<(), String> {
+    let mut spend = |bytes: usize| spend_bytes(left, bytes, most);
     match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => take(4),
-        Value::String(text) => take(text.len() + 2),
+        Value::Null | Value::Bool(_) | Value::Number(_) => spend(4),
+        Value::String(text) => spend(text.len() + 2),
         Value::Array(items) => {
-            take(2)?;
+            spend(2)?;
             let depth = deeper(depth)?;
-            items.iter().try_for_each(|item| spend(item, left, most, depth))
+            items.iter().try_for_each(|item| measure_value(item, left, most, depth))
         }
         Value::Object(object) => {
-            take(2 + object.keys().map(|key| key.len() + 4).sum::<usize>())?;
+            spend(2 + object.keys().map(|key| key.len() + 4).sum::<usize>())?;
             let depth = deeper(depth)?;
-            object.values().try_for_each(|item| spend(item, left, most, depth))
+            object.values().try_for_each(|item| measure_value(item, left, most, depth))
         }
     }
 }
 
-/// Hands a value to the library. Call `measure` before: this follows whatever depth there is.
+/// Converts a value for the library. Call `measure` first: this function has no limit of depth.
 pub(crate) fn to_library(value: &Value) -> minijinja::Value {
     match value {
         Value::Null => minijinja::Value::from(()),
@@ -56,22 +56,22 @@ pub(crate) fn to_library(value: &Value) -> minijinja::Value {
     }
 }
 
-/// Takes a value back. `most` bounds its bytes, also those of a lazy list.
-pub(crate) fn from_library(value: &minijinja::Value, most: usize, missing: Missing) -> Result<Value, String> {
+/// Converts a value of the library to JSON. `most` bounds its bytes, also those of a lazy list.
+pub(crate) fn from_library(value: &minijinja::Value, most: usize, missing: OnMissing) -> Result<Value, String> {
     let mut left = most;
-    take_back(value, &mut left, most, JSON_DEPTH, missing)
+    read_value(value, &mut left, most, JSON_DEPTH, missing)
 }
 
-fn take_back(
+fn read_value(
     value: &minijinja::Value,
     left: &mut usize,
     most: usize,
     depth: usize,
-    missing: Missing,
+    missing: OnMissing,
 ) -> Result<Value, String> {
-    take(left, value.as_str().map_or(2, |text| text.len() + 2), most)?;
+    spend_bytes(left, value.as_str().map_or(2, |text| text.len() + 2), most)?;
     match value.kind() {
-        ValueKind::Undefined if missing == Missing::Refused => Err("a part of it is undefined".to_owned()),
+        ValueKind::Undefined if missing == OnMissing::Reject => Err("a part of it is undefined".to_owned()),
         ValueKind::Undefined | ValueKind::None => Ok(Value::Null),
         ValueKind::Bool => Ok(Value::Bool(value.is_true())),
         ValueKind::Number => number(value),
@@ -80,7 +80,7 @@ fn take_back(
             let depth = deeper(depth)?;
             let mut items = Vec::new();
             for item in value.try_iter().map_err(|error| error.to_string())? {
-                items.push(take_back(&item, left, most, depth, missing)?);
+                items.push(read_value(&item, left, most, depth, missing)?);
             }
             Ok(Value::Array(items))
         }
@@ -90,8 +90,8 @@ fn take_back(
             for key in value.try_iter().map_err(|error| error.to_string())? {
                 let item = value.get_item(&key).map_err(|error| error.to_string())?;
                 let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
-                take(left, name.len() + 4, most)?;
-                object.insert(name, take_back(&item, left, most, depth, missing)?);
+                spend_bytes(left, name.len() + 4, most)?;
+                object.insert(name, read_value(&item, left, most, depth, missing)?);
             }
             Ok(Value::Object(object))
         }
@@ -127,7 +127,7 @@ pub(crate) fn too_long(most: usize) -> String {
     format!("the value is longer than {} KiB", most / 1024)
 }
 
-fn take(left: &mut usize, bytes: usize, most: usize) -> Result<(), String> {
+fn spend_bytes(left: &mut usize, bytes: usize, most: usize) -> Result<(), String> {
     *left = left.checked_sub(bytes).ok_or_else(|| too_long(most))?;
     Ok(())
 }

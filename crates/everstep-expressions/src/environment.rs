@@ -6,10 +6,11 @@ use minijinja::{Environment, UndefinedBehavior, filters as builtin, tests};
 
 use crate::filters;
 
-/// The filter that lets numbers pass, put behind the operands of `*`. No user can write it.
-pub(crate) const GUARD: &str = "__number";
+/// The filter that accepts only numbers, inserted behind the operands of `*`. Users cannot write it.
+pub(crate) const NUMBER_GUARD: &str = "__number";
 
-const FUEL: u64 = 50_000;
+/// Instructions that the library executes for one expression.
+const FUEL_MAX: u64 = 50_000;
 
 /// How a missing value is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,10 +113,10 @@ offer! { add_tests, test_names, has_test, add_test;
 fn build(behavior: UndefinedBehavior) -> Environment<'static> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(behavior);
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(FUEL_MAX));
     // In debug mode the library names the path of an undefined value in its errors.
     environment.set_debug(true);
-    environment.add_filter(GUARD, filters::number);
+    environment.add_filter(NUMBER_GUARD, filters::number);
     add_filters(&mut environment);
     add_tests(&mut environment);
     environment

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use crate::cache::Cache;
 use crate::convert;
 use crate::environment::Mode;
-use crate::path::{Path, Step};
-use crate::place;
+use crate::path::{Path, Segment};
+use crate::position;
 use crate::program;
-use crate::scan::Sight;
+use crate::scan::PathRead;
 use crate::template::{self, Piece};
-use crate::token::Unreadable;
+use crate::token::SyntaxError;
 use crate::walk::{self, Found};
 
 /// Evaluates expressions and templates, and remembers the compiled ones. One serves a whole process.
@@ -36,20 +36,21 @@ impl Expressions {
             };
         }
         let source = source.trim();
-        let told =
-            |message: &str, at: Option<usize>| failure(format!("{message}{}", place::told_with_source(source, at)));
-        let program = self.cache.get_or_compile(source).map_err(|error| told(&error.message, Some(error.at)))?;
-        program.run(mode, lookup).map_err(|trouble| told(&trouble.message, trouble.at))
+        let failure_at = |message: &str, at: Option<usize>| {
+            failure(format!("{message}{}", position::describe_in_source(source, at)))
+        };
+        let program = self.cache.get_or_compile(source).map_err(|error| failure_at(&error.message, Some(error.at)))?;
+        program.run(mode, lookup).map_err(|error| failure_at(&error.message, error.at))
     }
 
     fn find_faults(&self, pointer: &str, found: Found<'_>, faults: &mut Vec<Fault>) {
         let mut report = |message: String| faults.push(Fault { pointer: pointer.to_owned(), message });
         match found {
             Found::TooDeep => report(too_deep()),
-            Found::Crowded => report("`$expr` stands alone in its object".to_owned()),
+            Found::ExtraFields => report("`$expr` stands alone in its object".to_owned()),
             Found::Expression(Value::String(source)) => {
                 if let Err(error) = self.compile(source) {
-                    report(placed(source, 0, &error));
+                    report(with_position(source, 0, &error));
                 }
             }
             Found::Expression(_) => report("`$expr` is a text".to_owned()),
@@ -58,11 +59,11 @@ impl Expressions {
                     for piece in pieces {
                         let Piece::Expression { source, at } = piece else { continue };
                         if let Err(error) = self.compile(source) {
-                            report(placed(text, at, &error));
+                            report(with_position(text, at, &error));
                         }
                     }
                 }
-                Err(error) => report(placed(text, 0, &error)),
+                Err(error) => report(with_position(text, 0, &error)),
             },
         }
     }
@@ -73,7 +74,7 @@ impl Expressions {
         let read = |path: &Path, has_fallback: bool| Read {
             pointer: pointer.to_owned(),
             root: path.root.clone(),
-            name: path.steps.first().map(Step::name),
+            name: path.segments.first().map(Segment::name),
             has_fallback,
         };
         if let Some(path) = Path::parse(source) {
@@ -81,22 +82,22 @@ impl Expressions {
             return;
         }
         let Ok(program) = self.cache.get_or_compile(source.trim()) else { return };
-        let sights = program.sights();
+        let path_reads = program.path_reads();
         let begins_alike =
-            |one: &Path, other: &Path| one.root == other.root && one.steps.first() == other.steps.first();
-        for sight in sights {
-            let is_forgiven = |other: &&Sight| other.has_fallback && begins_alike(&other.path, &sight.path);
-            reads.push(read(&sight.path, sights.iter().any(|other| is_forgiven(&other))));
+            |one: &Path, other: &Path| one.root == other.root && one.segments.first() == other.segments.first();
+        for path_read in path_reads {
+            let is_forgiven = |other: &&PathRead| other.has_fallback && begins_alike(&other.path, &path_read.path);
+            reads.push(read(&path_read.path, path_reads.iter().any(|other| is_forgiven(&other))));
         }
     }
 
-    fn compile(&self, source: &str) -> Result<(), Unreadable> {
+    fn compile(&self, source: &str) -> Result<(), SyntaxError> {
         if Path::parse(source).is_some() {
             return Ok(());
         }
         let indent = source.len() - source.trim_start().len();
         let compiled = self.cache.get_or_compile(source.trim());
-        compiled.map(drop).map_err(|error| Unreadable { at: error.at + indent, ..error })
+        compiled.map(drop).map_err(|error| SyntaxError { at: error.at + indent, ..error })
     }
 }
 
@@ -122,7 +123,7 @@ impl Evaluate for Expressions {
     fn check_expression(&self, source: &str) -> Option<Fault> {
         let inside = template::unwrap(source);
         let error = self.compile(inside).err()?;
-        Some(Fault { pointer: String::new(), message: placed(inside, 0, &error) })
+        Some(Fault { pointer: String::new(), message: with_position(inside, 0, &error) })
     }
 
     fn reads(&self, template: &Value) -> Vec<Read> {
@@ -136,7 +137,7 @@ impl Evaluate for Expressions {
                     }
                 }
             }
-            Found::Expression(_) | Found::Crowded | Found::TooDeep => {}
+            Found::Expression(_) | Found::ExtraFields | Found::TooDeep => {}
         });
         reads
     }
@@ -183,7 +184,7 @@ impl Resolver<'_> {
     }
 
     fn resolve_text(&mut self, text: &str, depth: usize) -> Result<Value, Failure> {
-        let pieces = template::cut(text).map_err(|error| failure(placed(text, 0, &error)))?;
+        let pieces = template::cut(text).map_err(|error| failure(with_position(text, 0, &error)))?;
         if let [Piece::Expression { source, .. }] = pieces.as_slice() {
             return self.evaluate(source, depth);
         }
@@ -204,7 +205,7 @@ impl Resolver<'_> {
         let bytes = convert::measure(&value, self.left, JSON_DEPTH - depth).map_err(|message| {
             let message =
                 if message == convert::too_long(self.left) { convert::too_long(PAYLOAD_BYTES) } else { message };
-            failure(format!("{message}, in `{}`", place::shortened(source.trim())))
+            failure(format!("{message}, in `{}`", position::shortened(source.trim())))
         })?;
         self.left -= bytes;
         Ok(value)
@@ -215,9 +216,9 @@ fn failure(message: String) -> Failure {
     Failure::fatal(code::EXPRESSION_ERROR, message)
 }
 
-/// A message with its place in `text`; `offset` is where the expression begins there.
-fn placed(text: &str, offset: usize, error: &Unreadable) -> String {
-    format!("{} {}", error.message, place::told(text, offset + error.at))
+/// A message with its position in `text`; `offset` is where the expression begins there.
+fn with_position(text: &str, offset: usize, error: &SyntaxError) -> String {
+    format!("{} {}", error.message, position::describe(text, offset + error.at))
 }
 
 fn too_deep() -> String {

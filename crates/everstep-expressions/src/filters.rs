@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value, filters as builtin};
 
-use crate::OUTPUT_BYTES;
+use crate::OUTPUT_BYTES_MAX;
 use crate::convert;
 
 /// Characters that `trim` compares with, names that `sort` looks at: each is tried for every item.
-const ARGUMENT_BYTES: usize = 256;
+const ARGUMENT_BYTES_MAX: usize = 256;
 
 /// Lets a number pass.
 pub(crate) fn number(value: &Value) -> Result<Value, Error> {
@@ -94,7 +94,7 @@ pub(crate) fn string(value: &Value) -> Result<String, Error> {
 }
 
 pub(crate) fn to_json(value: &Value) -> Result<String, Error> {
-    let json = convert::from_library(value, OUTPUT_BYTES, convert::Missing::Refused).map_err(invalid)?;
+    let json = convert::from_library(value, OUTPUT_BYTES_MAX, convert::OnMissing::Reject).map_err(invalid)?;
     Ok(json.to_string())
 }
 
@@ -121,16 +121,16 @@ fn text(value: &Value) -> Result<String, Error> {
         within_output(text.len())?;
         return Ok(text.to_owned());
     }
-    let json = convert::from_library(value, OUTPUT_BYTES, convert::Missing::Refused).map_err(invalid)?;
+    let json = convert::from_library(value, OUTPUT_BYTES_MAX, convert::OnMissing::Reject).map_err(invalid)?;
     Ok(convert::text(&json).into_owned())
 }
 
 fn short(argument: &str) -> Result<(), Error> {
-    if argument.len() <= ARGUMENT_BYTES { Ok(()) } else { Err(invalid("this argument is too long")) }
+    if argument.len() <= ARGUMENT_BYTES_MAX { Ok(()) } else { Err(invalid("this argument is too long")) }
 }
 
 fn within_output(bytes: usize) -> Result<(), Error> {
-    if bytes <= OUTPUT_BYTES { Ok(()) } else { Err(invalid(convert::too_long(OUTPUT_BYTES))) }
+    if bytes <= OUTPUT_BYTES_MAX { Ok(()) } else { Err(invalid(convert::too_long(OUTPUT_BYTES_MAX))) }
 }
 
 fn invalid(message: impl Into<Cow<'static, str>>) -> Error {

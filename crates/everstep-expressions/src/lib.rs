@@ -18,9 +18,9 @@ mod convert;
 mod environment;
 mod expressions;
 mod filters;
-mod needs;
+mod inputs;
 mod path;
-mod place;
+mod position;
 mod program;
 mod scan;
 mod template;
@@ -30,12 +30,12 @@ mod walk;
 pub use expressions::Expressions;
 
 /// Bytes of one expression's source.
-pub const SOURCE_BYTES: usize = 64 * 1024;
+pub const SOURCE_BYTES_MAX: usize = 64 * 1024;
 /// Operators, brackets, dots and words like `and` in one expression.
-pub const OPERATORS: usize = 512;
+pub const OPERATORS_MAX: usize = 512;
 /// Bytes of the values that one computed expression may look at, about as JSON writes them.
-pub const INPUT_BYTES: usize = 1024 * 1024;
+pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes that one computed expression may copy on its way, to join texts and lists.
-pub const COPIED_BYTES: usize = 64 * 1024 * 1024;
+pub const COPIED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of what one computed expression gives. A plain path may give more.
-pub const OUTPUT_BYTES: usize = 256 * 1024;
+pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;

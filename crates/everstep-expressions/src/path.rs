@@ -1,4 +1,4 @@
-//! A place in the context, such as `ctx.order.items[0].name`, and the walk to it.
+//! A path in the context, such as `ctx.order.items[0].name`, and its resolution.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,18 +11,18 @@ use crate::token::{self, Kind, Token};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) root: String,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) segments: Vec<Segment>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Segment {
     Name(String),
     /// Of an array, or the key of an object that is written in digits.
     Index(usize),
 }
 
-impl Step {
-    /// The step as a field's name.
+impl Segment {
+    /// The segment as a field's name.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Name(name) => name.clone(),
@@ -44,60 +44,60 @@ impl Path {
         (used == tokens.len()).then_some(path)
     }
 
-    /// Reads the path that the tokens begin with, and tells how many of them it takes.
+    /// Reads the path that the tokens begin with, and returns how many tokens it has.
     pub(crate) fn read(tokens: &[Token<'_>]) -> Option<(Self, usize)> {
         let root = tokens.first().filter(|token| token.kind == Kind::Name && !is_constant(token.text))?;
-        let mut steps = Vec::new();
+        let mut segments = Vec::new();
         let mut used = 1;
         loop {
-            let (step, taken) = match &tokens[used..] {
-                [dot, name, ..] if dot.is(".") && name.kind == Kind::Name => (Step::Name(name.text.to_owned()), 2),
+            let (segment, taken) = match &tokens[used..] {
+                [dot, name, ..] if dot.is(".") && name.kind == Kind::Name => (Segment::Name(name.text.to_owned()), 2),
                 [dot, number, ..] if dot.is(".") && number.kind == Kind::Number => match number.text.parse() {
-                    Ok(index) => (Step::Index(index), 2),
+                    Ok(index) => (Segment::Index(index), 2),
                     Err(_) => break,
                 },
                 [open, key, close, ..] if open.is("[") && close.is("]") => match (key.kind, key.plain_text()) {
-                    (Kind::Text, Some(name)) => (Step::Name(name.to_owned()), 3),
+                    (Kind::Text, Some(name)) => (Segment::Name(name.to_owned()), 3),
                     (Kind::Number, _) => match key.text.parse() {
-                        Ok(index) => (Step::Index(index), 3),
+                        Ok(index) => (Segment::Index(index), 3),
                         Err(_) => break,
                     },
                     _ => break,
                 },
                 _ => break,
             };
-            steps.push(step);
+            segments.push(segment);
             used += taken;
         }
-        Some((Self { root: root.text.to_owned(), steps }, used))
+        Some((Self { root: root.text.to_owned(), segments }, used))
     }
 
-    /// Whether there is a value at this place.
-    pub(crate) fn leads_somewhere(&self, lookup: &dyn Lookup) -> bool {
-        let is_root = matches!(self.root.as_str(), "ctx" | "vars" | "payload" | "meta") && self.steps.is_empty();
+    /// Whether the path has a value.
+    pub(crate) fn has_value(&self, lookup: &dyn Lookup) -> bool {
+        let is_root = matches!(self.root.as_str(), "ctx" | "vars" | "payload" | "meta") && self.segments.is_empty();
         is_root || self.resolve(lookup).is_some()
     }
 
-    /// The value at this place.
+    /// The value of the path.
     pub(crate) fn resolve<'l>(&self, lookup: &'l dyn Lookup) -> Option<Cow<'l, Value>> {
-        let (base, steps) = self.base(lookup)?;
+        let (base, segments) = self.base(lookup)?;
         match base {
-            Cow::Borrowed(value) => walk(value, steps).map(Cow::Borrowed),
-            Cow::Owned(value) if steps.is_empty() => Some(Cow::Owned(value)),
-            Cow::Owned(value) => walk(&value, steps).cloned().map(Cow::Owned),
+            Cow::Borrowed(value) => walk(value, segments).map(Cow::Borrowed),
+            Cow::Owned(value) if segments.is_empty() => Some(Cow::Owned(value)),
+            Cow::Owned(value) => walk(&value, segments).cloned().map(Cow::Owned),
         }
     }
 
-    /// The value that the walk begins at, and the steps that remain.
-    fn base<'l>(&self, lookup: &'l dyn Lookup) -> Option<(Cow<'l, Value>, &[Step])> {
-        match (self.root.as_str(), self.steps.as_slice()) {
-            ("ctx" | "vars", [Step::Name(name), rest @ ..]) => Some((variable(lookup, name)?, rest)),
-            ("ctx" | "vars", [Step::Index(index), rest @ ..]) => Some((variable(lookup, &index.to_string())?, rest)),
+    /// The value that the walk begins at, and the segments that remain.
+    fn base<'l>(&self, lookup: &'l dyn Lookup) -> Option<(Cow<'l, Value>, &[Segment])> {
+        match (self.root.as_str(), self.segments.as_slice()) {
+            ("ctx" | "vars", [Segment::Name(name), rest @ ..]) => Some((variable(lookup, name)?, rest)),
+            ("ctx" | "vars", [Segment::Index(index), rest @ ..]) => Some((variable(lookup, &index.to_string())?, rest)),
             ("ctx" | "vars", []) => Some((Cow::Owned(whole_context(lookup)), &[])),
-            ("payload", steps) => Some((Cow::Borrowed(lookup.payload()), steps)),
-            ("meta", steps) => Some((Cow::Owned(lookup.meta()), steps)),
+            ("payload", segments) => Some((Cow::Borrowed(lookup.payload()), segments)),
+            ("meta", segments) => Some((Cow::Owned(lookup.meta()), segments)),
             ("null", []) => Some((Cow::Owned(Value::Null), &[])),
-            (name, steps) => Some((lookup.local(name)?, steps)),
+            (name, segments) => Some((lookup.local(name)?, segments)),
         }
     }
 }
@@ -105,22 +105,22 @@ impl Path {
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.root)?;
-        for step in &self.steps {
-            match step {
-                Step::Name(name) if is_name(name) => write!(f, ".{name}")?,
-                Step::Name(name) => write!(f, "['{name}']")?,
-                Step::Index(index) => write!(f, "[{index}]")?,
+        for segment in &self.segments {
+            match segment {
+                Segment::Name(name) if is_name(name) => write!(f, ".{name}")?,
+                Segment::Name(name) => write!(f, "['{name}']")?,
+                Segment::Index(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())
     }
 }
 
-fn walk<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
-    steps.iter().try_fold(value, |value, step| match (value, step) {
-        (Value::Object(object), Step::Name(name)) => object.get(name),
-        (Value::Array(items), Step::Index(index)) => items.get(*index),
-        (Value::Object(object), Step::Index(index)) => object.get(&index.to_string()),
+fn walk<'v>(value: &'v Value, segments: &[Segment]) -> Option<&'v Value> {
+    segments.iter().try_fold(value, |value, segment| match (value, segment) {
+        (Value::Object(object), Segment::Name(name)) => object.get(name),
+        (Value::Array(items), Segment::Index(index)) => items.get(*index),
+        (Value::Object(object), Segment::Index(index)) => object.get(&index.to_string()),
         _ => None,
     })
 }

@@ -6,17 +6,17 @@ use everstep_core::evaluate::Lookup;
 use minijinja::{Error, ErrorKind, Expression};
 use serde_json::Value;
 
-use crate::convert::{self, Missing};
+use crate::convert::{self, OnMissing};
 use crate::environment::{self, Mode};
-use crate::needs::Needs;
-use crate::scan::{Guards, Scan, Sight};
-use crate::token::Unreadable;
-use crate::{COPIED_BYTES, OUTPUT_BYTES};
+use crate::inputs::Inputs;
+use crate::scan::{Guards, PathRead, Scan};
+use crate::token::SyntaxError;
+use crate::{COPIED_BYTES_MAX, OUTPUT_BYTES_MAX};
 
 pub(crate) struct Program {
     strict: Expression<'static, 'static>,
     lenient: Expression<'static, 'static>,
-    needs: Needs,
+    inputs: Inputs,
     guards: Guards,
     joins: usize,
     expects_missing: bool,
@@ -24,21 +24,21 @@ pub(crate) struct Program {
     source_bytes: usize,
 }
 
-/// Why an expression gave nothing, and where in its source that showed.
-pub(crate) struct Trouble {
+/// Why an expression has no value, with the position in its source if there is one.
+pub(crate) struct EvaluationError {
     pub(crate) message: String,
     pub(crate) at: Option<usize>,
 }
 
-impl From<String> for Trouble {
+impl From<String> for EvaluationError {
     fn from(message: String) -> Self {
         Self { message, at: None }
     }
 }
 
 impl Program {
-    pub(crate) fn compile(source: &str) -> Result<Self, Unreadable> {
-        let scan = Scan::of(source)?;
+    pub(crate) fn compile(source: &str) -> Result<Self, SyntaxError> {
+        let scan = Scan::from_source(source)?;
         let compile = |mode: Mode| {
             let compiled = guarded(|| environment::environment(mode).compile_expression_owned(scan.guarded.clone()));
             compiled.map_err(|error| unreadable(&scan.guards, &error))
@@ -47,7 +47,7 @@ impl Program {
         Ok(Self {
             strict,
             lenient,
-            needs: Needs::new(scan.sights),
+            inputs: Inputs::new(scan.path_reads),
             guards: scan.guards,
             joins: scan.joins,
             expects_missing: scan.expects_missing,
@@ -56,20 +56,20 @@ impl Program {
         })
     }
 
-    /// Every place that it may look at.
-    pub(crate) fn sights(&self) -> &[Sight] {
-        self.needs.written()
+    /// Every path that it may read.
+    pub(crate) fn path_reads(&self) -> &[PathRead] {
+        self.inputs.written()
     }
 
     /// Runs it.
-    pub(crate) fn run(&self, mode: Mode, lookup: &dyn Lookup) -> Result<Value, Trouble> {
-        let given = self.needs.gather(lookup)?;
+    pub(crate) fn run(&self, mode: Mode, lookup: &dyn Lookup) -> Result<Value, EvaluationError> {
+        let given = self.inputs.gather(lookup)?;
         // The library compares an undefined value without complaint even in strict mode, so we look first.
         if let (Mode::Strict, false, Some(missing)) = (mode, self.expects_missing, &given.missing) {
-            return Err(missing_trouble(missing));
+            return Err(missing_error(missing));
         }
-        if self.copied(given.bytes) > COPIED_BYTES {
-            let message = format!("it might copy more than {} MiB to join values", COPIED_BYTES / (1024 * 1024));
+        if self.copied(given.bytes) > COPIED_BYTES_MAX {
+            let message = format!("it might copy more than {} MiB to join values", COPIED_BYTES_MAX / (1024 * 1024));
             return Err(message.into());
         }
         let expression = match mode {
@@ -78,22 +78,22 @@ impl Program {
         };
         let result = guarded(|| {
             let value = expression.eval(given.root)?;
-            let missing = if mode == Mode::Strict { Missing::Refused } else { Missing::Null };
+            let on_missing = if mode == Mode::Strict { OnMissing::Reject } else { OnMissing::Null };
             let is_undefined = value.is_undefined();
-            Ok((convert::from_library(&value, OUTPUT_BYTES, missing), is_undefined))
+            Ok((convert::from_library(&value, OUTPUT_BYTES_MAX, on_missing), is_undefined))
         });
         match (result, mode) {
-            (Ok((value, false)), _) => value.map_err(Trouble::from),
+            (Ok((value, false)), _) => value.map_err(EvaluationError::from),
             (Ok((_, true)), Mode::Lenient) => Ok(Value::Null),
             (Ok((_, true)), Mode::Strict) => {
-                Err(given.missing.as_ref().map_or_else(|| "it is undefined".to_owned().into(), missing_trouble))
+                Err(given.missing.as_ref().map_or_else(|| "it is undefined".to_owned().into(), missing_error))
             }
             (Err(error), Mode::Lenient) if given.missing.is_some() || is_about_undefined(&error) => Ok(Value::Null),
             (Err(error), Mode::Lenient | Mode::Strict) => Err(match &given.missing {
-                Some(missing) if is_about_undefined(&error) => missing_trouble(missing),
-                _ => Trouble {
+                Some(missing) if is_about_undefined(&error) => missing_error(missing),
+                _ => EvaluationError {
                     message: describe(&error),
-                    at: error.range().map(|range| self.guards.written_place(range.start)),
+                    at: error.range().map(|range| self.guards.written_position(range.start)),
                 },
             }),
         }
@@ -108,14 +108,14 @@ impl Program {
         }
         let operand = given + self.source_bytes;
         // Upper case and JSON may be several times as long; what goes beyond is cut off by the filters.
-        let filtered = operand.saturating_pow(1 + self.amplifiers).min(OUTPUT_BYTES.max(operand.saturating_mul(4)));
+        let filtered = operand.saturating_pow(1 + self.amplifiers).min(OUTPUT_BYTES_MAX.max(operand.saturating_mul(4)));
         let longest = if self.amplifiers > 0 { filtered } else { operand };
         longest.saturating_mul(self.joins + 1).saturating_mul(self.joins + 1)
     }
 }
 
-fn missing_trouble((path, at): &(String, usize)) -> Trouble {
-    Trouble { message: undefined(path), at: Some(*at) }
+fn missing_error((path, at): &(String, usize)) -> EvaluationError {
+    EvaluationError { message: undefined(path), at: Some(*at) }
 }
 
 pub(crate) fn undefined(path: &str) -> String {
@@ -136,7 +136,7 @@ fn describe(error: &Error) -> String {
     error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
 }
 
-fn unreadable(guards: &Guards, error: &Error) -> Unreadable {
-    let at = error.range().map_or(0, |range| guards.written_place(range.start));
-    Unreadable::new(at, describe(error))
+fn unreadable(guards: &Guards, error: &Error) -> SyntaxError {
+    let at = error.range().map_or(0, |range| guards.written_position(range.start));
+    SyntaxError::new(at, describe(error))
 }

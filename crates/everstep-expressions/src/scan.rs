@@ -1,18 +1,18 @@
-//! Reads what an expression is going to do before the library sees it.
+//! Analyses an expression before the library compiles it.
 
 use crate::environment;
 use crate::path::{self, Path};
-use crate::token::{self, Kind, Token, Unreadable};
-use crate::{OPERATORS, SOURCE_BYTES};
+use crate::token::{self, Kind, SyntaxError, Token};
+use crate::{OPERATORS_MAX, SOURCE_BYTES_MAX};
 
-/// What is known of an expression from its text alone.
+/// The properties of an expression that follow from its text.
 #[derive(Debug)]
 pub(crate) struct Scan {
     /// The source in which every operand of `*` is checked to be a number.
     pub(crate) guarded: String,
     pub(crate) guards: Guards,
-    /// Every place that it may look at.
-    pub(crate) sights: Vec<Sight>,
+    /// Every path that it may read.
+    pub(crate) path_reads: Vec<PathRead>,
     /// How many operators may join texts or lists.
     pub(crate) joins: usize,
     /// Whether a missing value may be meant: it has a default, a test for it, or is chosen by a condition.
@@ -25,13 +25,13 @@ pub(crate) struct Scan {
 #[derive(Debug)]
 pub(crate) struct Guards(Vec<usize>);
 
-/// A place that an expression looks at.
+/// A path that an expression reads.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct PathRead {
     pub(crate) path: Path,
-    /// Where it stands in the source, in bytes.
+    /// Its position in the source, in bytes.
     pub(crate) at: usize,
-    /// Whether a default, or the test for being there, stands right behind it.
+    /// Whether a default or a test for existence follows it.
     pub(crate) has_fallback: bool,
 }
 
@@ -41,24 +41,24 @@ impl Scan {
     /// 1. Only filters and tests of the list are used, and nothing is called.
     /// 2. `*` stands between two operands, neither a text literal.
     /// 3. Sizes are within their limits.
-    pub(crate) fn of(source: &str) -> Result<Self, Unreadable> {
-        if source.len() > SOURCE_BYTES {
-            return Err(Unreadable::new(0, format!("an expression has at most {SOURCE_BYTES} bytes")));
+    pub(crate) fn from_source(source: &str) -> Result<Self, SyntaxError> {
+        if source.len() > SOURCE_BYTES_MAX {
+            return Err(SyntaxError::new(0, format!("an expression has at most {SOURCE_BYTES_MAX} bytes")));
         }
         let tokens = token::tokenize(source)?;
         if tokens.is_empty() {
-            return Err(Unreadable::new(0, "the expression is empty"));
+            return Err(SyntaxError::new(0, "the expression is empty"));
         }
         let operators = tokens.iter().filter(|token| nests(token));
-        if let Some(token) = operators.clone().nth(OPERATORS) {
-            return Err(Unreadable::new(token.start, format!("an expression has at most {OPERATORS} operators")));
+        if let Some(token) = operators.clone().nth(OPERATORS_MAX) {
+            return Err(SyntaxError::new(token.start, format!("an expression has at most {OPERATORS_MAX} operators")));
         }
         check_names(&tokens)?;
         let insertions = guard_products(&tokens)?;
         Ok(Self {
             guarded: insert_guards(source, &insertions),
             guards: Guards(insertions),
-            sights: find_sights(&tokens),
+            path_reads: find_path_reads(&tokens),
             joins: tokens.iter().filter(|token| token.is("+") || token.is("~")).count(),
             expects_missing: tokens.iter().any(expects_missing),
             amplifiers: tokens.iter().map(|token| u32::from(amplifies(token))).sum(),
@@ -67,9 +67,9 @@ impl Scan {
 }
 
 impl Guards {
-    /// The place in the written source of a place in the guarded one.
-    pub(crate) fn written_place(&self, guarded: usize) -> usize {
-        let width = environment::GUARD.len() + 1;
+    /// Maps a position in the guarded source to the position in the written one.
+    pub(crate) fn written_position(&self, guarded: usize) -> usize {
+        let width = environment::NUMBER_GUARD.len() + 1;
         let before = self.0.iter().enumerate().filter(|(index, at)| *at + index * width < guarded).count();
         guarded.saturating_sub(before * width)
     }
@@ -95,11 +95,11 @@ fn amplifies(token: &Token<'_>) -> bool {
     token.kind == Kind::Name && matches!(token.text, "join" | "replace" | "tojson")
 }
 
-/// What a name stands for, told from the tokens before it.
+/// What a name denotes, decided by the tokens before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Value,
-    Step,
+    Segment,
     Filter,
     Test,
 }
@@ -110,7 +110,7 @@ fn role(tokens: &[Token<'_>], index: usize) -> Role {
         token.is_some_and(|token| token.kind == Kind::Word && token.text == word)
     };
     match before(1) {
-        Some(token) if token.is(".") => Role::Step,
+        Some(token) if token.is(".") => Role::Segment,
         Some(token) if token.is("|") => Role::Filter,
         token if is_word(token, "is") => Role::Test,
         token if is_word(token, "not") && is_word(before(2), "is") => Role::Test,
@@ -118,7 +118,7 @@ fn role(tokens: &[Token<'_>], index: usize) -> Role {
     }
 }
 
-fn check_names(tokens: &[Token<'_>]) -> Result<(), Unreadable> {
+fn check_names(tokens: &[Token<'_>]) -> Result<(), SyntaxError> {
     for (index, token) in tokens.iter().enumerate() {
         let is_test_word = token.kind == Kind::Word && token.text == "in";
         let role = if token.kind == Kind::Name || is_test_word { role(tokens, index) } else { Role::Value };
@@ -127,18 +127,18 @@ fn check_names(tokens: &[Token<'_>]) -> Result<(), Unreadable> {
         let is_dotted = is_named && next.is_some_and(|next| next.is("."));
         if role == Role::Filter && (is_dotted || !environment::has_filter(token.text)) {
             let known = environment::filter_names().join(", ");
-            return Err(Unreadable::new(
+            return Err(SyntaxError::new(
                 token.start,
                 format!("there is no filter `{}`; there are {known}", token.text),
             ));
         }
         if role == Role::Test && (is_dotted || !environment::has_test(token.text)) {
             let known = environment::test_names().join(", ");
-            return Err(Unreadable::new(token.start, format!("there is no test `{}`; there are {known}", token.text)));
+            return Err(SyntaxError::new(token.start, format!("there is no test `{}`; there are {known}", token.text)));
         }
         if token.ends_operand() && !is_named && next.is_some_and(|next| next.is("(")) {
             let name = if token.kind == Kind::Name { token.text } else { "this" };
-            return Err(Unreadable::new(
+            return Err(SyntaxError::new(
                 token.start,
                 format!("`{name}` cannot be called; filters are written `value | name`"),
             ));
@@ -149,10 +149,10 @@ fn check_names(tokens: &[Token<'_>]) -> Result<(), Unreadable> {
 
 /// Finds where each operand of `*` ends. The library repeats texts and lists with `*`, up to 100 MB at a time and
 /// already while it compiles, so a filter that lets numbers pass is put behind every operand.
-fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<usize>, Unreadable> {
-    let mut places = Vec::new();
+fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<usize>, SyntaxError> {
+    let mut positions = Vec::new();
     for (index, token) in tokens.iter().enumerate().filter(|(_, token)| token.is("*")) {
-        let refuse = |message: &str| Err(Unreadable::new(token.start, message));
+        let refuse = |message: &str| Err(SyntaxError::new(token.start, message));
         let Some(left) = index.checked_sub(1).map(|index| &tokens[index]).filter(|left| left.ends_operand()) else {
             return refuse("`*` stands between two numbers");
         };
@@ -162,14 +162,14 @@ fn guard_products(tokens: &[Token<'_>]) -> Result<Vec<usize>, Unreadable> {
         if left.kind == Kind::Text || tokens[index + 1..=end].iter().all(|token| token.kind == Kind::Text) {
             return refuse("text cannot be multiplied");
         }
-        places.extend([left.end(), tokens[end].end()]);
+        positions.extend([left.end(), tokens[end].end()]);
     }
-    places.sort_unstable();
-    places.dedup();
-    Ok(places)
+    positions.sort_unstable();
+    positions.dedup();
+    Ok(positions)
 }
 
-/// The last token of the operand that begins at `index`: signs, a primary, its steps, its filters.
+/// The last token of the operand that begins at `index`: signs, a primary, its path segments, its filters.
 /// `None` where it has none, or where a test follows without parentheses.
 fn operand_end(tokens: &[Token<'_>], mut index: usize) -> Option<usize> {
     while tokens.get(index)?.is("-") {
@@ -210,22 +210,22 @@ fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     None
 }
 
-fn insert_guards(source: &str, places: &[usize]) -> String {
-    let mut guarded = String::with_capacity(source.len() + places.len() * 10);
+fn insert_guards(source: &str, positions: &[usize]) -> String {
+    let mut guarded = String::with_capacity(source.len() + positions.len() * 10);
     let mut from = 0;
-    for &place in places {
-        guarded.push_str(&source[from..place]);
+    for &position in positions {
+        guarded.push_str(&source[from..position]);
         guarded.push('|');
-        guarded.push_str(environment::GUARD);
-        from = place;
+        guarded.push_str(environment::NUMBER_GUARD);
+        from = position;
     }
     guarded.push_str(&source[from..]);
     guarded
 }
 
 /// Our own reading, since the library's `undeclared_variables` overlooks what is sliced: `ctx.items[1:]`.
-fn find_sights(tokens: &[Token<'_>]) -> Vec<Sight> {
-    let mut sights = Vec::new();
+fn find_path_reads(tokens: &[Token<'_>]) -> Vec<PathRead> {
+    let mut path_reads = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
         let is_argument_name = tokens.get(index + 1).is_some_and(|next| next.is("="));
         if token.kind != Kind::Name || is_argument_name || role(tokens, index) != Role::Value {
@@ -235,10 +235,10 @@ fn find_sights(tokens: &[Token<'_>]) -> Vec<Sight> {
             continue;
         }
         if let Some((path, used)) = Path::read(&tokens[index..]) {
-            sights.push(Sight { path, at: token.start, has_fallback: is_fallback(&tokens[index + used..]) });
+            path_reads.push(PathRead { path, at: token.start, has_fallback: is_fallback(&tokens[index + used..]) });
         }
     }
-    sights
+    path_reads
 }
 
 /// Whether what follows a path is `|default`, `is defined` or the like.
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     fn guarded(source: &str) -> String {
-        Scan::of(source).unwrap().guarded.replace(environment::GUARD, "N")
+        Scan::from_source(source).unwrap().guarded.replace(environment::NUMBER_GUARD, "N")
     }
 
     #[test]
@@ -272,15 +272,15 @@ mod tests {
     #[test]
     fn a_text_next_to_a_star_is_refused() {
         for source in ["'a' * 9", "9 * 'a'", "9 * 'a' 'b'", "round(*x)", "* 3", "3 *", "3 * x is string|upper"] {
-            assert!(Scan::of(source).is_err(), "{source}");
+            assert!(Scan::from_source(source).is_err(), "{source}");
         }
     }
 
     #[test]
     fn paths_are_found_wherever_they_stand() {
         let paths = |source: &str| {
-            let sights = Scan::of(source).unwrap().sights;
-            sights.iter().map(|sight| sight.path.to_string()).collect::<Vec<_>>()
+            let path_reads = Scan::from_source(source).unwrap().path_reads;
+            path_reads.iter().map(|path_read| path_read.path.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(paths("ctx.items[1:] + vars.a.b"), ["ctx.items", "vars.a.b"]);
         assert_eq!(paths("ctx[payload.key]|default(item, true)"), ["ctx", "payload.key", "item"]);
@@ -289,11 +289,11 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_in_the_written_source() {
-        let scan = Scan::of("a * b + !").err();
+    fn positions_refer_to_the_written_source() {
+        let scan = Scan::from_source("a * b + !").err();
         assert_eq!(scan.unwrap().at, 8);
-        let scan = Scan::of("a * b + c").unwrap();
-        let place = scan.guarded.find('+').unwrap();
-        assert_eq!(scan.guards.written_place(place), 6);
+        let scan = Scan::from_source("a * b + c").unwrap();
+        let position = scan.guarded.find('+').unwrap();
+        assert_eq!(scan.guards.written_position(position), 6);
     }
 }

@@ -1,6 +1,6 @@
 //! Cuts a string into text and `{{ … }}`.
 
-use crate::token::{self, Unreadable};
+use crate::token::{self, SyntaxError};
 
 /// A piece of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) fn has_expressions(text: &str) -> bool {
     text.contains("{{")
 }
 
-pub(crate) fn cut(text: &str) -> Result<Vec<Piece<'_>>, Unreadable> {
+pub(crate) fn cut(text: &str) -> Result<Vec<Piece<'_>>, SyntaxError> {
     let mut pieces = Vec::new();
     let mut from = 0;
     while let Some(open) = text[from..].find("{{").map(|found| from + found) {
@@ -27,7 +27,7 @@ pub(crate) fn cut(text: &str) -> Result<Vec<Piece<'_>>, Unreadable> {
         }
         let at = open + 2;
         let Some(length) = expression_length(&text[at..]) else {
-            return Err(Unreadable::new(open, "`{{` is opened and never closed"));
+            return Err(SyntaxError::new(open, "`{{` is opened and never closed"));
         };
         pieces.push(Piece::Expression { source: &text[at..at + length], at });
         from = at + length + 2;

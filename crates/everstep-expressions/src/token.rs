@@ -1,6 +1,6 @@
 //! Cuts an expression into tokens, exactly as minijinja's own lexer does.
 
-/// A piece of an expression with its place in the source, in bytes.
+/// A token of an expression with its position in the source, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'s> {
     pub(crate) kind: Kind,
@@ -43,20 +43,20 @@ pub(crate) enum Kind {
     Operator,
 }
 
-/// Something that cannot be read, with its place in bytes.
+/// A syntax error with its position in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable {
+pub(crate) struct SyntaxError {
     pub(crate) at: usize,
     pub(crate) message: String,
 }
 
-impl Unreadable {
+impl SyntaxError {
     pub(crate) fn new(at: usize, message: impl Into<String>) -> Self {
         Self { at, message: message.into() }
     }
 }
 
-pub(crate) fn tokenize(source: &str) -> Result<Vec<Token<'_>>, Unreadable> {
+pub(crate) fn tokenize(source: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
     let bytes = source.as_bytes();
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let mut at = 0;
@@ -82,7 +82,7 @@ pub(crate) fn tokenize(source: &str) -> Result<Vec<Token<'_>>, Unreadable> {
 }
 
 /// The length of the text literal that begins here, with its quotes.
-pub(crate) fn text_length(bytes: &[u8], at: usize) -> Result<usize, Unreadable> {
+pub(crate) fn text_length(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
     let quote = bytes[0];
     let mut index = 1;
     while let Some(&byte) = bytes.get(index) {
@@ -92,7 +92,7 @@ pub(crate) fn text_length(bytes: &[u8], at: usize) -> Result<usize, Unreadable> 
             _ => index += 1,
         }
     }
-    Err(Unreadable::new(at, "a text is opened and never closed"))
+    Err(SyntaxError::new(at, "a text is opened and never closed"))
 }
 
 fn is_word(name: &str) -> bool {
@@ -163,7 +163,7 @@ fn operator_length(bytes: &[u8]) -> Option<usize> {
     is_operator.then_some(1)
 }
 
-fn unexpected(source: &str, at: usize) -> Unreadable {
+fn unexpected(source: &str, at: usize) -> SyntaxError {
     let character = source[at..].chars().next().unwrap_or(' ');
     let hint = match &source[at..] {
         rest if rest.starts_with("&&") => "; write `and`",
@@ -171,7 +171,7 @@ fn unexpected(source: &str, at: usize) -> Unreadable {
         rest if rest.starts_with('?') => "; write `a if condition else b`",
         _ => "",
     };
-    Unreadable::new(at, format!("unexpected character `{character}`{hint}"))
+    SyntaxError::new(at, format!("unexpected character `{character}`{hint}"))
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_a_path_is_never_a_word() {
+    fn a_segment_of_a_path_is_never_a_word() {
         let kinds: Vec<Kind> = tokenize("ctx.in in ctx.or").unwrap().iter().map(|token| token.kind).collect();
         let word = kinds.iter().filter(|kind| **kind == Kind::Word).count();
         assert_eq!(word, 1);

@@ -13,16 +13,16 @@ pub(crate) enum Found<'v> {
     /// What stands in `{"$expr": …}`.
     Expression(&'v Value),
     /// `$expr` in an object with other fields, which would be taken as data.
-    Crowded,
+    ExtraFields,
     TooDeep,
 }
 
 /// Shows everything that is not plain data, with its JSON pointer.
 pub(crate) fn walk<'v>(value: &'v Value, visit: &mut dyn FnMut(String, Found<'v>)) {
-    step(value, "", 0, visit);
+    visit_value(value, "", 0, visit);
 }
 
-fn step<'v>(value: &'v Value, pointer: &str, depth: usize, visit: &mut dyn FnMut(String, Found<'v>)) {
+fn visit_value<'v>(value: &'v Value, pointer: &str, depth: usize, visit: &mut dyn FnMut(String, Found<'v>)) {
     if depth > JSON_DEPTH {
         return visit(pointer.to_owned(), Found::TooDeep);
     }
@@ -36,16 +36,16 @@ fn step<'v>(value: &'v Value, pointer: &str, depth: usize, visit: &mut dyn FnMut
                 return;
             }
             if object.contains_key("$expr") {
-                visit(format!("{pointer}/$expr"), Found::Crowded);
+                visit(format!("{pointer}/$expr"), Found::ExtraFields);
             }
             for (key, value) in object {
                 let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
-                step(value, &pointer, depth + 1, visit);
+                visit_value(value, &pointer, depth + 1, visit);
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                step(item, &format!("{pointer}/{index}"), depth + 1, visit);
+                visit_value(item, &format!("{pointer}/{index}"), depth + 1, visit);
             }
         }
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}

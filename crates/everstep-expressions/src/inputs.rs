@@ -1,37 +1,37 @@
-//! Gathers the values that an expression looks at, and no others.
+//! Gathers the values that an expression reads, and no others.
 
 use std::collections::BTreeMap;
 
 use everstep_core::evaluate::Lookup;
 use everstep_core::limits::JSON_DEPTH;
 
-use crate::INPUT_BYTES;
+use crate::INPUT_BYTES_MAX;
 use crate::convert;
-use crate::path::{Path, Step};
-use crate::scan::Sight;
+use crate::path::{Path, Segment};
+use crate::scan::PathRead;
 
 /// The paths that an expression reads.
 #[derive(Debug)]
-pub(crate) struct Needs {
+pub(crate) struct Inputs {
     /// As written, to name what is missing.
-    written: Vec<Sight>,
+    written: Vec<PathRead>,
     /// Cut at the first index, without those that a shorter one covers: `ctx.a` covers `ctx.a.b`.
     covering: Vec<Vec<String>>,
 }
 
-/// What an expression is given.
-pub(crate) struct Given {
+/// The values that an expression is evaluated with.
+pub(crate) struct GatheredInputs {
     pub(crate) root: minijinja::Value,
     pub(crate) bytes: usize,
-    /// The first path that leads nowhere, and where it stands.
+    /// The first path without a value, and its position in the source.
     pub(crate) missing: Option<(String, usize)>,
-    /// Whether a path with a fallback breaks off before its last step, which the library does not forgive by itself.
+    /// Whether a path with a fallback breaks off before its last segment, which the library does not forgive by itself.
     pub(crate) breaks_off: bool,
 }
 
-impl Needs {
-    pub(crate) fn new(written: Vec<Sight>) -> Self {
-        let names: Vec<Vec<String>> = written.iter().map(|sight| names(&sight.path)).collect();
+impl Inputs {
+    pub(crate) fn new(written: Vec<PathRead>) -> Self {
+        let names: Vec<Vec<String>> = written.iter().map(|path_read| names(&path_read.path)).collect();
         let mut covering: Vec<Vec<String>> = Vec::new();
         for path in &names {
             let is_covered = names.iter().any(|other| other.len() < path.len() && path.starts_with(other));
@@ -42,40 +42,41 @@ impl Needs {
         Self { written, covering }
     }
 
-    pub(crate) fn written(&self) -> &[Sight] {
+    pub(crate) fn written(&self) -> &[PathRead] {
         &self.written
     }
 
     /// Builds the smallest context in which the expression sees what it would see in the whole one.
     ///
-    /// A path that leads nowhere still gets its parents, so that only its last step is undefined:
+    /// A path without a value still gets its parents, so that only its last segment is undefined:
     /// `ctx.a.b|default(1)` then works without `ctx.a`.
-    pub(crate) fn gather(&self, lookup: &dyn Lookup) -> Result<Given, String> {
+    pub(crate) fn gather(&self, lookup: &dyn Lookup) -> Result<GatheredInputs, String> {
         let mut root = BTreeMap::new();
         let mut bytes = 0;
         for names in &self.covering {
-            let path = Path { root: names[0].clone(), steps: names[1..].iter().cloned().map(Step::Name).collect() };
+            let path =
+                Path { root: names[0].clone(), segments: names[1..].iter().cloned().map(Segment::Name).collect() };
             let value = path.resolve(lookup);
             if let Some(value) = &value {
-                bytes += convert::measure(value, INPUT_BYTES - bytes, JSON_DEPTH).map_err(|_| {
-                    format!("with `{path}` it looks at more than {} KiB or {JSON_DEPTH} levels", INPUT_BYTES / 1024)
+                bytes += convert::measure(value, INPUT_BYTES_MAX - bytes, JSON_DEPTH).map_err(|_| {
+                    format!("with `{path}` it looks at more than {} KiB or {JSON_DEPTH} levels", INPUT_BYTES_MAX / 1024)
                 })?;
             }
-            place(&mut root, names, value.map(|value| convert::to_library(&value)));
+            insert_value(&mut root, names, value.map(|value| convert::to_library(&value)));
         }
-        let missing = self.written.iter().filter(|sight| !sight.path.leads_somewhere(lookup)).collect::<Vec<_>>();
-        Ok(Given {
+        let missing = self.written.iter().filter(|path_read| !path_read.path.has_value(lookup)).collect::<Vec<_>>();
+        Ok(GatheredInputs {
             root: whole(root),
             bytes,
-            missing: missing.first().map(|sight| (sight.path.to_string(), sight.at)),
-            breaks_off: missing.iter().any(|sight| sight.has_fallback && !self.has_parents(&sight.path)),
+            missing: missing.first().map(|path_read| (path_read.path.to_string(), path_read.at)),
+            breaks_off: missing.iter().any(|path_read| path_read.has_fallback && !self.has_parents(&path_read.path)),
         })
     }
 
     /// Whether `gather` makes the parents of a path where they are missing.
     fn has_parents(&self, path: &Path) -> bool {
         let names = names(path);
-        names.len() == path.steps.len() + 1 && self.covering.contains(&names)
+        names.len() == path.segments.len() + 1 && self.covering.contains(&names)
     }
 }
 
@@ -85,7 +86,7 @@ enum Tree {
     Parent(BTreeMap<String, Tree>),
 }
 
-fn place(parent: &mut BTreeMap<String, Tree>, names: &[String], value: Option<minijinja::Value>) {
+fn insert_value(parent: &mut BTreeMap<String, Tree>, names: &[String], value: Option<minijinja::Value>) {
     match names {
         [] => {}
         [name] => {
@@ -96,7 +97,7 @@ fn place(parent: &mut BTreeMap<String, Tree>, names: &[String], value: Option<mi
         [name, rest @ ..] => {
             let child = parent.entry(name.clone()).or_insert_with(|| Tree::Parent(BTreeMap::new()));
             if let Tree::Parent(child) = child {
-                place(child, rest, value);
+                insert_value(child, rest, value);
             }
         }
     }
@@ -111,9 +112,9 @@ fn whole(tree: BTreeMap<String, Tree>) -> minijinja::Value {
 
 /// The names of a path up to its first index.
 fn names(path: &Path) -> Vec<String> {
-    let steps = path.steps.iter().map_while(|step| match step {
-        Step::Name(name) => Some(name.clone()),
-        Step::Index(_) => None,
+    let segments = path.segments.iter().map_while(|segment| match segment {
+        Segment::Name(name) => Some(name.clone()),
+        Segment::Index(_) => None,
     });
-    std::iter::once(path.root.clone()).chain(steps).collect()
+    std::iter::once(path.root.clone()).chain(segments).collect()
 }
