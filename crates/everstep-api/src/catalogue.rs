@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::Method;
-use everstep_handlers::{Entry, catalogue};
+use everstep_handlers::{CatalogueEntry, catalogue};
 
 use crate::auth::{Caller, Permission};
 use crate::openapi::doc;
@@ -28,7 +28,7 @@ pub(crate) fn add(table: Table) -> Table {
             Permission::Read,
             Method::GET,
             "/v1/catalog/{kind}",
-            doc("catalogue", "Show a kind of node").answers::<Entry>(200),
+            doc("catalogue", "Show a kind of node").answers::<CatalogueEntry>(200),
             get,
         )
 }
@@ -37,7 +37,11 @@ async fn list(State(served): State<Served>, _: Caller) -> Json<Kinds> {
     Json(Kinds { kinds: catalogue(&served.engine.world().handlers) })
 }
 
-async fn get(State(served): State<Served>, _: Caller, Path(kind): Path<String>) -> Result<Json<Entry>, Problem> {
+async fn get(
+    State(served): State<Served>,
+    _: Caller,
+    Path(kind): Path<String>,
+) -> Result<Json<CatalogueEntry>, Problem> {
     let entries = catalogue(&served.engine.world().handlers);
     let names = || entries.iter().map(|entry| &*entry.name).collect::<Vec<_>>().join(", ");
     let hint = format!("there are {}", names());

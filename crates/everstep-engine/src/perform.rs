@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::run::Input;
-use everstep_handlers::{Handler, Report, Task};
+use everstep_handlers::{Handler, Task, TaskResult};
 use futures_util::FutureExt;
 use futures_util::future::{self, AbortRegistration, Abortable, Either};
 
@@ -164,8 +164,8 @@ impl Queue {
     }
 }
 
-fn report(reply: &ShardSender, run: RunId, step: StepKey, attempt: u32, report: Report) {
-    let Report { result, logs } = report;
+fn report(reply: &ShardSender, run: RunId, step: StepKey, attempt: u32, report: TaskResult) {
+    let TaskResult { result, logs } = report;
     let input = Input::Result { step, attempt, result, logs };
     let _ = reply.send(ToShard::Mail(run, Mail::of(input)));
 }

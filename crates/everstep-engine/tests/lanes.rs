@@ -16,7 +16,7 @@ use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::status::Status;
 use everstep_engine::{Engine, NewStart, Options};
-use everstep_handlers::{Description, Handler, Registry, Report, Task};
+use everstep_handlers::{Description, Handler, Registry, Task, TaskResult};
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, finish, open, options, publish, start, world};
 use tokio::sync::Semaphore;
@@ -41,13 +41,13 @@ impl Handler for Turnstile {
         Vec::new()
     }
 
-    async fn perform(&self, task: Task) -> Report {
+    async fn perform(&self, task: Task) -> TaskResult {
         let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(inside, Ordering::SeqCst);
         self.begun.send(task.workspace).unwrap();
         self.let_through.acquire().await.unwrap().forget();
         self.inside.fetch_sub(1, Ordering::SeqCst);
-        Report::from(Ok(Outcome::of(json!("through"))))
+        TaskResult::from(Ok(Outcome::of(json!("through"))))
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::schema::{self, Stage};
+use crate::schema::{self, CheckMode};
 
 /// The JSON Schema of a config.
 pub(crate) fn schema<T: JsonSchema>() -> Value {
@@ -18,7 +18,7 @@ pub(crate) fn schema<T: JsonSchema>() -> Value {
 pub(crate) fn read<T: DeserializeOwned>(config: Value, schema: &Value) -> Result<T, Failure> {
     let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
     let config = if config.is_null() { json!({}) } else { config };
-    if let Some(fault) = schema::check(schema, &config, Stage::Resolved).first() {
+    if let Some(fault) = schema::check(schema, &config, CheckMode::Resolved).first() {
         return Err(invalid(match fault.pointer.trim_start_matches('/') {
             "" => fault.message.clone(),
             field => format!("`{field}`: {}", fault.message),
@@ -34,7 +34,7 @@ pub(crate) fn check(config: &Value, schema: &Value, raw_fields: &[String]) -> Ve
     if !config.is_object() {
         return vec![Fault { pointer: String::new(), message: "a config is an object".to_owned() }];
     }
-    schema::check(schema, config, Stage::Saved { raw_fields })
+    schema::check(schema, config, CheckMode::Saved { raw_fields })
 }
 
 /// What is wrong with a value in which nothing stands for anything else.
@@ -42,7 +42,7 @@ pub(crate) fn check_exactly<T: DeserializeOwned>(value: &Value, schema: &Value) 
     if !value.is_object() {
         return vec![Fault { pointer: String::new(), message: "a config is an object".to_owned() }];
     }
-    let faults = schema::check(schema, value, Stage::Resolved);
+    let faults = schema::check(schema, value, CheckMode::Resolved);
     match serde_json::from_value::<T>(value.clone()) {
         Err(error) if faults.is_empty() => vec![Fault { pointer: String::new(), message: error.to_string() }],
         _ => faults,

@@ -13,14 +13,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::config;
-use crate::handler::{Description, Example, Handler, Report, Task};
+use crate::handler::{Description, Example, Handler, Task, TaskResult};
 use crate::ports::Sources;
-use crate::sources::{Ask, Drivers};
+use crate::sources::{Drivers, QueryRequest};
 
-const DEFAULT_TIMEOUT_SECONDS: u32 = 30;
+const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
 
 /// Asks a data source. The rows are the step's output.
-pub struct DataQuery {
+pub struct DataQueryHandler {
     sources: Arc<dyn Sources>,
     drivers: Drivers,
     description: Description,
@@ -43,12 +43,12 @@ struct Config {
     timeout_seconds: Option<u32>,
 }
 
-impl DataQuery {
+impl DataQueryHandler {
     pub fn new(sources: Arc<dyn Sources>, drivers: Drivers) -> Self {
         let info = KindInfo {
             name: "dataQuery".to_owned(),
             output_variable: Some("queryResult".to_owned()),
-            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            timeout_seconds: TIMEOUT_SECONDS_DEFAULT,
             longest_timeout_seconds: 3_600,
             ..KindInfo::default()
         };
@@ -75,12 +75,12 @@ impl DataQuery {
         let timeout = config.timeout_seconds.map_or(task.timeout, |seconds| Duration::from_secs(seconds.into()));
         let query = self.sources.query(task.workspace, &config.data_query_id).await?;
         let source = self.sources.source(task.workspace, &query.source).await?;
-        let ask = Ask {
+        let ask = QueryRequest {
             workspace: task.workspace,
             source: &source,
             query: &query,
             args: &Value::Object(config.args),
-            most_rows: None,
+            max_rows: None,
             timeout,
         };
         Ok(Outcome::of(self.drivers.ask(ask).await?.payload()))
@@ -88,7 +88,7 @@ impl DataQuery {
 }
 
 #[async_trait]
-impl Handler for DataQuery {
+impl Handler for DataQueryHandler {
     fn describe(&self) -> &Description {
         &self.description
     }
@@ -101,7 +101,7 @@ impl Handler for DataQuery {
         true
     }
 
-    async fn perform(&self, task: Task) -> Report {
-        Report::from(self.ask(task).await)
+    async fn perform(&self, task: Task) -> TaskResult {
+        TaskResult::from(self.ask(task).await)
     }
 }

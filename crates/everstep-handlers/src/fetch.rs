@@ -4,17 +4,17 @@ use std::str::FromStr;
 
 use everstep_net::header::{HeaderMap, HeaderName, HeaderValue};
 use everstep_net::{Client, Method, Url};
-use everstep_sandbox::{Fetch, Fetching, Request, Response};
+use everstep_sandbox::{Fetch, FetchFuture, FetchRequest, FetchResponse};
 
-/// Headers that are the client's own affair.
-const OURS: &[&str] =
+/// Headers that the client itself sets.
+const RESERVED_HEADERS: &[&str] =
     &["connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// Asks whom the client's guard permits.
-pub(crate) struct Guarded(pub(crate) Client);
+/// Sends requests to the addresses that the client's guard permits.
+pub(crate) struct GuardedFetch(pub(crate) Client);
 
-impl Fetch for Guarded {
-    fn fetch(&self, request: Request) -> Fetching {
+impl Fetch for GuardedFetch {
+    fn fetch(&self, request: FetchRequest) -> FetchFuture {
         let client = self.0.clone();
         Box::pin(async move {
             let response = client.send(read(request)?).await.map_err(|error| error.to_string())?;
@@ -22,7 +22,7 @@ impl Fetch for Guarded {
             let headers = headers.map(|(name, value)| {
                 (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
             });
-            Ok(Response {
+            Ok(FetchResponse {
                 status: response.status.as_u16(),
                 url: response.url.to_string(),
                 headers: headers.collect(),
@@ -33,7 +33,7 @@ impl Fetch for Guarded {
 }
 
 /// Reads what a script wants; nothing in it is passed over.
-fn read(request: Request) -> Result<everstep_net::Request, String> {
+fn read(request: FetchRequest) -> Result<everstep_net::Request, String> {
     let url = Url::parse(&request.url).map_err(|error| format!("{:?} is not an address: {error}", request.url))?;
     let method = request.method.to_ascii_uppercase();
     let is_known = matches!(method.as_str(), "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS");
@@ -44,7 +44,7 @@ fn read(request: Request) -> Result<everstep_net::Request, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in request.headers {
         let read = HeaderName::from_str(&name).map_err(|_| format!("{name:?} cannot be a header's name"))?;
-        if OURS.contains(&read.as_str()) {
+        if RESERVED_HEADERS.contains(&read.as_str()) {
             return Err(format!("the header {name:?} cannot be set"));
         }
         let value = HeaderValue::from_str(&value).map_err(|_| format!("the header {name:?} cannot have this value"))?;

@@ -39,14 +39,14 @@ impl Task {
     }
 }
 
-/// What became of a task. On success the log lines go into the outcome.
+/// The result of a task, with the lines that it logged. On success the lines become a part of the outcome.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct TaskResult {
     pub result: Result<Outcome, Failure>,
     pub logs: Vec<String>,
 }
 
-impl From<Result<Outcome, Failure>> for Report {
+impl From<Result<Outcome, Failure>> for TaskResult {
     fn from(result: Result<Outcome, Failure>) -> Self {
         Self { result, logs: Vec::new() }
     }
@@ -101,5 +101,5 @@ pub trait Handler: Send + Sync {
     }
 
     /// Performs one task. Dropping the future stops the work.
-    async fn perform(&self, task: Task) -> Report;
+    async fn perform(&self, task: Task) -> TaskResult;
 }

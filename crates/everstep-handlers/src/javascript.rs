@@ -11,24 +11,24 @@ use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
 use everstep_net::Client;
-use everstep_sandbox::{Error, Fetch, Ran, Sandbox, Script};
+use everstep_sandbox::{Error, Fetch, Sandbox, Script, ScriptOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::fetch::Guarded;
-use crate::handler::{Description, Example, Handler, Report, Task};
-use crate::ports::Fetches;
+use crate::fetch::GuardedFetch;
+use crate::handler::{Description, Example, Handler, Task, TaskResult};
+use crate::ports::FetchPolicy;
 use crate::{config, logs};
 
-const FETCH: &str = "scripts of this workspace may make requests once its options hold \"fetch\": true";
-const DEFAULT_TIMEOUT_SECONDS: u32 = 30;
+const FETCH_HINT: &str = "scripts of this workspace may make requests once its options hold \"fetch\": true";
+const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
 
 /// Runs JavaScript with the run's context as `ctx`. What it returns is the step's output.
-pub struct JavaScript {
+pub struct JavaScriptHandler {
     sandbox: Sandbox,
     fetch: Arc<dyn Fetch>,
-    fetches: Arc<dyn Fetches>,
+    fetch_policy: Arc<dyn FetchPolicy>,
     description: Description,
 }
 
@@ -45,15 +45,15 @@ struct Config {
     timeout_seconds: Option<u32>,
 }
 
-impl JavaScript {
+impl JavaScriptHandler {
     /// A handler whose scripts may use this client, in workspaces that allow it.
-    pub fn new(sandbox: Sandbox, client: Client, fetches: Arc<dyn Fetches>) -> Self {
+    pub fn new(sandbox: Sandbox, client: Client, fetch_policy: Arc<dyn FetchPolicy>) -> Self {
         let info = KindInfo {
             name: "javascript".to_owned(),
             output_variable: Some("jsResult".to_owned()),
             raw_fields: vec!["code".to_owned()],
             needs_context: true,
-            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            timeout_seconds: TIMEOUT_SECONDS_DEFAULT,
             longest_timeout_seconds: 3_600,
             ..KindInfo::default()
         };
@@ -83,18 +83,18 @@ impl JavaScript {
             // No more than the sandbox runs at once: a script's time counts from its start, not from its queueing.
             concurrency: sandbox.threads(),
         };
-        Self { sandbox, fetch: Arc::new(Guarded(client)), fetches, description }
+        Self { sandbox, fetch: Arc::new(GuardedFetch(client)), fetch_policy, description }
     }
 
     /// What `fetch` does in a script. Code in which the word does not stand is not asked about.
     async fn find_fetch(&self, workspace: WorkspaceId, code: &str) -> Result<Option<Arc<dyn Fetch>>, Failure> {
-        let is_allowed = code.contains("fetch") && self.fetches.allows(workspace).await?;
+        let is_allowed = code.contains("fetch") && self.fetch_policy.allows(workspace).await?;
         Ok(is_allowed.then(|| Arc::clone(&self.fetch)))
     }
 }
 
 #[async_trait]
-impl Handler for JavaScript {
+impl Handler for JavaScriptHandler {
     fn describe(&self) -> &Description {
         &self.description
     }
@@ -111,21 +111,21 @@ impl Handler for JavaScript {
         true
     }
 
-    async fn perform(&self, task: Task) -> Report {
+    async fn perform(&self, task: Task) -> TaskResult {
         let config: Config = match config::read(task.config, &self.description.schema) {
             Ok(config) => config,
-            Err(failure) => return Report::from(Err(failure)),
+            Err(failure) => return TaskResult::from(Err(failure)),
         };
         let timeout = config.timeout_seconds.map_or(task.timeout, |seconds| Duration::from_secs(seconds.into()));
         let fetch = match self.find_fetch(task.workspace, &config.code).await {
             Ok(fetch) => fetch,
-            Err(failure) => return Report::from(Err(failure)),
+            Err(failure) => return TaskResult::from(Err(failure)),
         };
         let owner = task.workspace.uuid().as_u128();
         let script = Script { timeout, owner, fetch, ..Script::new(config.code, task.context.json()) };
         match self.sandbox.run(script).await {
-            Ok(Ran { json, logs }) => Report { result: outcome(json), logs: logs::cut(logs) },
-            Err(stopped) => Report { result: Err(failure(&stopped.error)), logs: logs::cut(stopped.logs) },
+            Ok(ScriptOutput { json, logs }) => TaskResult { result: outcome(json), logs: logs::cut(logs) },
+            Err(failed) => TaskResult { result: Err(failure(&failed.error)), logs: logs::cut(failed.logs) },
         }
     }
 }
@@ -144,7 +144,7 @@ fn failure(error: &Error) -> Failure {
     let message = error.to_string();
     match error {
         Error::Threw { message: thrown, .. } if is_about_fetch(thrown) => {
-            Failure::fatal("JAVASCRIPT_ERROR", format!("{message}; {FETCH}"))
+            Failure::fatal("JAVASCRIPT_ERROR", format!("{message}; {FETCH_HINT}"))
         }
         // Code that cannot be read will not be read next time either.
         Error::Threw { message: thrown, .. } if thrown.starts_with("SyntaxError") => {

@@ -18,11 +18,11 @@ pub mod schema;
 mod secrets;
 pub mod sources;
 
-pub use catalogue::{Entry, Handle, Timeout, catalogue, page};
-pub use data_query::DataQuery;
-pub use handler::{Description, Example, Handler, Report, Task};
-pub use http::Http;
-pub use javascript::JavaScript;
-pub use noop::Noop;
-pub use ports::{Fetches, Ports, Secrets, Sources};
+pub use catalogue::{CatalogueEntry, Handle, Timeout, catalogue, page};
+pub use data_query::DataQueryHandler;
+pub use handler::{Description, Example, Handler, Task, TaskResult};
+pub use http::HttpHandler;
+pub use javascript::JavaScriptHandler;
+pub use noop::NoopHandler;
+pub use ports::{FetchPolicy, Ports, Secrets, Sources};
 pub use registry::Registry;

@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::config;
-use crate::handler::{Description, Example, Handler, Report, Task};
+use crate::handler::{Description, Example, Handler, Task, TaskResult};
 
 /// Succeeds, or fails, as its config says. Without `delayMs` it needs no timer and no runtime.
-pub struct Noop {
+pub struct NoopHandler {
     description: Description,
 }
 
@@ -38,7 +38,7 @@ struct Config {
     delay_ms: Option<u64>,
 }
 
-impl Noop {
+impl NoopHandler {
     pub fn new() -> Self {
         let description = Description {
             info: KindInfo { name: "noop".to_owned(), timeout_seconds: 30, ..KindInfo::default() },
@@ -56,14 +56,14 @@ impl Noop {
     }
 }
 
-impl Default for Noop {
+impl Default for NoopHandler {
     fn default() -> Self {
         Self::new()
     }
 }
 
 #[async_trait]
-impl Handler for Noop {
+impl Handler for NoopHandler {
     fn describe(&self) -> &Description {
         &self.description
     }
@@ -72,16 +72,16 @@ impl Handler for Noop {
         config::check(config, &self.description.schema, &self.description.info.raw_fields)
     }
 
-    async fn perform(&self, task: Task) -> Report {
+    async fn perform(&self, task: Task) -> TaskResult {
         let attempt = task.attempt;
         let config: Config = match config::read(task.config, &self.description.schema) {
             Ok(config) => config,
-            Err(failure) => return Report::from(Err(failure)),
+            Err(failure) => return TaskResult::from(Err(failure)),
         };
         if let Some(delay) = config.delay_ms {
             tokio::time::sleep(Duration::from_millis(delay)).await;
         }
-        Report::from(config.result(attempt))
+        TaskResult::from(config.result(attempt))
     }
 }
 

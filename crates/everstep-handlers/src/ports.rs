@@ -25,9 +25,9 @@ pub trait Sources: Send + Sync {
     async fn source(&self, workspace: WorkspaceId, name: &str) -> Result<Source, Failure>;
 }
 
-/// Knows which workspaces let their scripts reach out.
+/// Decides which workspaces may use `fetch` in their scripts.
 #[async_trait]
-pub trait Fetches: Send + Sync {
+pub trait FetchPolicy: Send + Sync {
     async fn allows(&self, workspace: WorkspaceId) -> Result<bool, Failure>;
 }
 
@@ -39,7 +39,7 @@ pub struct Ports {
     pub secrets: Arc<dyn Secrets>,
     pub sources: Arc<dyn Sources>,
     pub drivers: Drivers,
-    pub fetches: Arc<dyn Fetches>,
+    pub fetch_policy: Arc<dyn FetchPolicy>,
 }
 
 impl Ports {
@@ -53,7 +53,7 @@ impl Ports {
             client,
             secrets,
             sources: Arc::new(Nothing),
-            fetches: Arc::new(Nothing),
+            fetch_policy: Arc::new(Nothing),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Sources for Nothing {
 }
 
 #[async_trait]
-impl Fetches for Nothing {
+impl FetchPolicy for Nothing {
     async fn allows(&self, _: WorkspaceId) -> Result<bool, Failure> {
         Ok(false)
     }

@@ -7,11 +7,11 @@ use everstep_core::evaluate::Fault;
 use everstep_core::kinds::{KindInfo, Kinds};
 use serde_json::Value;
 
-use crate::data_query::DataQuery;
+use crate::data_query::DataQueryHandler;
 use crate::handler::{Description, Handler};
-use crate::http::Http;
-use crate::javascript::JavaScript;
-use crate::noop::Noop;
+use crate::http::HttpHandler;
+use crate::javascript::JavaScriptHandler;
+use crate::noop::NoopHandler;
 use crate::ports::Ports;
 
 /// All handlers of a server. Cheap to clone.
@@ -24,10 +24,11 @@ impl Registry {
     /// Every kind that comes with the server.
     pub fn standard(ports: Ports) -> Self {
         Self::with([
-            Arc::new(JavaScript::new(ports.sandbox, ports.client.clone(), ports.fetches)) as Arc<dyn Handler>,
-            Arc::new(Http::new(ports.client, ports.secrets)),
-            Arc::new(DataQuery::new(ports.sources, ports.drivers)),
-            Arc::new(Noop::new()),
+            Arc::new(JavaScriptHandler::new(ports.sandbox, ports.client.clone(), ports.fetch_policy))
+                as Arc<dyn Handler>,
+            Arc::new(HttpHandler::new(ports.client, ports.secrets)),
+            Arc::new(DataQueryHandler::new(ports.sources, ports.drivers)),
+            Arc::new(NoopHandler::new()),
         ])
     }
 

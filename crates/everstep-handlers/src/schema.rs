@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// Whether a value may still hold what is put in later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage<'r> {
+pub enum CheckMode<'r> {
     /// As it is saved: a template may stand for any value, and a secret's name for one that is marked `x-secret`.
     /// Raw fields are what they are.
     Saved { raw_fields: &'r [String] },
@@ -17,14 +17,14 @@ pub enum Stage<'r> {
 }
 
 /// What is wrong with a value.
-pub fn check(schema: &Value, value: &Value, stage: Stage<'_>) -> Vec<Fault> {
-    let mut checker = Checker { root: schema, stage, faults: Vec::new() };
+pub fn check(schema: &Value, value: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
+    let mut checker = Checker { root: schema, mode, faults: Vec::new() };
     checker.check(schema, value, "");
     checker.faults
 }
 
 /// The places that may name a secret, as JSON pointers: `*` is any one part, `**` any number of them.
-pub fn secret_places(schema: &Value) -> Vec<String> {
+pub fn secret_pointers(schema: &Value) -> Vec<String> {
     let mut places = Vec::new();
     find_secrets(schema, schema, "", &mut places);
     places.dedup();
@@ -33,7 +33,7 @@ pub fn secret_places(schema: &Value) -> Vec<String> {
 
 struct Checker<'s> {
     root: &'s Value,
-    stage: Stage<'s>,
+    mode: CheckMode<'s>,
     faults: Vec<Fault>,
 }
 
@@ -44,9 +44,9 @@ impl Checker<'_> {
 
     fn may_come_later(&self, pointer: &str) -> bool {
         let field = pointer.split('/').nth(1);
-        match self.stage {
-            Stage::Saved { raw_fields } => field.is_none_or(|field| raw_fields.iter().all(|raw| raw != field)),
-            Stage::Resolved => false,
+        match self.mode {
+            CheckMode::Saved { raw_fields } => field.is_none_or(|field| raw_fields.iter().all(|raw| raw != field)),
+            CheckMode::Resolved => false,
         }
     }
 
@@ -156,7 +156,7 @@ impl Checker<'_> {
     }
 
     fn faults_of(&self, schema: &Value, value: &Value, pointer: &str) -> Vec<Fault> {
-        let mut checker = Checker { root: self.root, stage: self.stage, faults: Vec::new() };
+        let mut checker = Checker { root: self.root, mode: self.mode, faults: Vec::new() };
         checker.check(schema, value, pointer);
         checker.faults
     }

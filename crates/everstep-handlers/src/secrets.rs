@@ -7,31 +7,31 @@ use zeroize::Zeroizing;
 use crate::handler::Task;
 use crate::ports::Secrets;
 
-/// What stands where a secret stood.
-const MASK: &str = "[secret]";
+/// Replaces a secret in texts.
+const SECRET_MASK: &str = "[secret]";
 
-/// Shorter texts are not looked for: they stand everywhere.
-const SHORTEST: usize = 6;
+/// Shorter secrets are not masked: they would match everywhere.
+const MASKED_BYTES_MIN: usize = 6;
 
 /// The secrets of one task.
 #[derive(Default)]
-pub(crate) struct Revealed {
+pub(crate) struct RevealedSecrets {
     values: Vec<Zeroizing<String>>,
 }
 
-impl Revealed {
+impl RevealedSecrets {
     /// Replaces the names of secrets in a task's config by their values, where the definition itself names them.
-    pub(crate) async fn into(task: &mut Task, secrets: &dyn Secrets) -> Result<Self, Failure> {
+    pub(crate) async fn reveal_into(task: &mut Task, secrets: &dyn Secrets) -> Result<Self, Failure> {
         let mut revealed = Self::default();
         for pointer in std::mem::take(&mut task.secrets) {
-            let place = task.config.pointer_mut(&pointer);
-            let named = place.and_then(|place| Some((place["$secret"].as_str()?.to_owned(), place)));
-            let Some((name, place)) = named else {
+            let field = task.config.pointer_mut(&pointer);
+            let named = field.and_then(|field| Some((field["$secret"].as_str()?.to_owned(), field)));
+            let Some((name, field)) = named else {
                 let message = format!("there is no secret's name at {pointer}");
                 return Err(Failure::fatal(code::INVALID_CONFIG, message));
             };
             let value = secrets.reveal(task.workspace, &name).await?;
-            *place = Value::String(value.to_string());
+            *field = Value::String(value.to_string());
             revealed.add(value);
         }
         Ok(revealed)
@@ -59,13 +59,13 @@ impl Revealed {
 
     /// A text without the secrets.
     pub(crate) fn mask(&self, text: &str) -> String {
-        let worth = self.values.iter().filter(|value| value.len() >= SHORTEST);
-        worth.fold(text.to_owned(), |text, value| text.replace(value.as_str(), MASK))
+        let worth = self.values.iter().filter(|value| value.len() >= MASKED_BYTES_MIN);
+        worth.fold(text.to_owned(), |text, value| text.replace(value.as_str(), SECRET_MASK))
     }
 
     /// Bytes without the secrets.
     pub(crate) fn mask_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let worth = self.values.iter().filter(|value| value.len() >= SHORTEST);
+        let worth = self.values.iter().filter(|value| value.len() >= MASKED_BYTES_MIN);
         worth.fold(bytes, |bytes, value| replace(bytes, value.as_bytes()))
     }
 }
@@ -79,7 +79,7 @@ fn replace(bytes: Vec<u8>, secret: &[u8]) -> Vec<u8> {
     while let Some(first) = rest.first() {
         match rest.strip_prefix(secret) {
             Some(after) => {
-                masked.extend_from_slice(MASK.as_bytes());
+                masked.extend_from_slice(SECRET_MASK.as_bytes());
                 rest = after;
             }
             None => {

@@ -1,11 +1,11 @@
-//! Which addresses are public: everything else lies inside somebody's network.
+//! Which addresses are public: all others belong to a private or reserved network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
 /// Networks of IPv4 that are not public.
-const INSIDE_V4: &[(Ipv4Addr, u8)] = &[
+const PRIVATE_V4: &[(Ipv4Addr, u8)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8),        // this host, this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),       // private
     (Ipv4Addr::new(100, 64, 0, 0), 10),    // shared by a carrier's customers; some clouds keep metadata there
@@ -31,7 +31,7 @@ const INSIDE_V4: &[(Ipv4Addr, u8)] = &[
 const GLOBAL_V6: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Networks within it that are not public.
-const INSIDE_V6: &[(Ipv6Addr, u8)] = &[
+const PRIVATE_V6: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
     (Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0), 48), // anycast of name servers' sinks
@@ -41,12 +41,12 @@ const INSIDE_V6: &[(Ipv6Addr, u8)] = &[
 /// Whether an address is public. Ask it of every form of the address.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(address) => !INSIDE_V4.iter().any(|net| holds_v4(*net, address)),
+        IpAddr::V4(address) => !PRIVATE_V4.iter().any(|net| holds_v4(*net, address)),
         IpAddr::V6(address) => {
-            // A form that is only a dress for an IPv4 address is as public as that one.
-            let is_dress = embedded(address).is_some();
-            let is_inside = INSIDE_V6.iter().any(|net| holds_v6(*net, address));
-            is_dress || (holds_v6(GLOBAL_V6, address) && !is_inside)
+            // An address that embeds an IPv4 address is as public as that one.
+            let embeds_v4 = embedded(address).is_some();
+            let is_private = PRIVATE_V6.iter().any(|net| holds_v6(*net, address));
+            embeds_v4 || (holds_v6(GLOBAL_V6, address) && !is_private)
         }
     }
 }

@@ -18,10 +18,10 @@ use crate::resolver::Resolver;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-const IDLE_CONNECTIONS: usize = 16;
-const MOST_HEADERS: usize = 100;
-const MOST_HEADER_BYTES: u32 = 64 * 1024;
-const MOST_URL_BYTES: usize = 16 * 1024;
+const IDLE_CONNECTIONS_MAX: usize = 16;
+const HEADERS_MAX: usize = 100;
+const HEADER_BYTES_MAX: u32 = 64 * 1024;
+const URL_BYTES_MAX: usize = 16 * 1024;
 
 /// Speaks HTTP with whom its guard permits. Cheap to clone; clones share their connections.
 ///
@@ -69,7 +69,7 @@ impl Request {
             body: Vec::new(),
             has_secret_body: false,
             timeout: Duration::from_secs(30),
-            redirects: redirect::MOST,
+            redirects: redirect::REDIRECTS_MAX,
             max_bytes: 1024 * 1024,
             read: Vec::new(),
         }
@@ -115,7 +115,7 @@ impl Client {
                 return Err(Error::Redirect(format!("more than {followed} redirects")));
             }
             followed += 1;
-            redirect::turn(&mut request, response.status(), &target)?;
+            redirect::follow(&mut request, response.status(), &target)?;
         }
     }
 
@@ -128,7 +128,7 @@ impl Client {
             .request(request.method.clone(), request.url.clone())
             .headers(request.headers.clone())
             .body(request.body.clone());
-        asked.send().await.map_err(|error| blame(error, &host))
+        asked.send().await.map_err(|error| describe_failure(error, &host))
     }
 
     /// The host of a URL that may be asked.
@@ -136,8 +136,8 @@ impl Client {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Error::Invalid(format!("{:?} is not a scheme of HTTP: http or https", url.scheme())));
         }
-        if url.as_str().len() > MOST_URL_BYTES {
-            return Err(Error::Invalid(format!("the address has more than {MOST_URL_BYTES} bytes")));
+        if url.as_str().len() > URL_BYTES_MAX {
+            return Err(Error::Invalid(format!("the address has more than {URL_BYTES_MAX} bytes")));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Error::Invalid("credentials cannot stand in an address".to_owned()));
@@ -171,16 +171,16 @@ fn connect(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
             .user_agent(concat!("everstep/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .http1_max_headers(MOST_HEADERS)
-            .http2_max_header_list_size(MOST_HEADER_BYTES)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .http1_max_headers(HEADERS_MAX)
+            .http2_max_header_list_size(HEADER_BYTES_MAX)
     };
     builder().build().or_else(|error| {
         // Small containers have no certificates of their own.
-        tracing::warn!(error = %chain(&error), "the machine's certificates are not used; those of the web are");
+        tracing::warn!(error = %root_cause(&error), "the machine's certificates are not used; those of the web are");
         let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
         let roots = roots.filter_map(|root| Certificate::from_der(root).ok());
-        builder().tls_certs_only(roots).build().map_err(|error| chain(&error))
+        builder().tls_certs_only(roots).build().map_err(|error| root_cause(&error))
     })
 }
 
@@ -191,7 +191,7 @@ async fn read(mut response: reqwest::Response, request: &Request) -> Result<Resp
     let max_bytes = request.max_bytes;
     let mut is_long = response.content_length().is_some_and(|length| length > max_bytes as u64);
     let mut body = Vec::new();
-    while !is_long && let Some(chunk) = response.chunk().await.map_err(|error| blame(error, &host))? {
+    while !is_long && let Some(chunk) = response.chunk().await.map_err(|error| describe_failure(error, &host))? {
         is_long = body.len() + chunk.len() > max_bytes;
         body.extend_from_slice(&chunk);
     }
@@ -206,8 +206,8 @@ async fn read(mut response: reqwest::Response, request: &Request) -> Result<Resp
     Ok(Response { status, url, headers, body })
 }
 
-/// What a failed exchange means.
-fn blame(error: reqwest::Error, host: &str) -> Error {
+/// Maps a failed exchange to an error.
+fn describe_failure(error: reqwest::Error, host: &str) -> Error {
     let error = error.without_url();
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(error) = cause {
@@ -220,7 +220,7 @@ fn blame(error: reqwest::Error, host: &str) -> Error {
     if error.is_connect() && error.is_timeout() {
         return Error::Unreachable { host, reason: format!("nobody answered within {} s", CONNECT_TIMEOUT.as_secs()) };
     }
-    let reason = chain(&error);
+    let reason = root_cause(&error);
     match error {
         error if error.is_connect() => Error::Unreachable { host, reason },
         error if error.is_builder() => Error::Invalid(format!("this cannot be asked: {reason}")),
@@ -228,8 +228,8 @@ fn blame(error: reqwest::Error, host: &str) -> Error {
     }
 }
 
-/// An error in the words of its last cause, which says what happened.
-fn chain(error: &dyn std::error::Error) -> String {
+/// The text of an error's innermost cause, which says what happened.
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(cause) = last.source() {
         last = cause;

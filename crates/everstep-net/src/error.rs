@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use crate::guard::SETTING;
+use crate::guard::ALLOW_ADDRESSES_VARIABLE;
 
 /// Why a request got no answer. Messages name the host, never the rest of an address: it may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("{host} lies inside (a loopback, private or reserved address) and is refused; {SETTING} allows it")]
+    #[error(
+        "{host} lies inside (a loopback, private or reserved address) and is refused; {ALLOW_ADDRESSES_VARIABLE} allows it"
+    )]
     Refused { host: String },
     #[error("{0}")]
     Invalid(String),

@@ -7,13 +7,13 @@ use ipnet::IpNet;
 
 use crate::address;
 
-/// The setting that allows addresses which lie inside.
-pub const SETTING: &str = "EVERSTEP_ALLOW_ADDRESSES";
+/// The environment variable that allows private addresses.
+pub const ALLOW_ADDRESSES_VARIABLE: &str = "EVERSTEP_ALLOW_ADDRESSES";
 
 /// Which addresses may be reached: all public ones, and those that are allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// Networks that may be reached although they lie inside.
+    /// Networks that may be reached although they are private.
     pub allow: Vec<IpNet>,
     /// Whether everything may be reached: on a person's own machine.
     pub allow_all: bool,
@@ -37,16 +37,16 @@ impl Guard {
     }
 }
 
-/// A text that lists no addresses.
+/// A text that is not a list of addresses and networks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an address or a network: write such as 10.0.0.0/8, 127.0.0.1 or all")]
-pub struct NotAddresses(String);
+pub struct AllowListError(String);
 
 impl FromStr for Guard {
-    type Err = NotAddresses;
+    type Err = AllowListError;
 
     /// Reads `10.0.0.0/8, 127.0.0.1` or `all`.
-    fn from_str(text: &str) -> Result<Self, NotAddresses> {
+    fn from_str(text: &str) -> Result<Self, AllowListError> {
         let mut guard = Self::default();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             if word == "all" {
@@ -54,7 +54,7 @@ impl FromStr for Guard {
                 continue;
             }
             let net = word.parse::<IpNet>().or_else(|_| word.parse::<IpAddr>().map(IpNet::from));
-            guard.allow.push(net.map_err(|_| NotAddresses(word.to_owned()))?);
+            guard.allow.push(net.map_err(|_| AllowListError(word.to_owned()))?);
         }
         Ok(guard)
     }

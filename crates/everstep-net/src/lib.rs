@@ -14,6 +14,6 @@ pub mod tls;
 pub use client::{Client, Request, Response};
 pub use dial::dial;
 pub use error::Error;
-pub use guard::{Guard, NotAddresses, SETTING};
-pub use redirect::MOST as MOST_REDIRECTS;
+pub use guard::{ALLOW_ADDRESSES_VARIABLE, AllowListError, Guard};
+pub use redirect::REDIRECTS_MAX;
 pub use reqwest::{Method, StatusCode, Url, header};

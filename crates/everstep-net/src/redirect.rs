@@ -6,8 +6,8 @@ use reqwest::{Method, StatusCode};
 use crate::client::Request;
 use crate::error::Error;
 
-/// How many redirects are followed at most.
-pub const MOST: u32 = 10;
+/// Redirects that a request follows by default.
+pub const REDIRECTS_MAX: u32 = 10;
 
 /// Where an answer sends us, if it does.
 pub(crate) fn target(response: &reqwest::Response) -> Option<String> {
@@ -21,10 +21,10 @@ pub(crate) fn target(response: &reqwest::Response) -> Option<String> {
 /// 1. A 303, and a 301 or 302 after a POST, is asked for with GET and without a body.
 /// 2. Another origin is not told credentials: no sensitive header, no body that holds a secret.
 /// 3. From https nothing that holds a credential leads to http.
-pub(crate) fn turn(request: &mut Request, status: StatusCode, target: &str) -> Result<(), Error> {
+pub(crate) fn follow(request: &mut Request, status: StatusCode, target: &str) -> Result<(), Error> {
     let url = request.url.join(target);
     let url = url.map_err(|error| Error::Redirect(format!("a redirect leads to no address: {error}")))?;
-    let keeps_body = !asks_anew(status, &request.method);
+    let keeps_body = !becomes_get(status, &request.method);
     if !keeps_body {
         request.method = if request.method == Method::HEAD { Method::HEAD } else { Method::GET };
         request.body = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn turn(request: &mut Request, status: StatusCode, target: &str) -> R
     Ok(())
 }
 
-fn asks_anew(status: StatusCode, method: &Method) -> bool {
+fn becomes_get(status: StatusCode, method: &Method) -> bool {
     match status.as_u16() {
         303 => true,
         301 | 302 => *method == Method::POST,
@@ -83,12 +83,12 @@ mod tests {
     fn credentials_never_go_from_https_to_http() {
         let request = || Request::new(Method::GET, Url::parse("https://example.com/").expect("a URL"));
         let mut plain = request();
-        assert!(turn(&mut plain, StatusCode::FOUND, "http://example.com/").is_ok());
+        assert!(follow(&mut plain, StatusCode::FOUND, "http://example.com/").is_ok());
         let mut secret = request();
         secret.headers.insert("authorization", HeaderValue::from_static("Bearer x"));
-        let error = turn(&mut secret, StatusCode::FOUND, "http://example.com/").expect_err("it would be seen");
+        let error = follow(&mut secret, StatusCode::FOUND, "http://example.com/").expect_err("it would be seen");
         assert!(error.to_string().contains("from https to http"), "{error}");
-        assert!(turn(&mut secret, StatusCode::FOUND, "https://example.com/other").is_ok());
+        assert!(follow(&mut secret, StatusCode::FOUND, "https://example.com/other").is_ok());
         assert!(secret.headers.contains_key("authorization"));
     }
 }

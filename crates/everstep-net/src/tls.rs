@@ -1,4 +1,4 @@
-//! TLS for those who are not spoken to over HTTP: whom we trust.
+//! TLS for protocols other than HTTP: which certificates are trusted.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
 
-/// Whose certificate a server may show.
+/// Which certificate a server may present.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Anyone's: what is said is hidden from those who listen, not from those who stand in between.
+    /// Any: this protects against eavesdropping, not against an attacker in the middle.
     Anyone,
     /// One that is signed by these.
     SignedBy(RootCertStore),
@@ -24,20 +24,20 @@ pub enum Trust {
 /// Why TLS cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unusable(String);
+pub struct TlsError(String);
 
 /// How a connection is protected.
-pub fn config(trust: Trust) -> Result<ClientConfig, Unusable> {
+pub fn config(trust: Trust) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| Unusable(format!("TLS cannot be used: {error}")))?;
+        .map_err(|error| TlsError(format!("TLS cannot be used: {error}")))?;
     Ok(match trust {
         Trust::NamedAndSignedBy(roots) => config.with_root_certificates(roots).with_no_client_auth(),
         Trust::SignedBy(roots) => {
             let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
                 .build()
-                .map_err(|error| Unusable(format!("the certificates cannot be used: {error}")))?;
+                .map_err(|error| TlsError(format!("the certificates cannot be used: {error}")))?;
             config.dangerous().with_custom_certificate_verifier(Arc::new(AnyName(signed))).with_no_client_auth()
         }
         Trust::Anyone => config
@@ -48,8 +48,8 @@ pub fn config(trust: Trust) -> Result<ClientConfig, Unusable> {
 }
 
 /// The certificates in a text (PEM).
-pub fn roots(pem: &[u8]) -> Result<RootCertStore, Unusable> {
-    let unusable = |error: &dyn std::fmt::Display| Unusable(error.to_string());
+pub fn roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
+    let unusable = |error: &dyn std::fmt::Display| TlsError(error.to_string());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| unusable(&error))?;

@@ -16,35 +16,35 @@ use tokio::runtime::Handle;
 use crate::fetch::{Arrival, Exchange, Fetch};
 use crate::log::Log;
 use crate::script::{Error, Script};
-use crate::{LOG_BYTES, RESULT_BYTES, RESULT_DEPTH};
+use crate::{LOG_BYTES_MAX, RESULT_BYTES_MAX, RESULT_DEPTH_MAX};
 
-/// How deep calls may nest, in bytes; the pool's threads have several times as much.
-const STACK_BYTES: usize = 1024 * 1024;
-/// How many times its text a context may weigh as objects.
-const CONTEXT_WEIGHT: usize = 16;
-/// From here on a context is weighed, so that it does not count as the script's own memory.
-const LARGE_CONTEXT_BYTES: usize = 256 * 1024;
-/// A longer timeout means this one.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Bytes of stack for nested calls; the pool's threads have several times as much.
+const CALL_STACK_BYTES_MAX: usize = 1024 * 1024;
+/// Memory that a context may use as objects, as a multiple of its JSON text.
+const CONTEXT_MEMORY_FACTOR: usize = 16;
+/// The memory of a context above this size is measured, so that it does not count as the script's own.
+const LARGE_CONTEXT_BYTES_MIN: usize = 256 * 1024;
+/// Longer timeouts are reduced to this one.
+const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 const PRELUDE: &str = include_str!("prelude.js");
 const FETCH: &str = include_str!("fetch.js");
-/// What the user's code is called in stacks, and what is ours.
-const FILE: &str = "script";
-const HOST: &str = "everstep";
+/// File names in stack traces: of the user's code, and of ours.
+const SCRIPT_FILE: &str = "script";
+const HOST_FILE: &str = "everstep";
 
-/// When a script must end: at its deadline, or as soon as nobody waits for it.
+/// Ends a script: at its deadline, or as soon as its caller no longer waits for it.
 #[derive(Clone)]
-pub(crate) struct Limit {
+pub(crate) struct Cancellation {
     pub(crate) deadline: Instant,
     stop: Arc<AtomicBool>,
     /// The requests that end with it, for a script that may make some.
     exchange: Option<Arc<Exchange>>,
 }
 
-impl Limit {
+impl Cancellation {
     /// Begins to count. With `fetch`, call it on a runtime that requests can fly on.
     pub(crate) fn new(timeout: Duration, fetch: Option<Arc<dyn Fetch>>) -> Self {
-        let deadline = Instant::now() + timeout.min(LONGEST);
+        let deadline = Instant::now() + timeout.min(TIMEOUT_MAX);
         let exchange = fetch.map(|fetch| Exchange::new(fetch, Handle::current(), deadline));
         Self { deadline, stop: Arc::default(), exchange }
     }
@@ -62,50 +62,51 @@ impl Limit {
 }
 
 /// Runs a script to its end and returns its result as JSON text.
-pub(crate) fn execute(script: Script, limit: &Limit, log: &Log) -> Result<String, Error> {
+pub(crate) fn execute(script: Script, cancellation: &Cancellation, log: &Log) -> Result<String, Error> {
     let Script { code, context_json, timeout, memory_bytes, owner: _, fetch: _ } = script;
     let unavailable = |error: rquickjs::Error| Error::Unavailable(error.to_string());
     let runtime = Runtime::new().map_err(unavailable)?;
-    let is_large = context_json.len() > LARGE_CONTEXT_BYTES;
-    let context_bytes = if is_large { context_json.len().saturating_mul(CONTEXT_WEIGHT) } else { 0 };
+    let is_large = context_json.len() > LARGE_CONTEXT_BYTES_MIN;
+    let context_bytes = if is_large { context_json.len().saturating_mul(CONTEXT_MEMORY_FACTOR) } else { 0 };
     runtime.set_memory_limit(memory_bytes.saturating_add(context_bytes));
-    runtime.set_max_stack_size(STACK_BYTES);
-    let watched = limit.clone();
+    runtime.set_max_stack_size(CALL_STACK_BYTES_MAX);
+    let watched = cancellation.clone();
     runtime.set_interrupt_handler(Some(Box::new(move || watched.is_over())));
     let ran_out = Arc::new(AtomicBool::new(false));
     runtime.set_host_promise_rejection_tracker(Some(watch_memory(&ran_out)));
     let context = Context::full(&runtime).map_err(|_| Error::OutOfMemory(memory_bytes))?;
-    let tell = |fault: Fault<'_>| fault.tell(limit, timeout, memory_bytes);
-    let answer = context.with(|ctx| prepare(&ctx, context_json, log, limit).map_err(tell))?;
+    let to_error = |fault: Fault<'_>| fault.into_error(cancellation, timeout, memory_bytes);
+    let answer = context.with(|ctx| prepare(&ctx, context_json, log, cancellation).map_err(to_error))?;
     if is_large {
         let used = usize::try_from(runtime.memory_usage().malloc_size).unwrap_or(0);
         runtime.set_memory_limit(memory_bytes.saturating_add(used));
     }
-    let promise = context.with(|ctx| call(&ctx, &code).map_err(tell))?;
+    let promise = context.with(|ctx| call(&ctx, &code).map_err(to_error))?;
     loop {
         let is_pending = |ctx: Ctx<'_>| Ok(promise.clone().restore(&ctx)?.state() == PromiseState::Pending);
         if !context.with(is_pending).map_err(unavailable)? {
             break;
         }
-        let has_run = run_job(&runtime).map_err(|context| context.with(|ctx| tell(thrown(&ctx))))?;
-        if limit.is_over() {
+        let has_run = run_job(&runtime).map_err(|context| context.with(|ctx| to_error(thrown(&ctx))))?;
+        if cancellation.is_over() {
             return Err(Error::Timeout(timeout));
         }
         if has_run {
             continue;
         }
         // Nothing but an answer can settle it now.
-        let (Some(exchange), Some(answer)) = (limit.exchange.as_ref().filter(|it| !it.is_idle()), &answer) else {
+        let (Some(exchange), Some(answer)) = (cancellation.exchange.as_ref().filter(|it| !it.is_idle()), &answer)
+        else {
             let has_run_out = ran_out.load(Ordering::Relaxed);
             return Err(if has_run_out { Error::OutOfMemory(memory_bytes) } else { Error::NeverSettles });
         };
         let arrival = exchange.next().ok_or(Error::Timeout(timeout))?;
-        context.with(|ctx| hand_over(&ctx, answer, arrival).map_err(tell))?;
+        context.with(|ctx| settle_fetch(&ctx, answer, arrival).map_err(to_error))?;
     }
     context.with(|ctx| {
         let promise = promise.clone().restore(&ctx).map_err(unavailable)?;
         let value = promise.result::<Value<'_>>().unwrap_or(Err(rquickjs::Error::WouldBlock)).catch(&ctx);
-        value.map_err(Fault::from).and_then(|value| to_json(&ctx, value, limit)).map_err(tell)
+        value.map_err(Fault::from).and_then(|value| to_json(&ctx, value, cancellation)).map_err(to_error)
     })
 }
 
@@ -132,17 +133,17 @@ fn thrown<'js>(ctx: &Ctx<'js>) -> Fault<'js> {
 
 enum Fault<'js> {
     Caught(CaughtError<'js>),
-    Told(Error),
+    Described(Error),
 }
 
 impl Fault<'_> {
-    fn tell(self, limit: &Limit, timeout: Duration, memory_bytes: usize) -> Error {
+    fn into_error(self, cancellation: &Cancellation, timeout: Duration, memory_bytes: usize) -> Error {
         let error = match self {
-            Self::Told(error) => return error,
+            Self::Described(error) => return error,
             Self::Caught(caught) => describe(&caught, memory_bytes),
         };
         // Looked at last, since describing an error runs the script's own getters.
-        if limit.is_over() { Error::Timeout(timeout) } else { error }
+        if cancellation.is_over() { Error::Timeout(timeout) } else { error }
     }
 }
 
@@ -157,20 +158,20 @@ fn prepare<'js>(
     ctx: &Ctx<'js>,
     context_json: String,
     log: &Log,
-    limit: &Limit,
+    cancellation: &Cancellation,
 ) -> Result<Option<Persistent<Function<'static>>>, Fault<'js>> {
     let context = ctx.json_parse(context_json).catch(ctx)?;
     let log = log.clone();
     let write = Function::new(ctx.clone(), move |line: String| log.write(&line)).catch(ctx)?;
-    let prelude: Function<'js> = evaluate(ctx, PRELUDE, HOST).catch(ctx)?;
-    prelude.call::<_, ()>((write, context, LOG_BYTES)).catch(ctx)?;
-    let Some(exchange) = limit.exchange.clone() else { return Ok(None) };
+    let prelude: Function<'js> = evaluate(ctx, PRELUDE, HOST_FILE).catch(ctx)?;
+    prelude.call::<_, ()>((write, context, LOG_BYTES_MAX)).catch(ctx)?;
+    let Some(exchange) = cancellation.exchange.clone() else { return Ok(None) };
     let ask = move |ctx: Ctx<'js>, method: String, url: String, lines: Vec<String>, body: String| {
         let headers = lines.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
         exchange.ask(method, url, headers, body).map_err(|message| Exception::throw_type(&ctx, &message))
     };
     let ask = Function::new(ctx.clone(), ask).catch(ctx)?;
-    let fetch: Function<'js> = evaluate(ctx, FETCH, HOST).catch(ctx)?;
+    let fetch: Function<'js> = evaluate(ctx, FETCH, HOST_FILE).catch(ctx)?;
     let answer = fetch.call::<_, Function<'js>>((ask,)).catch(ctx)?;
     Ok(Some(Persistent::save(ctx, answer)))
 }
@@ -185,16 +186,23 @@ fn evaluate<'js, T: FromJs<'js>>(ctx: &Ctx<'js>, source: impl Into<Vec<u8>>, fil
 fn call<'js>(ctx: &Ctx<'js>, code: &str) -> Result<Persistent<Promise<'static>>, Fault<'js>> {
     // The code begins on the first line, so that lines in errors are the user's own.
     let source = format!("(async function () {{{code}\n}})");
-    let function: Value<'js> = evaluate(ctx, source, FILE).catch(ctx)?;
+    let function: Value<'js> = evaluate(ctx, source, SCRIPT_FILE).catch(ctx)?;
     let Some(function) = function.into_function() else {
-        return Err(Fault::Told(Error::Threw { message: "the code has an unmatched brace".to_owned(), line: None }));
+        return Err(Fault::Described(Error::Threw {
+            message: "the code has an unmatched brace".to_owned(),
+            line: None,
+        }));
     };
     let promise: Promise<'js> = function.call(()).catch(ctx)?;
     Ok(Persistent::save(ctx, promise))
 }
 
-/// Gives the script an answer to one of its requests.
-fn hand_over<'js>(ctx: &Ctx<'js>, answer: &Persistent<Function<'static>>, arrival: Arrival) -> Result<(), Fault<'js>> {
+/// Settles the promise of one of the script's requests.
+fn settle_fetch<'js>(
+    ctx: &Ctx<'js>,
+    answer: &Persistent<Function<'static>>,
+    arrival: Arrival,
+) -> Result<(), Fault<'js>> {
     let answer = answer.clone().restore(ctx).catch(ctx)?;
     let (id, result) = arrival;
     let called = match result {
@@ -208,24 +216,24 @@ fn hand_over<'js>(ctx: &Ctx<'js>, answer: &Persistent<Function<'static>>, arriva
     called.catch(ctx).map_err(Fault::from)
 }
 
-fn to_json<'js>(ctx: &Ctx<'js>, value: Value<'js>, limit: &Limit) -> Result<String, Fault<'js>> {
+fn to_json<'js>(ctx: &Ctx<'js>, value: Value<'js>, cancellation: &Cancellation) -> Result<String, Fault<'js>> {
     if value.is_undefined() {
         return Ok("null".to_owned());
     }
     let kind = value.type_name();
     let written = match ctx.json_stringify(value).catch(ctx) {
         Ok(Some(written)) => written.to_string().catch(ctx)?,
-        Ok(None) => return Err(Fault::Told(Error::NotJson(format!("a {kind}")))),
-        Err(CaughtError::Exception(exception)) if !limit.is_over() && !is_out_of_memory(&exception) => {
-            return Err(Fault::Told(Error::NotJson(exception.message().unwrap_or_default())));
+        Ok(None) => return Err(Fault::Described(Error::NotJson(format!("a {kind}")))),
+        Err(CaughtError::Exception(exception)) if !cancellation.is_over() && !is_out_of_memory(&exception) => {
+            return Err(Fault::Described(Error::NotJson(exception.message().unwrap_or_default())));
         }
         Err(caught) => return Err(Fault::Caught(caught)),
     };
-    if written.len() > RESULT_BYTES {
-        return Err(Fault::Told(Error::TooLarge(written.len())));
+    if written.len() > RESULT_BYTES_MAX {
+        return Err(Fault::Described(Error::TooLarge(written.len())));
     }
-    if depth(&written) > RESULT_DEPTH {
-        return Err(Fault::Told(Error::NotJson(format!("it is nested deeper than {RESULT_DEPTH} levels"))));
+    if depth(&written) > RESULT_DEPTH_MAX {
+        return Err(Fault::Described(Error::NotJson(format!("it is nested deeper than {RESULT_DEPTH_MAX} levels"))));
     }
     Ok(written)
 }
@@ -266,9 +274,9 @@ fn line(stack: &str) -> Option<u32> {
 }
 
 fn shortened(mut message: String) -> String {
-    const BYTES: usize = 4096;
-    if message.len() > BYTES {
-        message.truncate(message.floor_char_boundary(BYTES));
+    const MESSAGE_BYTES_MAX: usize = 4096;
+    if message.len() > MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
         message.push('…');
     }
     message

@@ -1,7 +1,7 @@
 //! Requests that a script makes through its host.
 //!
-//! The script's own thread never speaks HTTP: requests fly on the host's runtime, and answers are handed over when the
-//! script has nothing else to do.
+//! The script's own thread never speaks HTTP: requests are sent on the host's runtime, and responses are handed over
+//! when the script has nothing else to do.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-/// Requests that one script makes.
-pub const REQUESTS: usize = 50;
-/// Requests of one script that are under way at once; the others wait.
-pub const IN_FLIGHT: usize = 6;
+/// Requests that one script may make.
+pub const REQUESTS_MAX: usize = 50;
+/// Requests of one script that are in flight at once; the others wait.
+pub const REQUESTS_IN_FLIGHT_MAX: usize = 6;
 /// Bytes of the body that a script sends, and of the one that it is given.
-pub const BODY_BYTES: usize = 1024 * 1024;
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of an address, and of all headers of a request.
-const HEAD_BYTES: usize = 64 * 1024;
+const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Makes requests for scripts. Whom it asks is its own affair; how many and how large they are is seen to here.
 pub trait Fetch: Send + Sync {
-    fn fetch(&self, request: Request) -> Fetching;
+    fn fetch(&self, request: FetchRequest) -> FetchFuture;
 }
 
-/// An answer to come, or the reason why there is none.
-pub type Fetching = Pin<Box<dyn Future<Output = Result<Response, String>> + Send>>;
+/// Resolves to the response, or to the reason why there is none.
+pub type FetchFuture = Pin<Box<dyn Future<Output = Result<FetchResponse, String>> + Send>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct FetchRequest {
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -41,7 +41,7 @@ pub struct Request {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
+pub struct FetchResponse {
     pub status: u16,
     /// Where it came from in the end.
     pub url: String,
@@ -50,8 +50,8 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// What became of a request, by its number.
-pub(crate) type Arrival = (usize, Result<Response, String>);
+/// The result of a request, with its number.
+pub(crate) type Arrival = (usize, Result<FetchResponse, String>);
 
 /// The requests of one script.
 pub(crate) struct Exchange {
@@ -65,11 +65,11 @@ pub(crate) struct Exchange {
 #[derive(Default)]
 struct State {
     made: usize,
-    waiting: VecDeque<(usize, Request)>,
+    waiting: VecDeque<(usize, FetchRequest)>,
     /// **Invariant**: at most six requests of a script are under way, and none once it is over.
-    flying: BTreeMap<usize, AbortHandle>,
+    in_flight: BTreeMap<usize, AbortHandle>,
     arrived: VecDeque<Arrival>,
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl Exchange {
@@ -86,21 +86,21 @@ impl Exchange {
         body: String,
     ) -> Result<usize, String> {
         let head = url.len() + headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        if head > HEAD_BYTES {
-            return Err(format!("address and headers have more than {} KiB", HEAD_BYTES / 1024));
+        if head > HEAD_BYTES_MAX {
+            return Err(format!("address and headers have more than {} KiB", HEAD_BYTES_MAX / 1024));
         }
-        if body.len() > BODY_BYTES {
-            return Err(format!("the body has more than {} KiB", BODY_BYTES / 1024));
+        if body.len() > BODY_BYTES_MAX {
+            return Err(format!("the body has more than {} KiB", BODY_BYTES_MAX / 1024));
         }
         let mut state = self.state();
-        if state.made == REQUESTS {
-            return Err(format!("a script makes at most {REQUESTS} requests"));
+        if state.made == REQUESTS_MAX {
+            return Err(format!("a script makes at most {REQUESTS_MAX} requests"));
         }
         state.made += 1;
         let id = state.made;
-        let request = Request { method, url, headers, body, timeout: Duration::ZERO, max_bytes: BODY_BYTES };
-        if state.flying.len() < IN_FLIGHT {
-            self.fly(&mut state, id, request);
+        let request = FetchRequest { method, url, headers, body, timeout: Duration::ZERO, max_bytes: BODY_BYTES_MAX };
+        if state.in_flight.len() < REQUESTS_IN_FLIGHT_MAX {
+            self.send(&mut state, id, request);
         } else {
             state.waiting.push_back((id, request));
         }
@@ -110,13 +110,13 @@ impl Exchange {
     /// Whether no answer will come any more.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state();
-        state.flying.is_empty() && state.arrived.is_empty()
+        state.in_flight.is_empty() && state.arrived.is_empty()
     }
 
     /// The next answer; `None` once it is over, by the clock or because nobody waits for the script.
     pub(crate) fn next(&self) -> Option<Arrival> {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        let must_wait = |state: &mut State| state.arrived.is_empty() && !state.is_over;
+        let must_wait = |state: &mut State| state.arrived.is_empty() && !state.has_ended;
         let waited = self.wake.wait_timeout_while(self.state(), left, must_wait);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.arrived.pop_front()
@@ -125,43 +125,43 @@ impl Exchange {
     /// Ends everything that is under way.
     pub(crate) fn end(&self) {
         let mut state = self.state();
-        state.is_over = true;
+        state.has_ended = true;
         state.waiting.clear();
         state.arrived.clear();
-        for task in std::mem::take(&mut state.flying).into_values() {
+        for task in std::mem::take(&mut state.in_flight).into_values() {
             task.abort();
         }
         self.wake.notify_all();
     }
 
-    fn fly(self: &Arc<Self>, state: &mut State, id: usize, request: Request) {
-        if state.is_over {
+    fn send(self: &Arc<Self>, state: &mut State, id: usize, request: FetchRequest) {
+        if state.has_ended {
             return;
         }
         let exchange = Arc::clone(self);
         let task = self.host.spawn(async move {
             let timeout = exchange.deadline.saturating_duration_since(Instant::now());
-            let answer = exchange.fetch.fetch(Request { timeout, ..request });
-            // Past the deadline nobody is there to hear of it.
+            let answer = exchange.fetch.fetch(FetchRequest { timeout, ..request });
+            // After the deadline no caller waits for the result.
             if let Ok(answer) = tokio::time::timeout(timeout, answer).await {
-                exchange.land(id, answer);
+                exchange.complete(id, answer);
             }
         });
-        state.flying.insert(id, task.abort_handle());
+        state.in_flight.insert(id, task.abort_handle());
     }
 
-    fn land(self: &Arc<Self>, id: usize, answer: Result<Response, String>) {
+    fn complete(self: &Arc<Self>, id: usize, answer: Result<FetchResponse, String>) {
         let mut state = self.state();
-        if state.flying.remove(&id).is_none() {
+        if state.in_flight.remove(&id).is_none() {
             return;
         }
         let answer = answer.and_then(|response| match response.body.len() {
-            ..=BODY_BYTES => Ok(response),
-            _ => Err(format!("the answer has more than {} KiB", BODY_BYTES / 1024)),
+            ..=BODY_BYTES_MAX => Ok(response),
+            _ => Err(format!("the answer has more than {} KiB", BODY_BYTES_MAX / 1024)),
         });
         state.arrived.push_back((id, answer));
         if let Some((id, request)) = state.waiting.pop_front() {
-            self.fly(&mut state, id, request);
+            self.send(&mut state, id, request);
         }
         self.wake.notify_all();
     }

@@ -14,15 +14,17 @@ mod priority;
 mod sandbox;
 mod script;
 
-pub use fetch::{BODY_BYTES, Fetch, Fetching, IN_FLIGHT, REQUESTS, Request, Response};
+pub use fetch::{
+    BODY_BYTES_MAX, Fetch, FetchFuture, FetchRequest, FetchResponse, REQUESTS_IN_FLIGHT_MAX, REQUESTS_MAX,
+};
 pub use sandbox::Sandbox;
-pub use script::{Error, Ran, Script, Stopped};
+pub use script::{Error, Script, ScriptFailure, ScriptOutput};
 
-/// Bytes of memory that a script may use unless it is told otherwise. What its context weighs comes on top.
-pub const MEMORY_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of memory that a script may use by default. The memory of its context is added to it.
+pub const MEMORY_BYTES_DEFAULT: usize = 64 * 1024 * 1024;
 /// Bytes of JSON that a script may return.
-pub const RESULT_BYTES: usize = 1024 * 1024;
+pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// How deep the JSON that a script returns may be nested.
-pub const RESULT_DEPTH: usize = 100;
-/// Bytes of log lines that are kept of one script.
-pub const LOG_BYTES: usize = 64 * 1024;
+pub const RESULT_DEPTH_MAX: usize = 100;
+/// Bytes of log lines that are kept of one script's output.
+pub const LOG_BYTES_MAX: usize = 64 * 1024;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::LOG_BYTES;
+use crate::LOG_BYTES_MAX;
 
 /// A log that its script and whoever waits for it share: what a stuck script has written can still be read.
 #[derive(Clone, Default)]
@@ -22,8 +22,8 @@ impl Log {
             return;
         }
         // The mark has its place within the limit, whether it is needed or not.
-        let mark = format!("… (the log was cut after {} KiB)", LOG_BYTES / 1024);
-        let room = LOG_BYTES - mark.len() - 1 - log.bytes;
+        let mark = format!("… (the log was cut after {} KiB)", LOG_BYTES_MAX / 1024);
+        let room = LOG_BYTES_MAX - mark.len() - 1 - log.bytes;
         if line.len() < room {
             log.bytes += line.len() + 1;
             log.lines.push(line.to_owned());
@@ -37,7 +37,7 @@ impl Log {
         log.lines.push(mark);
     }
 
-    pub(crate) fn take(&self) -> Vec<String> {
+    pub(crate) fn take_lines(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).lines)
     }
 }
@@ -53,9 +53,9 @@ mod tests {
             log.write("é0123456789");
         }
         log.write("late");
-        let lines = log.take();
+        let lines = log.take_lines();
         let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
-        assert!(bytes > LOG_BYTES - 100 && bytes <= LOG_BYTES, "{bytes}");
+        assert!(bytes > LOG_BYTES_MAX - 100 && bytes <= LOG_BYTES_MAX, "{bytes}");
         assert!(lines.last().unwrap().starts_with('…'));
     }
 }

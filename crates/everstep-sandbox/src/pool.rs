@@ -9,25 +9,26 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::execute::{self, Limit};
+use crate::execute::{self, Cancellation};
 use crate::log::Log;
 use crate::priority::{self, Thread};
 use crate::script::{Error, Script};
 
-/// How long a script may go on after it was told to stop before its thread is given up.
-pub(crate) const GRACE: Duration = Duration::from_millis(250);
-const IDLE: Duration = Duration::from_secs(30);
-const STACK_BYTES: usize = 4 * 1024 * 1024;
-/// Threads that may be given up at a time, for each of the pool. Beyond it their places stay taken: some built-ins
-/// of the library never look at the clock (`reverse`, `slice` or `sort` of a list without items but with a length,
-/// `indexOf` of a long text), and what they burn must be bounded.
-const GIVEN_UP: usize = 8;
-/// How many of them one owner may have. Then its scripts are refused, so that others go on.
-const OF_ONE_OWNER: usize = 2;
+/// How long a script may go on after it was stopped before its thread is abandoned.
+pub(crate) const STOP_GRACE: Duration = Duration::from_millis(250);
+/// An idle thread ends after this time.
+const THREAD_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const THREAD_STACK_BYTES: usize = 4 * 1024 * 1024;
+/// Threads that may be abandoned at a time, for each thread of the pool. Beyond this bound their permits stay taken:
+/// some built-ins of the library never check the deadline (`reverse`, `slice` or `sort` of a list without items but
+/// with a length, `indexOf` of a long text), and the CPU time that they use must be bounded.
+const ABANDONED_PER_THREAD_MAX: usize = 8;
+/// Abandoned threads of one owner. With this many, the owner's scripts are rejected, so that others can run.
+const ABANDONED_PER_OWNER_MAX: usize = 2;
 
 pub(crate) struct Pool {
-    places: Arc<Semaphore>,
-    most_given_up: usize,
+    permits: Arc<Semaphore>,
+    abandoned_max: usize,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -37,7 +38,7 @@ struct State {
     queue: VecDeque<Job>,
     idle: usize,
     next: u64,
-    /// **Invariant**: a running script is here, with its place unless its thread was given up.
+    /// **Invariant**: a running script is here, with its permit unless its thread was abandoned.
     running: BTreeMap<u64, Running>,
 }
 
@@ -46,19 +47,19 @@ struct Running {
     overdue: Instant,
     /// Its thread, once it has one.
     thread: Option<Thread>,
-    place: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 struct Job {
     id: u64,
     script: Script,
-    limit: Limit,
+    cancellation: Cancellation,
     log: Log,
     reply: oneshot::Sender<Result<String, Error>>,
 }
 
-/// A script that has been handed to a thread.
-pub(crate) struct Started {
+/// A script that has been queued for a thread.
+pub(crate) struct StartedScript {
     pub(crate) id: u64,
     pub(crate) reply: oneshot::Receiver<Result<String, Error>>,
 }
@@ -67,21 +68,21 @@ impl Pool {
     pub(crate) fn new(threads: usize) -> Self {
         let threads = threads.clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            places: Arc::new(Semaphore::new(threads)),
-            most_given_up: threads.saturating_mul(GIVEN_UP),
+            permits: Arc::new(Semaphore::new(threads)),
+            abandoned_max: threads.saturating_mul(ABANDONED_PER_THREAD_MAX),
             state: Mutex::default(),
             wake: Condvar::new(),
         }
     }
 
-    /// Waits for a thread to be free. While it waits it looks for threads that must be given up.
-    pub(crate) async fn place(&self) -> OwnedSemaphorePermit {
+    /// Waits for a free thread. While it waits, it abandons threads whose scripts are overdue.
+    pub(crate) async fn acquire(&self) -> OwnedSemaphorePermit {
         // One future throughout: a new one would begin to wait at the end of the line.
-        let mut place = pin!(Arc::clone(&self.places).acquire_owned());
+        let mut permit = pin!(Arc::clone(&self.permits).acquire_owned());
         loop {
-            match tokio::time::timeout(GRACE, place.as_mut()).await {
-                Ok(place) => return place.expect("the semaphore is never closed"),
-                Err(_) => self.give_up_overdue(),
+            match tokio::time::timeout(STOP_GRACE, permit.as_mut()).await {
+                Ok(permit) => return permit.expect("the semaphore is never closed"),
+                Err(_) => self.abandon_overdue(),
             }
         }
     }
@@ -90,72 +91,77 @@ impl Pool {
     pub(crate) fn start(
         self: &Arc<Self>,
         script: Script,
-        limit: &Limit,
+        cancellation: &Cancellation,
         log: &Log,
-        place: OwnedSemaphorePermit,
-    ) -> Result<Started, Error> {
+        permit: OwnedSemaphorePermit,
+    ) -> Result<StartedScript, Error> {
         let (sender, reply) = oneshot::channel();
         let mut state = self.state();
-        let stuck = state.running.values().filter(|it| it.owner == script.owner && it.place.is_none()).count();
-        if stuck >= OF_ONE_OWNER {
+        let stuck = state.running.values().filter(|it| it.owner == script.owner && it.permit.is_none()).count();
+        if stuck >= ABANDONED_PER_OWNER_MAX {
             return Err(Error::Stuck(stuck));
         }
         let id = state.next;
         state.next += 1;
         state.running.insert(
             id,
-            Running { owner: script.owner, overdue: limit.deadline + GRACE, thread: None, place: Some(place) },
+            Running {
+                owner: script.owner,
+                overdue: cancellation.deadline + STOP_GRACE,
+                thread: None,
+                permit: Some(permit),
+            },
         );
-        state.queue.push_back(Job { id, script, limit: limit.clone(), log: log.clone(), reply: sender });
+        state.queue.push_back(Job { id, script, cancellation: cancellation.clone(), log: log.clone(), reply: sender });
         if state.idle >= state.queue.len() {
             self.wake.notify_one();
-            return Ok(Started { id, reply });
+            return Ok(StartedScript { id, reply });
         }
         let pool = Arc::clone(self);
-        let builder = thread::Builder::new().name("everstep-script".to_owned()).stack_size(STACK_BYTES);
+        let builder = thread::Builder::new().name("everstep-script".to_owned()).stack_size(THREAD_STACK_BYTES);
         if let Err(error) = builder.spawn(move || pool.work()) {
             state.queue.retain(|job| job.id != id);
             state.running.remove(&id);
             return Err(Error::Unavailable(format!("no thread: {error}")));
         }
-        Ok(Started { id, reply })
+        Ok(StartedScript { id, reply })
     }
 
-    /// Notes that nobody waits for a script any more.
-    pub(crate) fn abandon(&self, id: u64) {
+    /// The caller of a script no longer waits for it: it is overdue after the grace period.
+    pub(crate) fn stop_waiting(&self, id: u64) {
         if let Some(running) = self.state().running.get_mut(&id) {
-            running.overdue = running.overdue.min(Instant::now() + GRACE);
+            running.overdue = running.overdue.min(Instant::now() + STOP_GRACE);
         }
     }
 
-    /// Frees the places of scripts that do not end though they were told to. Their threads end with them.
-    pub(crate) fn give_up_overdue(&self) {
+    /// Frees the permits of scripts that do not end although they were stopped. Their threads end with them.
+    pub(crate) fn abandon_overdue(&self) {
         let now = Instant::now();
         let mut state = self.state();
-        let given_up = state.running.values().filter(|running| running.place.is_none()).count();
-        let overdue = state.running.values_mut().filter(|running| running.place.is_some() && running.overdue <= now);
-        for running in overdue.take(self.most_given_up.saturating_sub(given_up)) {
-            running.place = None;
+        let abandoned = state.running.values().filter(|running| running.permit.is_none()).count();
+        let overdue = state.running.values_mut().filter(|running| running.permit.is_some() && running.overdue <= now);
+        for running in overdue.take(self.abandoned_max.saturating_sub(abandoned)) {
+            running.permit = None;
             if let Some(thread) = running.thread {
-                priority::give_up(thread);
+                priority::lower_abandoned(thread);
             }
         }
     }
 
     /// A thread's life.
     fn work(&self) {
-        let thread = priority::lower();
+        let thread = priority::lower_current();
         while let Some(job) = self.next_job() {
-            let Job { id, script, limit, log, reply } = job;
+            let Job { id, script, cancellation, log, reply } = job;
             if let Some(running) = self.state().running.get_mut(&id) {
                 running.thread = Some(thread);
             }
-            let result = panic::catch_unwind(AssertUnwindSafe(|| execute::execute(script, &limit, &log)));
+            let result = panic::catch_unwind(AssertUnwindSafe(|| execute::execute(script, &cancellation, &log)));
             let result = result.unwrap_or_else(|_| Err(Error::Unavailable("the sandbox panicked".to_owned())));
-            // The place is free before the reply is, so that whoever has the reply finds it so.
-            let was_given_up = self.state().running.remove(&id).is_none_or(|running| running.place.is_none());
+            // The permit is released before the reply is sent, so that the receiver of the reply finds a free thread.
+            let was_abandoned = self.state().running.remove(&id).is_none_or(|running| running.permit.is_none());
             let _ = reply.send(result);
-            if was_given_up {
+            if was_abandoned {
                 return;
             }
         }
@@ -167,7 +173,7 @@ impl Pool {
             return Some(job);
         }
         state.idle += 1;
-        let waited = self.wake.wait_timeout_while(state, IDLE, |state| state.queue.is_empty());
+        let waited = self.wake.wait_timeout_while(state, THREAD_IDLE_TIMEOUT, |state| state.queue.is_empty());
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.idle -= 1;
         state.queue.pop_front()

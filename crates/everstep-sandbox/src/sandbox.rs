@@ -4,10 +4,10 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 
-use crate::execute::Limit;
+use crate::execute::Cancellation;
 use crate::log::Log;
-use crate::pool::{GRACE, Pool};
-use crate::script::{Error, Ran, Script, Stopped};
+use crate::pool::{Pool, STOP_GRACE};
+use crate::script::{Error, Script, ScriptFailure, ScriptOutput};
 
 /// Runs scripts on a bounded number of threads. Cheap to clone; clones share the threads.
 #[derive(Clone)]
@@ -32,23 +32,23 @@ impl Sandbox {
     ///
     /// 1. It ends within its timeout and half a second more, whatever the script does.
     /// 2. Dropping the future stops the script, and every request that it has under way.
-    /// 3. A built-in that does not notice the limit keeps its thread; another takes the thread's place.
-    pub async fn run(&self, script: Script) -> Result<Ran, Stopped> {
-        let place = self.pool.place().await;
+    /// 3. A built-in that does not check for the cancellation keeps its thread; another thread replaces it in the pool.
+    pub async fn run(&self, script: Script) -> Result<ScriptOutput, ScriptFailure> {
+        let permit = self.pool.acquire().await;
         let timeout = script.timeout;
-        let limit = Limit::new(timeout, script.fetch.clone());
+        let cancellation = Cancellation::new(timeout, script.fetch.clone());
         let log = Log::default();
-        let stopped = |error: Error| Stopped { error, logs: log.take() };
-        let started = self.pool.start(script, &limit, &log, place).map_err(stopped)?;
-        let _guard = Guard { pool: &self.pool, id: started.id, limit: &limit };
-        let last = tokio::time::Instant::from_std(limit.deadline + GRACE);
+        let failed = |error: Error| ScriptFailure { error, logs: log.take_lines() };
+        let started = self.pool.start(script, &cancellation, &log, permit).map_err(failed)?;
+        let _guard = Guard { pool: &self.pool, id: started.id, cancellation: &cancellation };
+        let last = tokio::time::Instant::from_std(cancellation.deadline + STOP_GRACE);
         match tokio::time::timeout_at(last, started.reply).await {
-            Ok(Ok(Ok(json))) => Ok(Ran { json, logs: log.take() }),
-            Ok(Ok(Err(error))) => Err(stopped(error)),
-            Ok(Err(_)) => Err(stopped(Error::Unavailable("its thread is gone".to_owned()))),
+            Ok(Ok(Ok(json))) => Ok(ScriptOutput { json, logs: log.take_lines() }),
+            Ok(Ok(Err(error))) => Err(failed(error)),
+            Ok(Err(_)) => Err(failed(Error::Unavailable("its thread is gone".to_owned()))),
             Err(_) => {
-                self.pool.give_up_overdue();
-                Err(stopped(Error::Timeout(timeout)))
+                self.pool.abandon_overdue();
+                Err(failed(Error::Timeout(timeout)))
             }
         }
     }
@@ -62,16 +62,16 @@ impl Default for Sandbox {
     }
 }
 
-/// Stops the script when nobody waits for it any more.
+/// Stops the script when its caller no longer waits for it.
 struct Guard<'g> {
     pool: &'g Pool,
     id: u64,
-    limit: &'g Limit,
+    cancellation: &'g Cancellation,
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        self.limit.stop();
-        self.pool.abandon(self.id);
+        self.cancellation.stop();
+        self.pool.stop_waiting(self.id);
     }
 }

@@ -1,10 +1,10 @@
-//! What is run, and what became of it.
+//! A script, its output and its failure.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::MEMORY_BYTES;
+use crate::MEMORY_BYTES_DEFAULT;
 use crate::fetch::Fetch;
 
 /// JavaScript to be run once: the body of an async function, so that `return` and `await` work.
@@ -29,7 +29,7 @@ impl Script {
             code: code.into(),
             context_json: context_json.into(),
             timeout: Duration::from_secs(30),
-            memory_bytes: MEMORY_BYTES,
+            memory_bytes: MEMORY_BYTES_DEFAULT,
             owner: 0,
             fetch: None,
         }
@@ -42,18 +42,18 @@ impl fmt::Debug for Script {
     }
 }
 
-/// A script that came to its end.
+/// The output of a script that returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
+pub struct ScriptOutput {
     /// What it returned, as JSON text; `null` if it returned nothing.
     pub json: String,
     pub logs: Vec<String>,
 }
 
-/// A script that did not, with what it had logged by then.
+/// Why a script did not return, with the lines that it had logged by then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
-pub struct Stopped {
+pub struct ScriptFailure {
     pub error: Error,
     pub logs: Vec<String>,
 }

@@ -6,13 +6,13 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-const BYTES: usize = 32;
+const KEY_BYTES: usize = 32;
 /// Bytes of a key's id.
-pub(crate) const ID: usize = 8;
+pub(crate) const KEY_ID_BYTES: usize = 8;
 
 /// A key of 256 bits. It is never shown, but by [`SealKey::reveal`].
 #[derive(Clone)]
-pub struct SealKey(Zeroizing<[u8; BYTES]>);
+pub struct SealKey(Zeroizing<[u8; KEY_BYTES]>);
 
 impl SealKey {
     /// Makes a key that nobody can guess.
@@ -20,7 +20,7 @@ impl SealKey {
     /// # Panics
     /// When the operating system has no randomness to give.
     pub fn generate() -> Self {
-        let mut bytes = Zeroizing::new([0; BYTES]);
+        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(&mut *bytes).expect("the operating system gives random bytes");
         Self(bytes)
     }
@@ -31,7 +31,7 @@ impl SealKey {
     }
 
     /// Tells one key from another, and nothing about either.
-    pub(crate) fn id(&self) -> [u8; ID] {
+    pub(crate) fn id(&self) -> [u8; KEY_ID_BYTES] {
         let mut hash = Sha256::new();
         hash.update(b"everstep secrets key id\0");
         hash.update(*self.0);
@@ -39,7 +39,7 @@ impl SealKey {
         *hash.first_chunk().expect("a hash is longer than an id")
     }
 
-    pub(crate) fn bytes(&self) -> &[u8; BYTES] {
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 }
@@ -50,8 +50,8 @@ impl FromStr for SealKey {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        let bytes = if text.len() == 2 * BYTES { from_hex(text) } else { from_base64(text) };
-        let bytes = bytes.as_ref().and_then(|bytes| <[u8; BYTES]>::try_from(&bytes[..]).ok());
+        let bytes = if text.len() == 2 * KEY_BYTES { from_hex(text) } else { from_base64(text) };
+        let bytes = bytes.as_ref().and_then(|bytes| <[u8; KEY_BYTES]>::try_from(&bytes[..]).ok());
         let key = bytes.map(|bytes| Self(Zeroizing::new(bytes))).ok_or(
             "a key for secrets is 32 bytes, as 64 hexadecimal digits or in base64; make one: everstep secrets key",
         )?;
@@ -84,7 +84,7 @@ impl Keyring {
         &self.current
     }
 
-    pub(crate) fn find(&self, id: [u8; ID]) -> Option<&SealKey> {
+    pub(crate) fn find(&self, id: [u8; KEY_ID_BYTES]) -> Option<&SealKey> {
         std::iter::once(&self.current).chain(&self.old).find(|key| key.id() == id)
     }
 }
@@ -101,7 +101,7 @@ fn from_hex(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 
 /// Either alphabet of base64, with or without its padding.
 fn from_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES + 1));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(KEY_BYTES + 1));
     let (mut bits, mut held) = (0_u32, 0);
     for letter in text.trim_end_matches('=').bytes() {
         let value = match letter {

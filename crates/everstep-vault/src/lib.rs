@@ -3,13 +3,13 @@
 //! Rows are in the store; what is secret is sealed here, before it gets there.
 //!
 //! * `key` is what secrets are sealed with; a ring holds the one in use, and older ones for reading.
-//! * `seal` locks a value to its place: to its workspace and its name.
+//! * `seal` binds a sealed value to its workspace and its name.
 //! * `vault` puts, lists and reveals them.
-//! * `fetches` knows which workspaces let their scripts reach out.
+//! * `fetch_policy` decides which workspaces may use `fetch` in their scripts.
 //! * `sources` keeps data sources and saved queries.
 
 mod error;
-mod fetches;
+mod fetch_policy;
 mod key;
 mod name;
 mod seal;
@@ -17,7 +17,7 @@ mod sources;
 mod vault;
 
 pub use error::Error;
-pub use fetches::FetchOptions;
+pub use fetch_policy::FetchOptions;
 pub use key::{Keyring, SealKey};
-pub use sources::{DataSources, Refusal, Saved};
-pub use vault::{MOST_BYTES, SecretInfo, Vault};
+pub use sources::{DataSources, ResourceError, SavedResource};
+pub use vault::{SECRET_BYTES_MAX, SecretInfo, Vault};

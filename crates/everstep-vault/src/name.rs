@@ -2,17 +2,17 @@
 
 use crate::error::Error;
 
-const MOST: usize = 128;
+const NAME_BYTES_MAX: usize = 128;
 
 /// A name begins with a letter or digit; letters, digits, `_`, `.` and `-` follow.
 pub(crate) fn check(name: &str) -> Result<(), Error> {
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    if is_plain && begins_well && name.len() <= MOST {
+    if is_plain && begins_well && name.len() <= NAME_BYTES_MAX {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "{name:?} is no name: it has 1 to {MOST} letters, digits, `_`, `.` or `-`, and begins with a letter or digit"
+        "{name:?} is no name: it has 1 to {NAME_BYTES_MAX} letters, digits, `_`, `.` or `-`, and begins with a letter or digit"
     )))
 }
 

@@ -18,19 +18,19 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A change is seen on other nodes after this long at the latest.
-const KEPT: Duration = Duration::from_secs(3);
-/// How many are remembered; then all are read again.
-const MOST_KEPT: usize = 10_000;
+/// Cached sources and queries are reread after this time, so that other nodes see an update.
+const CACHE_TTL: Duration = Duration::from_secs(3);
+/// Sources and queries in the cache; when it is full, it is cleared.
+const CACHED_RESOURCES_MAX: usize = 10_000;
 /// A name that no source has.
-const RESERVED: &str = "test";
-/// How many are read at once when all are looked at.
-const PAGE: usize = 500;
+const RESERVED_SOURCE_NAME: &str = "test";
+/// Queries that are read at once when all are checked.
+const PAGE_SIZE: usize = 500;
 
 /// Keeps data sources and saved queries.
 pub struct DataSources {
     store: Arc<dyn ResourceStore>,
-    seen: Mutex<HashMap<(WorkspaceId, String, Kind), Seen>>,
+    cache: Mutex<HashMap<(WorkspaceId, String, Kind), CachedResource>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,25 +39,25 @@ enum Kind {
     Query,
 }
 
-/// What was read, and when.
+/// A body that was read, and when.
 #[derive(Clone)]
-struct Seen {
+struct CachedResource {
     at: Instant,
     body: Option<Arc<[u8]>>,
 }
 
 /// A source or a query under its name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Saved<T> {
+pub struct SavedResource<T> {
     pub name: String,
     pub body: T,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// Why nothing was saved, found or deleted.
+/// Why a source or a query was not saved, found or deleted.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum ResourceError {
     #[error("{}", .0.first().map_or("it is invalid", |problem| &problem.message))]
     Invalid(Vec<Problem>),
     #[error("{0}")]
@@ -71,7 +71,7 @@ pub enum Refusal {
 
 impl DataSources {
     pub fn new(store: Arc<dyn ResourceStore>) -> Self {
-        Self { store, seen: Mutex::default() }
+        Self { store, cache: Mutex::default() }
     }
 
     /// Saves a source, if it is right and the queries that ask it still fit. Says whether it is new.
@@ -81,23 +81,23 @@ impl DataSources {
         name: &str,
         body: &Value,
         now: Timestamp,
-    ) -> Result<(Saved<Source>, bool), Refusal> {
+    ) -> Result<(SavedResource<Source>, bool), ResourceError> {
         check_name(name)?;
-        if name == RESERVED {
+        if name == RESERVED_SOURCE_NAME {
             let hint = "there is a route of this name, which tests sources";
-            return Err(Refusal::Invalid(vec![Problem::at("", "no data source is called \"test\"").hint(hint)]));
+            return Err(ResourceError::Invalid(vec![Problem::at("", "no data source is called \"test\"").hint(hint)]));
         }
-        let source = Source::read(body).map_err(Refusal::Invalid)?;
+        let source = Source::read(body).map_err(ResourceError::Invalid)?;
         let mut problems = Vec::new();
         for query in self.queries_of(workspace, name).await? {
-            let misfit = query.body.fit(&source).into_iter().next();
+            let misfit = query.body.check_source(&source).into_iter().next();
             problems.extend(misfit.map(|problem| {
                 let message = format!("the query {:?} would fit no more: {}", query.name, problem.message);
                 Problem::at("", message).hint("change the query first, or save the source under another name")
             }));
         }
         if !problems.is_empty() {
-            return Err(Refusal::Invalid(problems));
+            return Err(ResourceError::Invalid(problems));
         }
         self.put(workspace, Kind::Source, name, source, now).await
     }
@@ -109,26 +109,34 @@ impl DataSources {
         name: &str,
         body: &Value,
         now: Timestamp,
-    ) -> Result<(Saved<Query>, bool), Refusal> {
+    ) -> Result<(SavedResource<Query>, bool), ResourceError> {
         check_name(name)?;
-        let query = Query::read(body).map_err(Refusal::Invalid)?;
+        let query = Query::read(body).map_err(ResourceError::Invalid)?;
         let Some(source) = self.find_source(workspace, &query.source).await? else {
             let hint = format!("save it first: PUT /v1/data-sources/{}", query.source);
             let problem = Problem::at("/source", format!("there is no data source {:?}", query.source)).hint(hint);
-            return Err(Refusal::Invalid(vec![problem]));
+            return Err(ResourceError::Invalid(vec![problem]));
         };
-        let problems = query.fit(&source.body);
+        let problems = query.check_source(&source.body);
         if !problems.is_empty() {
-            return Err(Refusal::Invalid(problems));
+            return Err(ResourceError::Invalid(problems));
         }
         self.put(workspace, Kind::Query, name, query, now).await
     }
 
-    pub async fn find_source(&self, workspace: WorkspaceId, name: &str) -> Result<Option<Saved<Source>>, Refusal> {
+    pub async fn find_source(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+    ) -> Result<Option<SavedResource<Source>>, ResourceError> {
         self.find(workspace, Kind::Source, name).await
     }
 
-    pub async fn find_query(&self, workspace: WorkspaceId, name: &str) -> Result<Option<Saved<Query>>, Refusal> {
+    pub async fn find_query(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+    ) -> Result<Option<SavedResource<Query>>, ResourceError> {
         self.find(workspace, Kind::Query, name).await
     }
 
@@ -138,7 +146,7 @@ impl DataSources {
         workspace: WorkspaceId,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<Saved<Source>>, Refusal> {
+    ) -> Result<Vec<SavedResource<Source>>, ResourceError> {
         self.list(workspace, Kind::Source, after, limit).await
     }
 
@@ -148,27 +156,36 @@ impl DataSources {
         workspace: WorkspaceId,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<Saved<Query>>, Refusal> {
+    ) -> Result<Vec<SavedResource<Query>>, ResourceError> {
         self.list(workspace, Kind::Query, after, limit).await
     }
 
     /// Deletes a source that no query asks.
-    pub async fn delete_source(&self, workspace: WorkspaceId, name: &str) -> Result<(), Refusal> {
+    pub async fn delete_source(&self, workspace: WorkspaceId, name: &str) -> Result<(), ResourceError> {
         let names: Vec<String> = self.queries_of(workspace, name).await?.into_iter().map(|query| query.name).collect();
-        if names.is_empty() { self.delete(workspace, Kind::Source, name).await } else { Err(Refusal::InUse(names)) }
+        if names.is_empty() {
+            self.delete(workspace, Kind::Source, name).await
+        } else {
+            Err(ResourceError::InUse(names))
+        }
     }
 
-    pub async fn delete_query(&self, workspace: WorkspaceId, name: &str) -> Result<(), Refusal> {
+    pub async fn delete_query(&self, workspace: WorkspaceId, name: &str) -> Result<(), ResourceError> {
         self.delete(workspace, Kind::Query, name).await
     }
 
     /// The queries that ask a source.
-    async fn queries_of(&self, workspace: WorkspaceId, source: &str) -> Result<Vec<Saved<Query>>, Refusal> {
+    async fn queries_of(
+        &self,
+        workspace: WorkspaceId,
+        source: &str,
+    ) -> Result<Vec<SavedResource<Query>>, ResourceError> {
         let mut found = Vec::new();
         let mut after = None;
         loop {
-            let page: Vec<Saved<Query>> = self.list(workspace, Kind::Query, after.as_deref(), PAGE).await?;
-            let is_last = page.len() < PAGE;
+            let page: Vec<SavedResource<Query>> =
+                self.list(workspace, Kind::Query, after.as_deref(), PAGE_SIZE).await?;
+            let is_last = page.len() < PAGE_SIZE;
             after = page.last().map(|query| query.name.clone());
             found.extend(page.into_iter().filter(|query| query.body.source == source));
             if is_last {
@@ -184,10 +201,10 @@ impl DataSources {
         name: &str,
         value: T,
         now: Timestamp,
-    ) -> Result<(Saved<T>, bool), Refusal> {
+    ) -> Result<(SavedResource<T>, bool), ResourceError> {
         let row = ResourceRow {
             workspace,
-            kind: kind.of_resource(),
+            kind: kind.resource_kind(),
             name: name.to_owned(),
             body: serde_json::to_vec(&value).expect("what was read as JSON is written as JSON"),
             created_at: now,
@@ -197,7 +214,7 @@ impl DataSources {
         self.forget(workspace, kind, name);
         let kept = if is_new { None } else { self.store.resource(workspace, row.kind, name).await? };
         let created_at = kept.map_or(now, |row| row.created_at);
-        Ok((Saved { name: row.name, body: value, created_at, updated_at: now }, is_new))
+        Ok((SavedResource { name: row.name, body: value, created_at, updated_at: now }, is_new))
     }
 
     async fn find<T: DeserializeOwned>(
@@ -205,8 +222,8 @@ impl DataSources {
         workspace: WorkspaceId,
         kind: Kind,
         name: &str,
-    ) -> Result<Option<Saved<T>>, Refusal> {
-        let row = self.store.resource(workspace, kind.of_resource(), name).await?;
+    ) -> Result<Option<SavedResource<T>>, ResourceError> {
+        let row = self.store.resource(workspace, kind.resource_kind(), name).await?;
         row.map(open).transpose()
     }
 
@@ -216,46 +233,51 @@ impl DataSources {
         kind: Kind,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<Saved<T>>, Refusal> {
-        let rows = self.store.resources(workspace, kind.of_resource(), after, limit).await?;
+    ) -> Result<Vec<SavedResource<T>>, ResourceError> {
+        let rows = self.store.resources(workspace, kind.resource_kind(), after, limit).await?;
         rows.into_iter().map(open).collect()
     }
 
-    async fn delete(&self, workspace: WorkspaceId, kind: Kind, name: &str) -> Result<(), Refusal> {
-        let was_there = self.store.delete_resource(workspace, kind.of_resource(), name).await?;
+    async fn delete(&self, workspace: WorkspaceId, kind: Kind, name: &str) -> Result<(), ResourceError> {
+        let was_there = self.store.delete_resource(workspace, kind.resource_kind(), name).await?;
         self.forget(workspace, kind, name);
-        if was_there { Ok(()) } else { Err(Refusal::NotFound(kind.missing(name))) }
+        if was_there { Ok(()) } else { Err(ResourceError::NotFound(kind.missing(name))) }
     }
 
     fn forget(&self, workspace: WorkspaceId, kind: Kind, name: &str) {
-        self.seen.lock().expect("no holder of the lock panics").remove(&(workspace, name.to_owned(), kind));
+        self.cache.lock().expect("no holder of the lock panics").remove(&(workspace, name.to_owned(), kind));
     }
 
-    /// As a step sees it: what was read a moment ago is not read again.
-    async fn recall<T: DeserializeOwned>(&self, workspace: WorkspaceId, kind: Kind, name: &str) -> Result<T, Failure> {
+    /// The body of a source or a query, from the cache while it is fresh.
+    async fn find_cached<T: DeserializeOwned>(
+        &self,
+        workspace: WorkspaceId,
+        kind: Kind,
+        name: &str,
+    ) -> Result<T, Failure> {
         if !is_name(name) {
             return Err(Failure::fatal(SOURCE_NOT_FOUND, kind.missing(name)));
         }
         let key = (workspace, name.to_owned(), kind);
-        let seen = self.seen.lock().expect("no holder of the lock panics").get(&key).cloned();
-        let seen = match seen.filter(|seen| seen.at.elapsed() < KEPT) {
-            Some(seen) => seen,
+        let cached = self.cache.lock().expect("no holder of the lock panics").get(&key).cloned();
+        let cached = match cached.filter(|cached| cached.at.elapsed() < CACHE_TTL) {
+            Some(cached) => cached,
             None => {
                 let at = Instant::now();
-                let row = self.store.resource(workspace, kind.of_resource(), name).await.map_err(|error| {
+                let row = self.store.resource(workspace, kind.resource_kind(), name).await.map_err(|error| {
                     tracing::warn!(%error, "a data source could not be read");
                     Failure::transient("UNAVAILABLE", "the database is unavailable")
                 })?;
-                let seen = Seen { at, body: row.map(|row| row.body.into()) };
-                let mut all = self.seen.lock().expect("no holder of the lock panics");
-                if all.len() >= MOST_KEPT {
+                let cached = CachedResource { at, body: row.map(|row| row.body.into()) };
+                let mut all = self.cache.lock().expect("no holder of the lock panics");
+                if all.len() >= CACHED_RESOURCES_MAX {
                     all.clear();
                 }
-                all.insert(key, seen.clone());
-                seen
+                all.insert(key, cached.clone());
+                cached
             }
         };
-        let body = seen.body.ok_or_else(|| Failure::fatal(SOURCE_NOT_FOUND, kind.missing(name)))?;
+        let body = cached.body.ok_or_else(|| Failure::fatal(SOURCE_NOT_FOUND, kind.missing(name)))?;
         serde_json::from_slice(&body).map_err(|error| {
             Failure::fatal(SOURCE_NOT_FOUND, format!("{name:?} cannot be read by this server: {error}"))
         })
@@ -265,16 +287,16 @@ impl DataSources {
 #[async_trait]
 impl Sources for DataSources {
     async fn query(&self, workspace: WorkspaceId, id: &str) -> Result<Query, Failure> {
-        self.recall(workspace, Kind::Query, id).await
+        self.find_cached(workspace, Kind::Query, id).await
     }
 
     async fn source(&self, workspace: WorkspaceId, name: &str) -> Result<Source, Failure> {
-        self.recall(workspace, Kind::Source, name).await
+        self.find_cached(workspace, Kind::Source, name).await
     }
 }
 
 impl Kind {
-    fn of_resource(self) -> ResourceKind {
+    fn resource_kind(self) -> ResourceKind {
         match self {
             Self::Source => ResourceKind::Source,
             Self::Query => ResourceKind::Query,
@@ -289,16 +311,16 @@ impl Kind {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Refusal> {
+fn check_name(name: &str) -> Result<(), ResourceError> {
     if is_name(name) {
         return Ok(());
     }
     let hint = "1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit";
-    Err(Refusal::Invalid(vec![Problem::at("", format!("{name:?} is no name")).hint(hint)]))
+    Err(ResourceError::Invalid(vec![Problem::at("", format!("{name:?} is no name")).hint(hint)]))
 }
 
-fn open<T: DeserializeOwned>(row: ResourceRow) -> Result<Saved<T>, Refusal> {
+fn open<T: DeserializeOwned>(row: ResourceRow) -> Result<SavedResource<T>, ResourceError> {
     let unreadable = |error| everstep_store::Error::Corrupt(format!("{:?}: {error}", row.name));
     let body = serde_json::from_slice(&row.body).map_err(unreadable)?;
-    Ok(Saved { name: row.name, body, created_at: row.created_at, updated_at: row.updated_at })
+    Ok(SavedResource { name: row.name, body, created_at: row.created_at, updated_at: row.updated_at })
 }

@@ -13,10 +13,10 @@ use zeroize::Zeroizing;
 use crate::error::Error;
 use crate::key::Keyring;
 use crate::name;
-use crate::seal::{self, Place};
+use crate::seal::{self, SealScope};
 
 /// Bytes of a secret.
-pub const MOST_BYTES: usize = 64 * 1024;
+pub const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// Keeps secrets: whoever has the database alone cannot read them.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct SecretInfo {
 }
 
 impl SecretInfo {
-    fn of(row: ResourceRow) -> Self {
+    fn from_row(row: ResourceRow) -> Self {
         Self { name: row.name, created_at: row.created_at, updated_at: row.updated_at }
     }
 }
@@ -57,16 +57,16 @@ impl Vault {
         if value.is_empty() {
             return Err(Error::Invalid("a secret is not empty; delete it if it is not needed any more".to_owned()));
         }
-        if value.len() > MOST_BYTES {
+        if value.len() > SECRET_BYTES_MAX {
             let length = value.len();
-            return Err(Error::Invalid(format!("a secret has at most {MOST_BYTES} bytes, not {length}")));
+            return Err(Error::Invalid(format!("a secret has at most {SECRET_BYTES_MAX} bytes, not {length}")));
         }
         let keys = self.keys.as_deref().ok_or(Error::NoKey)?;
         let row = ResourceRow {
             workspace,
             kind: ResourceKind::Secret,
             name: name.to_owned(),
-            body: seal::seal(keys, Place { workspace, name }, value),
+            body: seal::seal(keys, SealScope { workspace, name }, value),
             created_at: now,
             updated_at: now,
         };
@@ -75,7 +75,7 @@ impl Vault {
             true => now,
             false => self.row(workspace, name).await?.map_or(now, |row| row.created_at),
         };
-        Ok((SecretInfo { created_at, ..SecretInfo::of(row) }, is_new))
+        Ok((SecretInfo { created_at, ..SecretInfo::from_row(row) }, is_new))
     }
 
     /// At most `limit` secrets by name, after a name. Their values are not read.
@@ -86,7 +86,7 @@ impl Vault {
         limit: usize,
     ) -> Result<Vec<SecretInfo>, Error> {
         let rows = self.store.resources(workspace, ResourceKind::Secret, after, limit).await?;
-        Ok(rows.into_iter().map(SecretInfo::of).collect())
+        Ok(rows.into_iter().map(SecretInfo::from_row).collect())
     }
 
     pub async fn delete(&self, workspace: WorkspaceId, name: &str) -> Result<(), Error> {
@@ -100,7 +100,7 @@ impl Vault {
     pub async fn open(&self, workspace: WorkspaceId, name: &str) -> Result<Zeroizing<String>, Error> {
         let row = self.row(workspace, name).await?.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         let keys = self.keys.as_deref().ok_or(Error::NoKey)?;
-        seal::open(keys, Place { workspace, name }, &row.body)
+        seal::open(keys, SealScope { workspace, name }, &row.body)
     }
 
     async fn row(&self, workspace: WorkspaceId, name: &str) -> Result<Option<ResourceRow>, Error> {

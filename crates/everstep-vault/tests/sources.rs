@@ -9,7 +9,7 @@ use everstep_core::time::Timestamp;
 use everstep_handlers::Sources;
 use everstep_handlers::sources::{Query, Source};
 use everstep_store::{ResourceStore, sqlite};
-use everstep_vault::{DataSources, Refusal, Saved};
+use everstep_vault::{DataSources, ResourceError, SavedResource};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -41,19 +41,19 @@ fn orders() -> Value {
 }
 
 impl Kept {
-    async fn source(&self, name: &str, body: &Value) -> Result<(Saved<Source>, bool), Refusal> {
+    async fn source(&self, name: &str, body: &Value) -> Result<(SavedResource<Source>, bool), ResourceError> {
         self.sources.put_source(HERE, name, body, at(1)).await
     }
 
-    async fn query(&self, name: &str, body: &Value) -> Result<(Saved<Query>, bool), Refusal> {
+    async fn query(&self, name: &str, body: &Value) -> Result<(SavedResource<Query>, bool), ResourceError> {
         self.sources.put_query(HERE, name, body, at(1)).await
     }
 }
 
 /// The problems of a refusal, as `path: message`.
-fn problems<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
+fn problems<T: std::fmt::Debug>(result: Result<T, ResourceError>) -> Vec<String> {
     match result {
-        Err(Refusal::Invalid(problems)) => {
+        Err(ResourceError::Invalid(problems)) => {
             problems.iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect()
         }
         other => panic!("{other:?}"),
@@ -72,7 +72,7 @@ async fn what_is_saved_is_found_under_its_name() {
     kept.query("orders", &orders()).await.unwrap();
     kept.query("more-orders", &orders()).await.unwrap();
     assert_eq!(kept.sources.find_source(HERE, "shop").await.unwrap(), Some(again));
-    let names = |list: Vec<Saved<Query>>| list.into_iter().map(|query| query.name).collect::<Vec<_>>();
+    let names = |list: Vec<SavedResource<Query>>| list.into_iter().map(|query| query.name).collect::<Vec<_>>();
     assert_eq!(names(kept.sources.list_queries(HERE, None, 10).await.unwrap()), ["more-orders", "orders"]);
     assert_eq!(names(kept.sources.list_queries(HERE, Some("more-orders"), 10).await.unwrap()), ["orders"]);
     assert_eq!(Sources::query(&kept.sources, HERE, "orders").await.unwrap().source, "shop");
@@ -109,7 +109,7 @@ async fn a_source_that_queries_ask_is_neither_deleted_nor_changed_under_them() {
     kept.source("shop", &database()).await.unwrap();
     kept.query("orders", &orders()).await.unwrap();
     match kept.sources.delete_source(HERE, "shop").await {
-        Err(Refusal::InUse(names)) => assert_eq!(names, ["orders"]),
+        Err(ResourceError::InUse(names)) => assert_eq!(names, ["orders"]),
         other => panic!("{other:?}"),
     }
     let service = json!({"type": "http", "baseUrl": "https://api.example.com"});
@@ -118,8 +118,8 @@ async fn a_source_that_queries_ask_is_neither_deleted_nor_changed_under_them() {
     assert_eq!(kept.sources.find_source(HERE, "shop").await.unwrap().unwrap().body.kind(), "postgres");
     kept.sources.delete_query(HERE, "orders").await.unwrap();
     kept.sources.delete_source(HERE, "shop").await.unwrap();
-    assert!(matches!(kept.sources.delete_source(HERE, "shop").await, Err(Refusal::NotFound(_))));
-    assert!(matches!(kept.sources.delete_query(HERE, "orders").await, Err(Refusal::NotFound(_))));
+    assert!(matches!(kept.sources.delete_source(HERE, "shop").await, Err(ResourceError::NotFound(_))));
+    assert!(matches!(kept.sources.delete_query(HERE, "orders").await, Err(ResourceError::NotFound(_))));
 }
 
 #[tokio::test]

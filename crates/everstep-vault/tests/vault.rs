@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
-use everstep_handlers::{Fetches, Secrets};
+use everstep_handlers::{FetchPolicy, Secrets};
 use everstep_store::{ResourceKind, ResourceRow, Stores, WorkspaceRow, sqlite};
 use everstep_vault::{Error, FetchOptions, Keyring, SealKey, Vault};
 use serde_json::json;

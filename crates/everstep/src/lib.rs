@@ -13,7 +13,7 @@ pub mod config;
 pub mod database;
 pub mod definition;
 pub mod exit;
-mod fetches;
+mod fetch_policy;
 mod first_key;
 pub mod input;
 mod live;

@@ -11,7 +11,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Engine, Error, NodeClock, Observe, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
-use everstep_handlers::{Fetches, Ports, Registry};
+use everstep_handlers::{FetchPolicy, Ports, Registry};
 use everstep_net::Client;
 use everstep_sandbox::Sandbox;
 use everstep_store::{AccessStore, ResourceStore, Stores, postgres, sqlite};
@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::config::{self, Config};
 use crate::database::Database;
 use crate::exit::invalid;
-use crate::fetches::Everyone;
+use crate::fetch_policy::AllowAll;
 use crate::secrets_key;
 
 /// How long the others may take to be told that this node stops.
@@ -38,11 +38,7 @@ pub async fn open_stores(data: &Path, database: &Database) -> anyhow::Result<Sto
 }
 
 /// The vault on a database; `data` is the folder that may hold its key.
-pub fn open_vault(
-    resources: &Arc<dyn ResourceStore>,
-    data: &Path,
-    config: &Config,
-) -> anyhow::Result<Arc<Vault>> {
+pub fn open_vault(resources: &Arc<dyn ResourceStore>, data: &Path, config: &Config) -> anyhow::Result<Arc<Vault>> {
     Ok(Arc::new(Vault::new(Arc::clone(resources), secrets_key::ring(config, data)?)))
 }
 
@@ -140,15 +136,15 @@ fn ports(
         sources: Arc::new(DataSources::new(Arc::clone(resources))),
         drivers: Drivers::new(client.clone(), Arc::<Vault>::clone(vault), config.sqlite_sources.clone()),
     };
-    let fetches: Arc<dyn Fetches> =
-        if config.allows_fetch { Arc::new(Everyone) } else { Arc::new(FetchOptions::new(Arc::clone(access))) };
+    let fetch_policy: Arc<dyn FetchPolicy> =
+        if config.allows_fetch { Arc::new(AllowAll) } else { Arc::new(FetchOptions::new(Arc::clone(access))) };
     let ports = Ports {
         sandbox: config.javascript_threads.map_or_else(Sandbox::default, Sandbox::new),
         client,
         secrets: Arc::<Vault>::clone(vault),
         sources: Arc::<DataSources>::clone(&data.sources),
         drivers: data.drivers.clone(),
-        fetches,
+        fetch_policy,
     };
     (ports, data)
 }

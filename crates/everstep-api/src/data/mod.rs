@@ -5,8 +5,8 @@ mod sources;
 
 use axum::http::{Method, StatusCode};
 use everstep_core::failure::{Failure, code};
-use everstep_handlers::sources::{Query, SOURCE_NOT_FOUND, Source, Tested};
-use everstep_vault::Refusal;
+use everstep_handlers::sources::{Query, SOURCE_NOT_FOUND, Source, SourceTest};
+use everstep_vault::ResourceError;
 use serde_json::{Value, json};
 
 use crate::access::page::PAGE;
@@ -79,7 +79,7 @@ fn add_sources(table: Table) -> Table {
             "/v1/data-sources/{name}/test",
             doc("data", "Test a data source")
                 .about("Whether it can be reached and lets us in. The answer is 200 either way.")
-                .answers::<Tested>(200),
+                .answers::<SourceTest>(200),
             sources::test,
         )
         .guarded(
@@ -90,7 +90,7 @@ fn add_sources(table: Table) -> Table {
             doc("data", "Test a data source before it is saved")
                 .about("Whether it can be reached and lets us in. The answer is 200 either way; nothing is saved.")
                 .takes::<Source>()
-                .answers::<Tested>(200),
+                .answers::<SourceTest>(200),
             sources::test_unsaved,
         )
 }
@@ -155,10 +155,10 @@ fn add_queries(table: Table) -> Table {
         )
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
+impl From<ResourceError> for Problem {
+    fn from(refusal: ResourceError) -> Self {
         match refusal {
-            Refusal::Invalid(problems) => {
+            ResourceError::Invalid(problems) => {
                 let detail = match problems.as_slice() {
                     [only] => only.message.clone(),
                     many => format!("there are {} problems", many.len()),
@@ -166,14 +166,14 @@ impl From<Refusal> for Problem {
                 let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)
             }
-            Refusal::NotFound(message) => Self::not_found(message),
-            Refusal::InUse(queries) => {
+            ResourceError::NotFound(message) => Self::not_found(message),
+            ResourceError::InUse(queries) => {
                 let detail = format!("the data source is asked by saved queries: {}", queries.join(", "));
                 Self::new(StatusCode::CONFLICT, "SOURCE_IN_USE", detail)
                     .hint("delete these queries first, or change them to ask another source")
                     .with("queries", queries)
             }
-            Refusal::Store(error) => error.into(),
+            ResourceError::Store(error) => error.into(),
         }
     }
 }

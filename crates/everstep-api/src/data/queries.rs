@@ -7,8 +7,8 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
 use everstep_core::strict::Strict;
 use everstep_handlers::Sources;
-use everstep_handlers::sources::{Ask, Query as Asked};
-use everstep_vault::Saved;
+use everstep_handlers::sources::{Query as QueryDefinition, QueryRequest};
+use everstep_vault::SavedResource;
 use serde_json::Value;
 
 use super::{BODY, failed};
@@ -34,7 +34,7 @@ pub(super) async fn list(
     let page = Page::read(&query)?;
     let after: Option<String> = page.cursor()?;
     let rows = served.sources.list_queries(caller.workspace, after.as_deref(), page.limit + 1).await?;
-    let (rows, next_cursor) = page.cut(rows, |row: &Saved<Asked>| row.name.clone());
+    let (rows, next_cursor) = page.cut(rows, |row: &SavedResource<QueryDefinition>| row.name.clone());
     Ok(Json(SavedQueries { queries: rows.into_iter().map(SavedQuery::of).collect(), next_cursor }))
 }
 
@@ -88,7 +88,8 @@ pub(super) async fn run(
     let source = served.sources.source(caller.workspace, &query.source).await.map_err(told)?;
     let args = args.map_or(Value::Null, Value::Object);
     let workspace = caller.workspace;
-    let ask = Ask { workspace, source: &source, query: &query, args: &args, most_rows: limit, timeout: PATIENCE };
+    let ask =
+        QueryRequest { workspace, source: &source, query: &query, args: &args, max_rows: limit, timeout: PATIENCE };
     let answer = served.drivers.ask(ask).await.map_err(told)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], answer.payload().json().to_owned()))
 }

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use everstep_core::strict::Strict;
-use everstep_handlers::sources::{Source, Tested};
-use everstep_vault::{Refusal, Saved};
+use everstep_handlers::sources::{Source, SourceTest};
+use everstep_vault::{ResourceError, SavedResource};
 
 use super::BODY;
 use crate::access::page::Page;
@@ -24,7 +24,7 @@ pub(super) async fn list(
     let page = Page::read(&query)?;
     let after: Option<String> = page.cursor()?;
     let rows = served.sources.list_sources(caller.workspace, after.as_deref(), page.limit + 1).await?;
-    let (rows, next_cursor) = page.cut(rows, |row: &Saved<Source>| row.name.clone());
+    let (rows, next_cursor) = page.cut(rows, |row: &SavedResource<Source>| row.name.clone());
     Ok(Json(DataSources { data_sources: rows.into_iter().map(DataSource::of).collect(), next_cursor }))
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn test(
     caller: Caller,
     Path(name): Path<String>,
     _: Query,
-) -> Result<Json<Tested>, Problem> {
+) -> Result<Json<SourceTest>, Problem> {
     let source = find(&served, &caller, &name).await?;
     Ok(Json(served.drivers.test(caller.workspace, &source.body).await))
 }
@@ -76,13 +76,13 @@ pub(super) async fn test_unsaved(
     State(served): State<Served>,
     caller: Caller,
     body: Body<BODY>,
-) -> Result<Json<Tested>, Problem> {
+) -> Result<Json<SourceTest>, Problem> {
     let Strict(source) = body.json()?;
-    let source = Source::read(&source).map_err(Refusal::Invalid)?;
+    let source = Source::read(&source).map_err(ResourceError::Invalid)?;
     Ok(Json(served.drivers.test(caller.workspace, &source).await))
 }
 
-async fn find(served: &Served, caller: &Caller, name: &str) -> Result<Saved<Source>, Problem> {
+async fn find(served: &Served, caller: &Caller, name: &str) -> Result<SavedResource<Source>, Problem> {
     let found = served.sources.find_source(caller.workspace, name).await?;
     found.ok_or_else(|| Problem::not_found(format!("there is no data source {name:?}")))
 }

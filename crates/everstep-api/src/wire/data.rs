@@ -1,7 +1,7 @@
 //! Data sources and saved queries as clients see them.
 
 use everstep_handlers::sources::{Field, Query, Source};
-use everstep_vault::Saved;
+use everstep_vault::SavedResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -70,15 +70,15 @@ pub(crate) struct QueryAnswer {
 }
 
 impl DataSource {
-    pub(crate) fn of(saved: Saved<Source>) -> Self {
-        let Saved { name, body, created_at, updated_at } = saved;
+    pub(crate) fn of(saved: SavedResource<Source>) -> Self {
+        let SavedResource { name, body, created_at, updated_at } = saved;
         Self { name, source: body, created_at: Time::of(created_at), updated_at: Time::of(updated_at) }
     }
 }
 
 impl SavedQuery {
-    pub(crate) fn of(saved: Saved<Query>) -> Self {
-        let Saved { name, body, created_at, updated_at } = saved;
+    pub(crate) fn of(saved: SavedResource<Query>) -> Self {
+        let SavedResource { name, body, created_at, updated_at } = saved;
         Self { id: name, query: body, created_at: Time::of(created_at), updated_at: Time::of(updated_at) }
     }
 }

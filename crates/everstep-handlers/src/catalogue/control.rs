@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::entry::{Entry, Handle, LONGEST_TIMEOUT, Timeout, defaults};
+use super::entry::{CatalogueEntry, Handle, TIMEOUT_SECONDS_MAX, Timeout, defaults};
 use crate::handler::Example;
 
-pub(super) fn entries() -> Vec<Entry> {
+pub(super) fn entries() -> Vec<CatalogueEntry> {
     vec![start(), end(), condition(), transform(), delay(), wait(), workflow(), repeat(), scope()]
 }
 
 /// What all of them have in common.
-fn entry(name: &str, title: &str, icon: &str, summary: &str, schema: Value) -> Entry {
-    Entry {
+fn entry(name: &str, title: &str, icon: &str, summary: &str, schema: Value) -> CatalogueEntry {
+    CatalogueEntry {
         name: name.to_owned(),
         title: title.to_owned(),
         group: "Flow".to_owned(),
@@ -52,8 +52,8 @@ fn failed() -> Handle {
     Handle::new("error", "It failed.")
 }
 
-fn start() -> Entry {
-    Entry {
+fn start() -> CatalogueEntry {
+    CatalogueEntry {
         handles: vec![Handle::new("output", "The run has begun.")],
         default_handle: Some("output".to_owned()),
         output: "`{started: true, inputReceived}`.".to_owned(),
@@ -62,7 +62,7 @@ fn start() -> Entry {
     }
 }
 
-fn end() -> Entry {
+fn end() -> CatalogueEntry {
     let parameter = object(
         json!({
             "name": {"type": "string", "minLength": 1, "description": "The name in the run's output."},
@@ -92,7 +92,7 @@ fn end() -> Entry {
         &[],
     );
     let summary = "Where a run may end; several may be reached, and their outputs are merged as they complete.";
-    Entry {
+    CatalogueEntry {
         output: "`{status, workflowOutput, completedAt}`; `workflowOutput` is the run's output.".to_owned(),
         examples: vec![
             Example::new(
@@ -108,7 +108,7 @@ fn end() -> Entry {
     }
 }
 
-fn condition() -> Entry {
+fn condition() -> CatalogueEntry {
     let operators = [
         "equals",
         "not_equals",
@@ -183,7 +183,7 @@ fn condition() -> Entry {
         }),
         &["branches"],
     );
-    Entry {
+    CatalogueEntry {
         handles: vec![Handle::new("default", "No branch holds; `defaultBranch` renames it."), failed()],
         handles_from: vec!["/branches/*/id".to_owned(), "/defaultBranch".to_owned()],
         output: "`{branch}`, the handle that was taken.".to_owned(),
@@ -218,9 +218,9 @@ fn condition() -> Entry {
     }
 }
 
-fn transform() -> Entry {
+fn transform() -> CatalogueEntry {
     let schema = object(json!({"value": anything("Any JSON with expressions in it.")}), &["value"]);
-    Entry {
+    CatalogueEntry {
         group: "Data".to_owned(),
         handles: vec![Handle::new("success", "It has made the value."), failed()],
         default_handle: Some("success".to_owned()),
@@ -240,7 +240,7 @@ fn transform() -> Entry {
     }
 }
 
-fn delay() -> Entry {
+fn delay() -> CatalogueEntry {
     let mut schema = object(
         json!({
             "delayType": {
@@ -285,7 +285,7 @@ fn delay() -> Entry {
         },
     });
     let summary = "Waits for a time, up to 24 hours, without holding anything.";
-    Entry {
+    CatalogueEntry {
         handles: vec![Handle::new("output", "The time is over."), failed()],
         default_handle: Some("output".to_owned()),
         output: "Nothing.".to_owned(),
@@ -301,7 +301,7 @@ fn delay() -> Entry {
     }
 }
 
-fn wait() -> Entry {
+fn wait() -> CatalogueEntry {
     let mut schema = object(
         json!({
             "event": {
@@ -321,7 +321,7 @@ fn wait() -> Entry {
         &[],
     );
     schema["oneOf"] = json!([{"required": ["event"]}, {"required": ["approval"]}]);
-    Entry {
+    CatalogueEntry {
         handles: vec![
             Handle::new("success", "The signal came; for an approval: it is approved."),
             Handle::new("rejected", "For an approval: it is not approved."),
@@ -331,7 +331,7 @@ fn wait() -> Entry {
         default_handle: Some("success".to_owned()),
         output: "What the signal carries, or `{timeout: true}`.".to_owned(),
         output_variable: Some("waitResult".to_owned()),
-        timeout: Some(Timeout { default_seconds: None, longest_seconds: LONGEST_TIMEOUT }),
+        timeout: Some(Timeout { default_seconds: None, longest_seconds: TIMEOUT_SECONDS_MAX }),
         examples: vec![
             Example::new(
                 "Wait for the payment of one order, at most a day",
@@ -347,10 +347,10 @@ fn wait() -> Entry {
 }
 
 fn timeout(description: &str) -> Value {
-    json!({"type": "integer", "minimum": 1, "maximum": LONGEST_TIMEOUT, "description": description})
+    json!({"type": "integer", "minimum": 1, "maximum": TIMEOUT_SECONDS_MAX, "description": description})
 }
 
-fn workflow() -> Entry {
+fn workflow() -> CatalogueEntry {
     let mut schema = object(
         json!({
             "workflow": {
@@ -375,7 +375,7 @@ fn workflow() -> Entry {
     let not = json!({"required": ["timeoutSeconds"], "description": "timeoutSeconds has no meaning without waiting"});
     schema["then"] = json!({"not": not});
     let summary = "Runs another workflow as a run of its own, and waits for its end or goes on.";
-    Entry {
+    CatalogueEntry {
         handles: vec![
             Handle::new("success", "The child completed; with `wait: false` it has started."),
             Handle::new("error", "The child failed, was cancelled or did not end in time."),
@@ -384,7 +384,7 @@ fn workflow() -> Entry {
         output: "The child's output, or `{runId}` with `wait: false`.".to_owned(),
         output_variable: Some("workflowResult".to_owned()),
         can_retry: true,
-        timeout: Some(Timeout { default_seconds: None, longest_seconds: LONGEST_TIMEOUT }),
+        timeout: Some(Timeout { default_seconds: None, longest_seconds: TIMEOUT_SECONDS_MAX }),
         examples: vec![
             Example::new(
                 "Run a child and wait for its output",
@@ -399,7 +399,7 @@ fn workflow() -> Entry {
     }
 }
 
-fn repeat() -> Entry {
+fn repeat() -> CatalogueEntry {
     let variable = |default: &str, description: &str| {
         json!({
             "type": "string",
@@ -433,7 +433,7 @@ fn repeat() -> Entry {
         }),
         &["sourceVariable"],
     );
-    Entry {
+    CatalogueEntry {
         handles: vec![
             Handle::new("loop", "Leads into the body, once per item."),
             Handle::new("done", "All items are done."),
@@ -455,9 +455,9 @@ fn repeat() -> Entry {
     }
 }
 
-fn scope() -> Entry {
+fn scope() -> CatalogueEntry {
     let summary = "Runs its body once and catches its first failure.";
-    Entry {
+    CatalogueEntry {
         handles: vec![
             Handle::new("body", "Leads into the body."),
             Handle::new("success", "The body is done."),

@@ -10,7 +10,7 @@ use crate::handler::{Description, Example};
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Kind")]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// The node's `type`.
     pub name: String,
     /// For people.
@@ -73,15 +73,15 @@ impl Handle {
     }
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// The entry of a kind that a handler performs.
-    pub(super) fn of(description: &Description) -> Self {
+    pub(super) fn from_description(description: &Description) -> Self {
         let Description { info, title, group, icon, summary, output, schema, examples, is_internal, .. } = description;
         let mut handles =
             vec![Handle::new("success", "It has a result."), Handle::new("error", "Its last attempt failed.")];
         handles.extend(info.handles.iter().map(|handle| Handle::new(handle, "Its result says so.")));
         let longest_seconds = match info.longest_timeout_seconds {
-            0 => LONGEST_TIMEOUT,
+            0 => TIMEOUT_SECONDS_MAX,
             longest => longest,
         };
         Self {
@@ -106,12 +106,12 @@ impl Entry {
 }
 
 /// The longest time limit that any node may name: a year.
-pub(super) const LONGEST_TIMEOUT: u32 = 31_536_000;
+pub(super) const TIMEOUT_SECONDS_MAX: u32 = 31_536_000;
 
 /// What a schema says of fields that are not there.
 pub(super) fn defaults(schema: &Value) -> Value {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let known = properties.filter_map(|(field, property)| Some((field, property.get("default")?)));
-    let told = known.filter(|(_, value)| !value.is_null());
-    Value::Object(told.map(|(field, value)| (field.clone(), value.clone())).collect::<Map<_, _>>())
+    let stated = known.filter(|(_, value)| !value.is_null());
+    Value::Object(stated.map(|(field, value)| (field.clone(), value.clone())).collect::<Map<_, _>>())
 }

@@ -4,14 +4,14 @@ mod control;
 mod entry;
 mod page;
 
-pub use entry::{Entry, Handle, Timeout};
+pub use entry::{CatalogueEntry, Handle, Timeout};
 pub use page::page;
 
 use crate::registry::Registry;
 
 /// Every kind of node: those that the core performs by itself, then the handlers of a registry.
-pub fn catalogue(registry: &Registry) -> Vec<Entry> {
+pub fn catalogue(registry: &Registry) -> Vec<CatalogueEntry> {
     let mut entries = control::entries();
-    entries.extend(registry.descriptions().map(Entry::of));
+    entries.extend(registry.descriptions().map(CatalogueEntry::from_description));
     entries
 }

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::entry::{Entry, Timeout};
+use super::entry::{CatalogueEntry, Timeout};
 
 /// The reference page of a kind, in Markdown with one sentence per line.
-pub fn page(entry: &Entry) -> String {
+pub fn page(entry: &CatalogueEntry) -> String {
     let mut text = String::new();
     let mut line = |line: &str| {
         let _ = writeln!(text, "{line}");

@@ -18,13 +18,13 @@ pub(super) struct Config {
     pub(super) url: String,
     /// How it is asked.
     #[serde(default)]
-    pub(super) method: Verb,
+    pub(super) method: HttpVerb,
     /// Headers by name. A null leaves one out.
     #[serde(default)]
-    pub(super) headers: BTreeMap<String, Option<Plain>>,
+    pub(super) headers: BTreeMap<String, Option<TextValue>>,
     /// What is added to the address, by name. An array repeats the name, a null leaves it out.
     #[serde(default)]
-    pub(super) query: BTreeMap<String, Many>,
+    pub(super) query: BTreeMap<String, TextValues>,
     /// What is sent: any JSON.
     #[serde(default)]
     #[schemars(extend("x-secret" = true))]
@@ -46,21 +46,21 @@ pub(super) struct Config {
     #[expect(dead_code, reason = "the core takes it from the config and gives it to the task")]
     pub(super) timeout_seconds: Option<u32>,
     /// Whether redirects are followed, up to ten.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub(super) follow_redirects: bool,
     /// The statuses that are a success: numbers, or classes such as `2xx`.
-    #[serde(default = "success")]
+    #[serde(default = "accept_statuses_default")]
     #[schemars(length(min = 1))]
-    pub(super) accept_statuses: Vec<Statuses>,
+    pub(super) accept_statuses: Vec<StatusRange>,
     /// The statuses after which another attempt may help. So it may where there was no connection or no answer.
-    #[serde(default = "passing")]
+    #[serde(default = "retry_on_default")]
     #[schemars(inner(range(min = 100, max = 599)))]
     pub(super) retry_on: Vec<u16>,
     /// How the answer's body is read. `auto` goes by its content type: JSON, else text, else base64.
     #[serde(default)]
     pub(super) response_type: ResponseType,
     /// More bytes than this are a failure.
-    #[serde(default = "most")]
+    #[serde(default = "max_response_bytes_default")]
     #[schemars(range(min = 1, max = 1_048_576))]
     pub(super) max_response_bytes: u32,
     /// Whether a key that is the same for all attempts goes along, so that the server can tell a repetition.
@@ -68,28 +68,28 @@ pub(super) struct Config {
     #[serde(default)]
     pub(super) send_idempotency_key: Option<bool>,
     /// The header that holds that key.
-    #[serde(default = "key_header")]
+    #[serde(default = "idempotency_header_default")]
     #[schemars(length(min = 1))]
     pub(super) idempotency_header: String,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-fn success() -> Vec<Statuses> {
-    vec![Statuses::Class(2)]
+fn accept_statuses_default() -> Vec<StatusRange> {
+    vec![StatusRange::Class(2)]
 }
 
-fn passing() -> Vec<u16> {
+fn retry_on_default() -> Vec<u16> {
     vec![408, 425, 429, 500, 502, 503, 504]
 }
 
-fn most() -> u32 {
+fn max_response_bytes_default() -> u32 {
     PAYLOAD_BYTES as u32
 }
 
-fn key_header() -> String {
+fn idempotency_header_default() -> String {
     "Idempotency-Key".to_owned()
 }
 
@@ -97,7 +97,7 @@ fn key_header() -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
-pub(super) enum Verb {
+pub(super) enum HttpVerb {
     #[default]
     Get,
     Post,
@@ -172,10 +172,10 @@ impl std::fmt::Debug for Auth {
 
 /// A text; a number, true or false count as theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plain(pub(super) String);
+pub(super) struct TextValue(pub(super) String);
 
-impl Plain {
-    pub(super) fn of(value: &Value) -> Option<Self> {
+impl TextValue {
+    pub(super) fn from_json(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Some(Self(text.clone())),
             Value::Number(_) | Value::Bool(_) => Some(Self(value.to_string())),
@@ -184,14 +184,14 @@ impl Plain {
     }
 }
 
-impl<'de> Deserialize<'de> for Plain {
+impl<'de> Deserialize<'de> for TextValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Self::of(&value).ok_or_else(|| serde::de::Error::custom("expected a text, a number, true or false"))
+        Self::from_json(&value).ok_or_else(|| serde::de::Error::custom("expected a text, a number, true or false"))
     }
 }
 
-impl JsonSchema for Plain {
+impl JsonSchema for TextValue {
     fn schema_name() -> Cow<'static, str> {
         "Plain".into()
     }
@@ -207,29 +207,30 @@ impl JsonSchema for Plain {
 
 /// Any number of texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Many(pub(super) Vec<String>);
+pub(super) struct TextValues(pub(super) Vec<String>);
 
-impl Many {
-    pub(super) fn of(value: &Value) -> Option<Self> {
+impl TextValues {
+    pub(super) fn from_json(value: &Value) -> Option<Self> {
         let texts = match value {
             Value::Null => Vec::new(),
-            Value::Array(items) => {
-                items.iter().map(|item| Plain::of(item).map(|Plain(text)| text)).collect::<Option<_>>()?
-            }
-            value => vec![Plain::of(value)?.0],
+            Value::Array(items) => items
+                .iter()
+                .map(|item| TextValue::from_json(item).map(|TextValue(text)| text))
+                .collect::<Option<_>>()?,
+            value => vec![TextValue::from_json(value)?.0],
         };
         Some(Self(texts))
     }
 }
 
-impl<'de> Deserialize<'de> for Many {
+impl<'de> Deserialize<'de> for TextValues {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Self::of(&value).ok_or_else(|| serde::de::Error::custom("expected texts or numbers"))
+        Self::from_json(&value).ok_or_else(|| serde::de::Error::custom("expected texts or numbers"))
     }
 }
 
-impl JsonSchema for Many {
+impl JsonSchema for TextValues {
     fn schema_name() -> Cow<'static, str> {
         "Many".into()
     }
@@ -249,13 +250,13 @@ impl JsonSchema for Many {
 
 /// One status, or a class of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Statuses {
+pub(super) enum StatusRange {
     One(u16),
     Class(u16),
 }
 
-impl Statuses {
-    pub(super) fn hold(self, status: u16) -> bool {
+impl StatusRange {
+    pub(super) fn contains(self, status: u16) -> bool {
         self.range().contains(&status)
     }
 
@@ -270,7 +271,7 @@ impl Statuses {
         }
     }
 
-    fn of(value: &Value) -> Option<Self> {
+    fn from_json(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => Some(Self::One(u16::try_from(number.as_u64()?).ok()?)),
             Value::String(text) => Some(Self::Class(text.strip_suffix("xx")?.parse().ok()?)),
@@ -279,7 +280,7 @@ impl Statuses {
     }
 }
 
-impl Serialize for Statuses {
+impl Serialize for StatusRange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::One(status) => serializer.serialize_u16(*status),
@@ -288,14 +289,14 @@ impl Serialize for Statuses {
     }
 }
 
-impl<'de> Deserialize<'de> for Statuses {
+impl<'de> Deserialize<'de> for StatusRange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Self::of(&value).ok_or_else(|| serde::de::Error::custom("expected a status such as 404, or 4xx"))
+        Self::from_json(&value).ok_or_else(|| serde::de::Error::custom("expected a status such as 404, or 4xx"))
     }
 }
 
-impl JsonSchema for Statuses {
+impl JsonSchema for StatusRange {
     fn schema_name() -> Cow<'static, str> {
         "Statuses".into()
     }

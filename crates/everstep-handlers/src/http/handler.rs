@@ -10,31 +10,31 @@ use everstep_core::kinds::KindInfo;
 use everstep_net::Client;
 use serde_json::{Value, json};
 
-use super::answer::{self, Reading};
 use super::config::Config;
 use super::request;
-use crate::handler::{Description, Example, Handler, Report, Task};
+use super::response::{self, ResponseReader};
+use crate::handler::{Description, Example, Handler, Task, TaskResult};
 use crate::ports::Secrets;
-use crate::secrets::Revealed;
+use crate::secrets::RevealedSecrets;
 use crate::{config, schema};
 
-const DEFAULT_TIMEOUT_SECONDS: u32 = 30;
+const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
 
 /// Asks a server over HTTP, through the guarded client.
-pub struct Http {
+pub struct HttpHandler {
     client: Client,
     secrets: Arc<dyn Secrets>,
     description: Description,
 }
 
-impl Http {
+impl HttpHandler {
     pub fn new(client: Client, secrets: Arc<dyn Secrets>) -> Self {
         let schema = config::schema::<Config>();
         let info = KindInfo {
             name: "http".to_owned(),
             output_variable: Some("httpResponse".to_owned()),
-            secret_places: schema::secret_places(&schema),
-            timeout_seconds: DEFAULT_TIMEOUT_SECONDS,
+            secret_places: schema::secret_pointers(&schema),
+            timeout_seconds: TIMEOUT_SECONDS_DEFAULT,
             longest_timeout_seconds: 3_600,
             ..KindInfo::default()
         };
@@ -55,21 +55,21 @@ impl Http {
 
     async fn ask(&self, mut task: Task) -> Result<Outcome, Failure> {
         let places = task.secrets.clone();
-        let mut revealed = Revealed::into(&mut task, &*self.secrets).await?;
+        let mut revealed = RevealedSecrets::reveal_into(&mut task, &*self.secrets).await?;
         let config: Config = config::read(std::mem::take(&mut task.config), &self.description.schema)?;
-        let reading = Reading {
+        let reading = ResponseReader {
             accept_statuses: config.accept_statuses.clone(),
             retry_on: config.retry_on.clone(),
             response_type: config.response_type,
         };
         let request = request::make(config, &task, &places, &mut revealed)?;
-        let response = self.client.send(request).await.map_err(|error| answer::failure(&error, &revealed))?;
+        let response = self.client.send(request).await.map_err(|error| response::failure(&error, &revealed))?;
         reading.read(response, &revealed)
     }
 }
 
 #[async_trait]
-impl Handler for Http {
+impl Handler for HttpHandler {
     fn describe(&self) -> &Description {
         &self.description
     }
@@ -82,8 +82,8 @@ impl Handler for Http {
         faults
     }
 
-    async fn perform(&self, task: Task) -> Report {
-        Report::from(self.ask(task).await)
+    async fn perform(&self, task: Task) -> TaskResult {
+        TaskResult::from(self.ask(task).await)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Asks a server over HTTP.
 
-mod answer;
 mod config;
 mod handler;
 mod request;
+mod response;
 
-pub use handler::Http;
+pub use handler::HttpHandler;

@@ -5,16 +5,16 @@ use base64::prelude::BASE64_STANDARD;
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::{Failure, code};
 use everstep_net::header::{self, HeaderMap, HeaderName, HeaderValue};
-use everstep_net::{MOST_REDIRECTS, Method, Request, Url};
+use everstep_net::{Method, REDIRECTS_MAX, Request, Url};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::config::{Auth, BodyType, Config, Many, Plain, Verb};
+use super::config::{Auth, BodyType, Config, HttpVerb, TextValue, TextValues};
 use crate::handler::Task;
-use crate::secrets::Revealed;
+use crate::secrets::RevealedSecrets;
 
 /// Headers that the client writes by itself.
-const OURS: &[&str] = &[
+const RESERVED_HEADERS: &[&str] = &[
     "host",
     "connection",
     "content-length",
@@ -31,20 +31,20 @@ const OURS: &[&str] = &[
 pub(super) fn make(
     config: Config,
     task: &Task,
-    secret_places: &[String],
-    revealed: &mut Revealed,
+    secret_pointers: &[String],
+    revealed: &mut RevealedSecrets,
 ) -> Result<Request, Failure> {
     let url = address(&config)?;
-    let is_secret = |field: &str| secret_places.iter().any(|place| place.split('/').nth(1) == Some(field));
+    let is_secret = |field: &str| secret_pointers.iter().any(|place| place.split('/').nth(1) == Some(field));
     let mut headers = HeaderMap::new();
     for (name, value) in &config.headers {
-        let Some(Plain(text)) = value else { continue };
-        let is_sensitive = secret_places.iter().any(|place| *place == format!("/headers/{}", escape(name)));
+        let Some(TextValue(text)) = value else { continue };
+        let is_sensitive = secret_pointers.iter().any(|place| *place == format!("/headers/{}", escape(name)));
         headers.insert(header_name(name, "headers")?, header_value(text, name, is_sensitive)?);
     }
     authorize(&config.auth, &mut headers, revealed)?;
     let method = method(config.method);
-    let key_by_default = matches!(config.method, Verb::Post | Verb::Put | Verb::Patch | Verb::Delete);
+    let key_by_default = matches!(config.method, HttpVerb::Post | HttpVerb::Put | HttpVerb::Patch | HttpVerb::Delete);
     if config.send_idempotency_key.unwrap_or(key_by_default) {
         let name = header_name(&config.idempotency_header, "idempotencyHeader")?;
         let key = header_value(&task.idempotency_key(), &config.idempotency_header, false)?;
@@ -60,7 +60,7 @@ pub(super) fn make(
     request.headers = headers;
     request.body = body;
     request.has_secret_body = has_secret_body;
-    request.redirects = if config.follow_redirects { MOST_REDIRECTS } else { 0 };
+    request.redirects = if config.follow_redirects { REDIRECTS_MAX } else { 0 };
     request.max_bytes = config.max_response_bytes as usize;
     // What is wrong with an answer is told by its status first, however long it is.
     request.read = config.accept_statuses.iter().map(|statuses| statuses.range()).collect();
@@ -140,9 +140,9 @@ fn invalid(message: String) -> Failure {
 
 fn address(config: &Config) -> Result<Url, Failure> {
     let mut url = read_address(&config.url)?;
-    if config.query.values().any(|Many(texts)| !texts.is_empty()) {
+    if config.query.values().any(|TextValues(texts)| !texts.is_empty()) {
         let mut pairs = url.query_pairs_mut();
-        for (name, Many(texts)) in &config.query {
+        for (name, TextValues(texts)) in &config.query {
             for text in texts {
                 pairs.append_pair(name, text);
             }
@@ -166,7 +166,7 @@ fn read_address(text: &str) -> Result<Url, Failure> {
 fn header_name(name: &str, field: &str) -> Result<HeaderName, Failure> {
     let read = HeaderName::from_bytes(name.as_bytes());
     let read = read.map_err(|_| invalid(format!("`{field}`: {name:?} cannot be a header's name")))?;
-    if OURS.contains(&read.as_str()) {
+    if RESERVED_HEADERS.contains(&read.as_str()) {
         return Err(invalid(format!("`{field}`: {read} is written by the client itself")));
     }
     Ok(read)
@@ -181,7 +181,7 @@ fn header_value(text: &str, name: &str, is_sensitive: bool) -> Result<HeaderValu
 }
 
 /// Credentials are sensitive wherever they came from.
-fn authorize(auth: &Auth, headers: &mut HeaderMap, revealed: &mut Revealed) -> Result<(), Failure> {
+fn authorize(auth: &Auth, headers: &mut HeaderMap, revealed: &mut RevealedSecrets) -> Result<(), Failure> {
     let (name, value) = match auth {
         Auth::None => return Ok(()),
         Auth::Basic { username, password } => {
@@ -218,8 +218,8 @@ fn body(body: Value, kind: BodyType) -> Result<(Vec<u8>, Option<&'static str>), 
         (BodyType::Form, Value::Object(fields)) => {
             let mut form = form_urlencoded::Serializer::new(String::new());
             for (name, value) in &fields {
-                let texts = Many::of(value);
-                let Many(texts) =
+                let texts = TextValues::from_json(value);
+                let TextValues(texts) =
                     texts.ok_or_else(|| invalid(format!("`body`: the field {name:?} of a form is a text")))?;
                 for text in texts {
                     form.append_pair(name, &text);
@@ -231,15 +231,15 @@ fn body(body: Value, kind: BodyType) -> Result<(Vec<u8>, Option<&'static str>), 
     }
 }
 
-fn method(verb: Verb) -> Method {
+fn method(verb: HttpVerb) -> Method {
     match verb {
-        Verb::Get => Method::GET,
-        Verb::Post => Method::POST,
-        Verb::Put => Method::PUT,
-        Verb::Patch => Method::PATCH,
-        Verb::Delete => Method::DELETE,
-        Verb::Head => Method::HEAD,
-        Verb::Options => Method::OPTIONS,
+        HttpVerb::Get => Method::GET,
+        HttpVerb::Post => Method::POST,
+        HttpVerb::Put => Method::PUT,
+        HttpVerb::Patch => Method::PATCH,
+        HttpVerb::Delete => Method::DELETE,
+        HttpVerb::Head => Method::HEAD,
+        HttpVerb::Options => Method::OPTIONS,
     }
 }
 

@@ -10,16 +10,16 @@ use everstep_core::ids::WorkspaceId;
 use everstep_net::Client;
 use serde_json::Value;
 
-use super::answer::{Answer, Tested};
 use super::postgres::{self, Pool};
 use super::query::Query;
+use super::result::{QueryResult, SourceTest};
 use super::source::{PostgresSource, Source};
 use super::statement::Dialect;
 use super::{QUERY_ERROR, arguments, http, sqlite};
 use crate::ports::Secrets;
 
-/// How long a test of a source may take.
-const TEST: Duration = Duration::from_secs(15);
+/// The timeout of a test of a source.
+const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Asks data sources. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -30,34 +30,34 @@ pub struct Drivers {
 struct Inner {
     client: Client,
     secrets: Arc<dyn Secrets>,
-    files: sqlite::Files,
+    files: sqlite::SqliteFiles,
     pools: Mutex<HashMap<(WorkspaceId, String), Arc<Pool>>>,
 }
 
-/// A question.
+/// A query with its source, its arguments and its limits.
 #[derive(Clone, Copy)]
-pub struct Ask<'a> {
+pub struct QueryRequest<'a> {
     pub workspace: WorkspaceId,
     pub source: &'a Source,
     pub query: &'a Query,
     /// `{name: value}`.
     pub args: &'a Value,
     /// A limit of rows below the query's own.
-    pub most_rows: Option<u32>,
+    pub max_rows: Option<u32>,
     pub timeout: Duration,
 }
 
 impl Drivers {
     /// `folder` is where SQLite files may be read.
     pub fn new(client: Client, secrets: Arc<dyn Secrets>, folder: Option<PathBuf>) -> Self {
-        let files = sqlite::Files::new(folder);
+        let files = sqlite::SqliteFiles::new(folder);
         Self { inner: Arc::new(Inner { client, secrets, files, pools: Mutex::default() }) }
     }
 
     /// Asks a source. Dropping the future cancels what it does.
-    pub async fn ask(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
-        let Ask { workspace, source, query, args, most_rows, .. } = ask;
-        if let Some(problem) = query.fit(source).into_iter().next() {
+    pub async fn ask(&self, ask: QueryRequest<'_>) -> Result<QueryResult, Failure> {
+        let QueryRequest { workspace, source, query, args, max_rows, .. } = ask;
+        if let Some(problem) = query.check_source(source).into_iter().next() {
             let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             let message = format!("the query does not fit its source: {}: {}{hint}", problem.path, problem.message);
             return Err(Failure::fatal(QUERY_ERROR, message));
@@ -70,14 +70,14 @@ impl Drivers {
             Source::Postgres(database) => {
                 let statement = query.statement(Dialect::Postgres).map_err(unreadable)?;
                 let pool = self.pool(workspace, &query.source, database);
-                let asked = postgres::Asked {
+                let asked = postgres::DatabaseQuery {
                     workspace,
                     statement: &statement,
                     sql: query.sql.as_deref().unwrap_or_default(),
                     values: &values,
                     writes: !query.read_only && !source.is_read_only(),
                     limits,
-                    most_rows,
+                    max_rows,
                     timeout,
                 };
                 postgres::ask(&pool, &**secrets, client.guard(), &asked).await
@@ -85,43 +85,43 @@ impl Drivers {
             Source::Sqlite(file) => {
                 let statement = query.statement(Dialect::Sqlite).map_err(unreadable)?;
                 let bound = sqlite::bind(&statement.names, &values)?;
-                files.ask(workspace, file, sqlite::Asked { statement, bound, limits, most_rows }, timeout).await
+                files.ask(workspace, file, sqlite::FileQuery { statement, bound, limits, max_rows }, timeout).await
             }
             Source::Http(service) => {
                 let Some(request) = &query.http else { return Err(unreadable("the query has no request".to_owned())) };
-                let asked = http::Asked { workspace, request, values: &values, limits, most_rows, timeout };
+                let asked = http::ServiceQuery { workspace, request, values: &values, limits, max_rows, timeout };
                 http::ask(service, client, &**secrets, &asked).await
             }
         }
     }
 
     /// Whether a source can be reached and lets us in.
-    pub async fn test(&self, workspace: WorkspaceId, source: &Source) -> Tested {
+    pub async fn test(&self, workspace: WorkspaceId, source: &Source) -> SourceTest {
         let begin = Instant::now();
         let Inner { client, secrets, files, .. } = &*self.inner;
-        let tested = tokio::time::timeout(TEST, async {
+        let tested = tokio::time::timeout(TEST_TIMEOUT, async {
             match source {
                 Source::Postgres(database) => {
                     let version = postgres::test(database, workspace, &**secrets, client.guard()).await?;
                     Ok(("the database lets us in".to_owned(), Some(version)))
                 }
                 Source::Sqlite(file) => {
-                    let version = files.test(workspace, file, TEST).await?;
+                    let version = files.test(workspace, file, TEST_TIMEOUT).await?;
                     Ok(("the file is a database".to_owned(), Some(version)))
                 }
                 Source::Http(service) => {
-                    let message = http::test(service, client, workspace, &**secrets, TEST).await?;
+                    let message = http::test(service, client, workspace, &**secrets, TEST_TIMEOUT).await?;
                     Ok((message, None))
                 }
             }
         });
-        let tested = tested
-            .await
-            .unwrap_or_else(|_| Err(Failure::transient(QUERY_ERROR, format!("no answer within {} s", TEST.as_secs()))));
+        let tested = tested.await.unwrap_or_else(|_| {
+            Err(Failure::transient(QUERY_ERROR, format!("no answer within {} s", TEST_TIMEOUT.as_secs())))
+        });
         let latency_ms = begin.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
         match tested {
-            Ok((message, server_version)) => Tested { ok: true, message, server_version, latency_ms },
-            Err(failure) => Tested { ok: false, message: failure.to_string(), server_version: None, latency_ms },
+            Ok((message, server_version)) => SourceTest { ok: true, message, server_version, latency_ms },
+            Err(failure) => SourceTest { ok: false, message: failure.to_string(), server_version: None, latency_ms },
         }
     }
 

@@ -12,27 +12,27 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
-use super::answer::{Answer, Field};
 use super::arguments::describe;
 use super::query::{HttpMethod, HttpRequest, Limits, PathPart, Values, argument_of};
+use super::result::{Field, QueryResult};
 use super::rows::Rows;
-use super::source::{HttpAuth, HttpSource, SecretOr};
+use super::source::{HttpAuth, HttpSource, SecretOrText};
 use super::{QUERY_ERROR, net_failure};
 use crate::ports::Secrets;
-use crate::secrets::Revealed;
+use crate::secrets::RevealedSecrets;
 
-/// Bytes of an answer, of which the rows are a part.
-const MOST_BYTES: usize = 8 * 1024 * 1024;
-/// What stays as it is in a part of a path.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// Bytes of a response, of which the rows are a part.
+const RESPONSE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The characters that are percent-encoded in a path segment.
+const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// What is asked.
-pub(super) struct Asked<'a> {
+/// A query of an HTTP source, with its values.
+pub(super) struct ServiceQuery<'a> {
     pub(super) workspace: WorkspaceId,
     pub(super) request: &'a HttpRequest,
     pub(super) values: &'a Values<'a>,
     pub(super) limits: Limits,
-    pub(super) most_rows: Option<u32>,
+    pub(super) max_rows: Option<u32>,
     pub(super) timeout: Duration,
 }
 
@@ -41,9 +41,9 @@ pub(super) async fn ask(
     source: &HttpSource,
     client: &Client,
     secrets: &dyn Secrets,
-    asked: &Asked<'_>,
-) -> Result<Answer, Failure> {
-    let method = match asked.request.method {
+    query: &ServiceQuery<'_>,
+) -> Result<QueryResult, Failure> {
+    let method = match query.request.method {
         HttpMethod::Get => Method::GET,
         HttpMethod::Head => Method::HEAD,
         HttpMethod::Post => Method::POST,
@@ -51,23 +51,23 @@ pub(super) async fn ask(
         HttpMethod::Patch => Method::PATCH,
         HttpMethod::Delete => Method::DELETE,
     };
-    let mut request = Request::new(method, url(source, asked.request, asked.values)?);
-    let mut revealed = Revealed::default();
-    request.headers = headers(source, asked.workspace, secrets, &mut revealed).await?;
-    request.timeout = asked.timeout;
-    request.max_bytes = MOST_BYTES;
+    let mut request = Request::new(method, url(source, query.request, query.values)?);
+    let mut revealed = RevealedSecrets::default();
+    request.headers = headers(source, query.workspace, secrets, &mut revealed).await?;
+    request.timeout = query.timeout;
+    request.max_bytes = RESPONSE_BYTES_MAX;
     request.read = vec![200..=299];
-    if let Some(body) = &asked.request.body {
+    if let Some(body) = &query.request.body {
         request.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        request.body = fill(body, asked.values)?.to_string().into_bytes();
+        request.body = fill(body, query.values)?.to_string().into_bytes();
     }
     let response = client.send(request).await.map_err(|error| net_failure(&error))?;
     if !response.status.is_success() {
         return Err(refused(response.status));
     }
     // Whoever may ask is not told our credentials, also by a service that repeats them.
-    let rows = rows(&revealed.mask_bytes(response.body), asked.request.rows.as_deref())?;
-    let mut gathered = Rows::new(asked.limits, asked.most_rows, fields(&rows));
+    let rows = rows(&revealed.mask_bytes(response.body), query.request.rows.as_deref())?;
+    let mut gathered = Rows::new(query.limits, query.max_rows, fields(&rows));
     for row in &rows {
         let wants_more = gathered.push(|out| {
             out.push_str(&row.to_string());
@@ -89,9 +89,9 @@ pub(super) async fn test(
     timeout: Duration,
 ) -> Result<String, Failure> {
     let mut request = Request::new(Method::GET, base(source)?);
-    request.headers = headers(source, workspace, secrets, &mut Revealed::default()).await?;
+    request.headers = headers(source, workspace, secrets, &mut RevealedSecrets::default()).await?;
     request.timeout = timeout;
-    request.max_bytes = MOST_BYTES;
+    request.max_bytes = RESPONSE_BYTES_MAX;
     let response = client.send(request).await.map_err(|error| net_failure(&error))?;
     let status = response.status;
     let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -123,7 +123,7 @@ fn url(source: &HttpSource, request: &HttpRequest, values: &Values<'_>) -> Resul
                 let text = text.filter(|text| !text.is_empty());
                 let text =
                     text.ok_or_else(|| invalid(format!("the argument {name:?} is empty: it is a part of the path")))?;
-                path.extend(utf8_percent_encode(&text, SEGMENT));
+                path.extend(utf8_percent_encode(&text, PATH_SEGMENT));
             }
         }
     }
@@ -184,7 +184,7 @@ async fn headers(
     source: &HttpSource,
     workspace: WorkspaceId,
     secrets: &dyn Secrets,
-    revealed: &mut Revealed,
+    revealed: &mut RevealedSecrets,
 ) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -192,8 +192,8 @@ async fn headers(
         let invalid = || Failure::fatal(QUERY_ERROR, format!("the header {name:?} cannot be sent"));
         let key = HeaderName::try_from(name).map_err(|_| invalid())?;
         let value = match value {
-            SecretOr::Text(text) => HeaderValue::try_from(text).map_err(|_| invalid())?,
-            SecretOr::Secret(secret) => {
+            SecretOrText::Text(text) => HeaderValue::try_from(text).map_err(|_| invalid())?,
+            SecretOrText::Secret(secret) => {
                 let secret = secrets.reveal(workspace, &secret.name).await?;
                 revealed.add(secret.clone());
                 sensitive(&secret).ok_or_else(invalid)?

@@ -7,13 +7,13 @@
 //!
 //! Where they are kept is left to others: see [`crate::Sources`].
 
-mod answer;
 mod arguments;
 mod drivers;
 mod fields;
 mod http;
 mod postgres;
 mod query;
+mod result;
 mod rows;
 mod source;
 mod sqlite;
@@ -21,11 +21,11 @@ mod statement;
 
 use everstep_core::failure::{Failure, code};
 
-pub use answer::{Answer, Field, Tested};
-pub use drivers::{Ask, Drivers};
+pub use drivers::{Drivers, QueryRequest};
 pub use fields::is_name;
 pub use query::{Argument, ArgumentType, HttpMethod, HttpRequest, Limits, OnLimit, Query};
-pub use source::{HttpAuth, HttpSource, PostgresSource, SecretOr, SecretRef, Source, SqliteSource, SslMode};
+pub use result::{Field, QueryResult, SourceTest};
+pub use source::{HttpAuth, HttpSource, PostgresSource, SecretOrText, SecretRef, Source, SqliteSource, SslMode};
 
 /// A statement or a request that failed.
 pub(crate) const QUERY_ERROR: &str = "QUERY_ERROR";

@@ -13,13 +13,13 @@ use super::source::Source;
 use super::statement::{Dialect, Statement};
 use super::{arguments, fields};
 
-const ROWS: u32 = 1_000;
-const MOST_ROWS: u32 = 10_000;
-const MOST_ARGUMENTS: usize = 100;
+const ROWS_DEFAULT: u32 = 1_000;
+const ROWS_MAX: u32 = 10_000;
+const ARGUMENTS_MAX: usize = 100;
 /// What a read-only statement begins with.
-const READING: &[&str] = &["select", "with", "values", "table", "show", "explain"];
+const READ_VERBS: &[&str] = &["select", "with", "values", "table", "show", "explain"];
 /// What another may begin with besides.
-const WRITING: &[&str] = &["insert", "update", "delete", "merge"];
+const WRITE_VERBS: &[&str] = &["insert", "update", "delete", "merge"];
 
 /// What is asked of a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -140,7 +140,7 @@ pub enum OnLimit {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { rows: ROWS, bytes: PAYLOAD_BYTES as u32, on_limit: OnLimit::Error }
+        Self { rows: ROWS_DEFAULT, bytes: PAYLOAD_BYTES as u32, on_limit: OnLimit::Error }
     }
 }
 
@@ -172,7 +172,7 @@ impl Query {
     }
 
     /// What is wrong with asking this source. Nothing is, if it was saved for it.
-    pub fn fit(&self, source: &Source) -> Vec<Problem> {
+    pub fn check_source(&self, source: &Source) -> Vec<Problem> {
         let mut problems = Vec::new();
         if !self.read_only && source.is_read_only() {
             let message = format!("the source {:?} is read-only, so that nothing can be written", self.source);
@@ -227,17 +227,17 @@ impl Query {
             (Some(_), Some(_)) => problems.push(Problem::at("/http", "a query has `sql` or `http`, not both")),
             _ => {}
         }
-        if !(1..=MOST_ROWS).contains(&self.limits.rows) {
-            problems.push(Problem::at("/limits/rows", format!("it is between 1 and {MOST_ROWS}")));
+        if !(1..=ROWS_MAX).contains(&self.limits.rows) {
+            problems.push(Problem::at("/limits/rows", format!("it is between 1 and {ROWS_MAX}")));
         }
         if !(1024..=PAYLOAD_BYTES as u32).contains(&self.limits.bytes) {
             problems.push(Problem::at("/limits/bytes", format!("it is between 1024 and {PAYLOAD_BYTES}")));
         }
-        if self.arguments.len() > MOST_ARGUMENTS {
-            problems.push(Problem::at("/arguments", format!("there are more than {MOST_ARGUMENTS}")));
+        if self.arguments.len() > ARGUMENTS_MAX {
+            problems.push(Problem::at("/arguments", format!("there are more than {ARGUMENTS_MAX}")));
         }
-        for (place, argument) in self.arguments.iter().enumerate() {
-            let at = |field: &str| format!("/arguments/{place}/{field}");
+        for (index, argument) in self.arguments.iter().enumerate() {
+            let at = |field: &str| format!("/arguments/{index}/{field}");
             let Argument { name, kind, required, default, .. } = argument;
             let is_start = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
             let is_usual = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -245,7 +245,7 @@ impl Query {
                 let hint = "letters, digits and _, at most 64, not a digit first";
                 problems.push(Problem::at(at("name"), format!("{name:?} cannot name an argument")).hint(hint));
             }
-            if self.arguments[..place].iter().any(|other| other.name == *name) {
+            if self.arguments[..index].iter().any(|other| other.name == *name) {
                 problems.push(Problem::at(at("name"), format!("there are two arguments {name:?}")));
             }
             if *required == Some(true) && !default.is_null() {
@@ -261,17 +261,17 @@ impl Query {
 
     fn check_verb(&self, statement: &Statement, dialect: Dialect) -> Option<Problem> {
         let verb = statement.verb.as_str();
-        let reads = READING.contains(&verb) && (dialect == Dialect::Postgres || !matches!(verb, "table" | "show"));
-        if reads || (!self.read_only && WRITING.contains(&verb)) {
+        let reads = READ_VERBS.contains(&verb) && (dialect == Dialect::Postgres || !matches!(verb, "table" | "show"));
+        if reads || (!self.read_only && WRITE_VERBS.contains(&verb)) {
             return None;
         }
-        if WRITING.contains(&verb) {
+        if WRITE_VERBS.contains(&verb) {
             let message = format!("the query is read-only and begins with {verb:?}");
             let hint = "to write, set `readOnly` to false here and on the source";
             return Some(Problem::at("/sql", message).hint(hint));
         }
         let message = format!("a query does not begin with {verb:?}");
-        let known: Vec<_> = if self.read_only { READING.to_vec() } else { [READING, WRITING].concat() };
+        let known: Vec<_> = if self.read_only { READ_VERBS.to_vec() } else { [READ_VERBS, WRITE_VERBS].concat() };
         Some(Problem::at("/sql", message).hint(format!("it begins with one of {}", known.join(", "))))
     }
 
@@ -283,10 +283,10 @@ impl Query {
             Problem::at(path, format!("the argument {} is not declared", written(name))).hint(hint)
         });
         let unused = self.arguments.iter().enumerate().filter(|(_, argument)| !used.contains(&argument.name));
-        let unused = unused.map(|(place, argument)| {
+        let unused = unused.map(|(index, argument)| {
             let hint = format!("write {} where it belongs, or drop it", written(&argument.name));
             let message = format!("the argument {:?} is not used", argument.name);
-            Problem::at(format!("/arguments/{place}"), message).hint(hint)
+            Problem::at(format!("/arguments/{index}"), message).hint(hint)
         });
         undeclared.chain(unused).collect()
     }

@@ -4,19 +4,19 @@ use everstep_core::failure::{Failure, code};
 use everstep_core::limits::PAYLOAD_BYTES;
 use serde_json::json;
 
-use super::answer::{Answer, Field};
 use super::query::{Limits, OnLimit};
+use super::result::{Field, QueryResult};
 
-/// What the answer has besides its rows and fields.
-const ENVELOPE: usize = 128;
+/// Bytes of a result besides its rows and fields.
+const ENVELOPE_BYTES: usize = 128;
 
 /// Rows as they come.
 pub(super) struct Rows {
     json: String,
     count: usize,
     fields: Vec<Field>,
-    most_rows: usize,
-    most_bytes: usize,
+    max_rows: usize,
+    max_bytes: usize,
     on_limit: OnLimit,
     /// Whether the asker wants no more rows than these, however many there are.
     wants_few: bool,
@@ -26,13 +26,13 @@ pub(super) struct Rows {
 impl Rows {
     /// None so far. `most` is a limit of the asker's own: others are cut off.
     pub(super) fn new(limits: Limits, most: Option<u32>, fields: Vec<Field>) -> Self {
-        let room = PAYLOAD_BYTES.saturating_sub(ENVELOPE + json!(fields).to_string().len());
+        let rows_left = PAYLOAD_BYTES.saturating_sub(ENVELOPE_BYTES + json!(fields).to_string().len());
         Self {
             json: String::from("["),
             count: 0,
             fields,
-            most_rows: limits.rows.min(most.unwrap_or(limits.rows)) as usize,
-            most_bytes: room.min(limits.bytes as usize),
+            max_rows: limits.rows.min(most.unwrap_or(limits.rows)) as usize,
+            max_bytes: rows_left.min(limits.bytes as usize),
             on_limit: limits.on_limit,
             wants_few: most.is_some_and(|most| most <= limits.rows),
             is_cut: false,
@@ -40,23 +40,23 @@ impl Rows {
     }
 
     /// How many more there may be.
-    pub(super) fn room(&self) -> usize {
-        self.most_rows - self.count
+    pub(super) fn rows_left(&self) -> usize {
+        self.max_rows - self.count
     }
 
     /// How many more bytes there may be.
-    pub(super) fn room_bytes(&self) -> usize {
-        self.most_bytes.saturating_sub(self.json.len())
+    pub(super) fn bytes_left(&self) -> usize {
+        self.max_bytes.saturating_sub(self.json.len())
     }
 
     /// Takes one more row, written as JSON. Answers whether others are welcome.
     pub(super) fn push(&mut self, write: impl FnOnce(&mut String) -> Result<(), Failure>) -> Result<bool, Failure> {
-        if self.count == self.most_rows && self.wants_few {
+        if self.count == self.max_rows && self.wants_few {
             self.is_cut = true;
             return Ok(false);
         }
-        if self.count == self.most_rows {
-            return self.limit(&format!("there are more than {} rows", self.most_rows));
+        if self.count == self.max_rows {
+            return self.limit(&format!("there are more than {} rows", self.max_rows));
         }
         let before = self.json.len();
         if self.count > 0 {
@@ -64,20 +64,20 @@ impl Rows {
         }
         write(&mut self.json)?;
         // The closing bracket needs room as well.
-        if self.json.len() + 1 > self.most_bytes {
+        if self.json.len() + 1 > self.max_bytes {
             self.json.truncate(before);
-            return self.limit(&format!("the rows have more than {} bytes as JSON", self.most_bytes));
+            return self.limit(&format!("the rows have more than {} bytes as JSON", self.max_bytes));
         }
         self.count += 1;
         Ok(true)
     }
 
     /// Answers the question that led to them.
-    pub(super) fn finish(mut self, changed: Option<u64>) -> Answer {
+    pub(super) fn finish(mut self, changed: Option<u64>) -> QueryResult {
         self.json.push(']');
         let changed = changed.filter(|_| self.fields.is_empty() && self.count == 0);
         let row_count = changed.unwrap_or(self.count as u64);
-        Answer { rows: self.json, row_count, fields: self.fields, truncated: self.is_cut }
+        QueryResult { rows: self.json, row_count, fields: self.fields, truncated: self.is_cut }
     }
 
     fn limit(&mut self, message: &str) -> Result<bool, Failure> {

@@ -96,7 +96,7 @@ pub struct HttpSource {
     pub base_url: String,
     /// Sent with every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, SecretOr>,
+    pub headers: BTreeMap<String, SecretOrText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<HttpAuth>,
     /// Whether only GET and HEAD are sent. Others need `false` here and on the query.
@@ -124,7 +124,7 @@ pub struct SecretRef {
 /// A text, or the name of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a text or {\"$secret\": \"its name\"}")]
-pub enum SecretOr {
+pub enum SecretOrText {
     Secret(SecretRef),
     Text(String),
 }
@@ -196,8 +196,8 @@ impl Source {
                     HttpAuth::Basic { password, .. } => password,
                 });
                 let headers = source.headers.values().filter_map(|value| match value {
-                    SecretOr::Secret(secret) => Some(secret),
-                    SecretOr::Text(_) => None,
+                    SecretOrText::Secret(secret) => Some(secret),
+                    SecretOrText::Text(_) => None,
                 });
                 auth.chain(headers).collect()
             }
@@ -314,13 +314,13 @@ impl HttpSource {
                 problems.push(Problem::at(&path, "the client sets this header itself"));
             }
             match value {
-                SecretOr::Text(_) if SECRET_HEADERS.contains(&&*lower) => {
+                SecretOrText::Text(_) if SECRET_HEADERS.contains(&&*lower) => {
                     problems.push(Problem::at(&path, "a credential must be a secret").hint(HINT_SECRET));
                 }
-                SecretOr::Text(text) if reqwest::header::HeaderValue::try_from(text).is_err() => {
+                SecretOrText::Text(text) if reqwest::header::HeaderValue::try_from(text).is_err() => {
                     problems.push(Problem::at(&path, "it is not the value of a header"));
                 }
-                SecretOr::Text(_) | SecretOr::Secret(_) => {}
+                SecretOrText::Text(_) | SecretOrText::Secret(_) => {}
             }
             if lower == "authorization" && self.auth.is_some() {
                 problems.push(Problem::at(&path, "`auth` sets this header as well").hint("drop one of them"));

@@ -17,43 +17,43 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::QUERY_ERROR;
-use super::answer::{Answer, Field};
 use super::query::{ArgumentType, Limits, Values};
+use super::result::{Field, QueryResult};
 use super::rows::{self, Rows};
 use super::source::SqliteSource;
 use super::statement::Statement;
 
-/// The setting that names the folder.
-pub(super) const SETTING: &str = "EVERSTEP_SQLITE_SOURCES_DIR";
+/// The environment variable that names the folder.
+pub(super) const FOLDER_VARIABLE: &str = "EVERSTEP_SQLITE_SOURCES_DIR";
 /// Files that are read at once on one node: each takes a thread.
-const THREADS: usize = 4;
+const READ_THREADS_MAX: usize = 4;
 /// Bytes of one value: what a statement computes must not fill our memory. Nor must it hold a thread for long: `instr`
 /// takes time with the square of it, and looks at no clock.
-const VALUE_BYTES: i32 = 2 * 1024 * 1024;
-/// How many instructions lie between two looks at the clock.
-const INSTRUCTIONS: i32 = 1_000;
-/// How long a file may be locked by somebody who writes.
-const BUSY: Duration = Duration::from_secs(2);
+const VALUE_BYTES_MAX: i32 = 2 * 1024 * 1024;
+/// Instructions between two checks of the deadline.
+const INSTRUCTIONS_PER_CHECK: i32 = 1_000;
+/// How long to wait for a file that a writer has locked.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The SQLite files of this server.
-pub(super) struct Files {
+pub(super) struct SqliteFiles {
     /// The folder that they are in; none if there is none.
     folder: Option<PathBuf>,
     threads: Arc<Semaphore>,
 }
 
-/// What is asked.
-pub(super) struct Asked {
+/// A query of a SQLite file, with its values.
+pub(super) struct FileQuery {
     pub(super) statement: Statement,
     /// The arguments, in the order of their numbers.
     pub(super) bound: Vec<Bound>,
     pub(super) limits: Limits,
-    pub(super) most_rows: Option<u32>,
+    pub(super) max_rows: Option<u32>,
 }
 
-impl Files {
+impl SqliteFiles {
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, threads: Arc::new(Semaphore::new(THREADS)) }
+        Self { folder, threads: Arc::new(Semaphore::new(READ_THREADS_MAX)) }
     }
 
     /// Asks a file. Dropping the future interrupts the statement, and so does its timeout.
@@ -61,10 +61,10 @@ impl Files {
         &self,
         workspace: WorkspaceId,
         source: &SqliteSource,
-        asked: Asked,
+        query: FileQuery,
         timeout: Duration,
-    ) -> Result<Answer, Failure> {
-        self.work(workspace, source, timeout, move |connection| read(connection, &asked)).await
+    ) -> Result<QueryResult, Failure> {
+        self.work(workspace, source, timeout, move |connection| read(connection, &query)).await
     }
 
     /// Whether a file is a database. Answers with SQLite's version.
@@ -102,7 +102,8 @@ impl Files {
             Failure::transient(code::STEP_TIMEOUT, message)
         };
         let Some(folder) = self.folder_of(workspace) else {
-            let message = format!("this server reads no SQLite files; {SETTING} names the folder that they are in");
+            let message =
+                format!("this server reads no SQLite files; {FOLDER_VARIABLE} names the folder that they are in");
             return Err(Failure::fatal(QUERY_ERROR, message));
         };
         let deadline = Instant::now() + timeout;
@@ -164,13 +165,13 @@ fn open(folder: &Path, file: &str, deadline: Instant, stop: Arc<AtomicBool>) -> 
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let guarded = || {
         let mut connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY.min(deadline.saturating_duration_since(Instant::now())))?;
+        connection.busy_timeout(BUSY_TIMEOUT.min(deadline.saturating_duration_since(Instant::now())))?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
         connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)?;
         let is_over = move || stop.load(Ordering::Relaxed) || Instant::now() >= deadline;
-        connection.progress_handler(INSTRUCTIONS, Some(is_over))?;
+        connection.progress_handler(INSTRUCTIONS_PER_CHECK, Some(is_over))?;
         connection.authorizer(Some(authorize))?;
         Ok(connection)
     };
@@ -181,12 +182,14 @@ fn open(folder: &Path, file: &str, deadline: Instant, stop: Arc<AtomicBool>) -> 
 fn find(folder: &Path, file: &str) -> Result<PathBuf, Failure> {
     let fatal = |message: String| Failure::fatal(QUERY_ERROR, message);
     let folder = folder.canonicalize().map_err(|error| {
-        fatal(format!("the folder of this workspace's SQLite files cannot be read: {error}; {SETTING} names it"))
+        fatal(format!(
+            "the folder of this workspace's SQLite files cannot be read: {error}; {FOLDER_VARIABLE} names it"
+        ))
     })?;
     let path = folder.join(file).canonicalize();
     let path = path.map_err(|error| fatal(format!("the file {file:?} cannot be read: {error}")))?;
     if !path.starts_with(&folder) {
-        return Err(fatal(format!("the file {file:?} leads out of the folder that {SETTING} names")));
+        return Err(fatal(format!("the file {file:?} leads out of the folder that {FOLDER_VARIABLE} names")));
     }
     if !path.is_file() {
         return Err(fatal(format!("{file:?} is not a file")));
@@ -209,9 +212,9 @@ fn authorize(context: AuthContext<'_>) -> Authorization {
     }
 }
 
-fn read(connection: &Connection, asked: &Asked) -> Result<Answer, Failure> {
-    let told = |error: rusqlite::Error| failure(&error);
-    let mut statement = connection.prepare(&asked.statement.text).map_err(told)?;
+fn read(connection: &Connection, query: &FileQuery) -> Result<QueryResult, Failure> {
+    let to_failure = |error: rusqlite::Error| failure(&error);
+    let mut statement = connection.prepare(&query.statement.text).map_err(to_failure)?;
     let fields: Vec<Field> = statement
         .columns()
         .map(|column| Field {
@@ -220,12 +223,12 @@ fn read(connection: &Connection, asked: &Asked) -> Result<Answer, Failure> {
         })
         .collect();
     rows::check_names(&fields)?;
-    for (number, value) in (1..).zip(&asked.bound) {
-        statement.raw_bind_parameter(number, ToSqlOutput::Borrowed(value.into())).map_err(told)?;
+    for (number, value) in (1..).zip(&query.bound) {
+        statement.raw_bind_parameter(number, ToSqlOutput::Borrowed(value.into())).map_err(to_failure)?;
     }
-    let mut gathered = Rows::new(asked.limits, asked.most_rows, fields.clone());
+    let mut gathered = Rows::new(query.limits, query.max_rows, fields.clone());
     let mut found = statement.raw_query();
-    while let Some(row) = found.next().map_err(told)? {
+    while let Some(row) = found.next().map_err(to_failure)? {
         let wants_more = gathered.push(|out| {
             rows::write_row(out, &fields, |out, place| {
                 let value = row.get_ref(place).map_err(|error| failure(&error))?;

@@ -19,12 +19,12 @@ pub(super) struct Statement {
     /// Its first word, in lower case.
     pub(super) verb: String,
     /// Where the text departs from what was saved.
-    changes: Vec<Change>,
+    replacements: Vec<Replacement>,
 }
 
 /// A name that was replaced by a number; all counted in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Change {
+struct Replacement {
     /// Where it was, and its length.
     source: (usize, usize),
     /// Where it is now, and its length.
@@ -39,14 +39,14 @@ impl Statement {
     }
 
     /// Where a character of the text, counted from one, is in what was saved: its line and column.
-    pub(super) fn place(&self, sql: &str, position: usize) -> (usize, usize) {
-        let mut place = position.saturating_sub(1);
-        if let Some(change) = self.changes.iter().rev().find(|change| change.text.0 <= place) {
-            let behind = place - change.text.0;
-            let further = behind.checked_sub(change.text.1).map_or(0, |further| change.source.1 + further);
-            place = change.source.0 + further;
+    pub(super) fn position_in_source(&self, sql: &str, position: usize) -> (usize, usize) {
+        let mut offset = position.saturating_sub(1);
+        if let Some(replacement) = self.replacements.iter().rev().find(|replacement| replacement.text.0 <= offset) {
+            let behind = offset - replacement.text.0;
+            let further = behind.checked_sub(replacement.text.1).map_or(0, |further| replacement.source.1 + further);
+            offset = replacement.source.0 + further;
         }
-        line_and_column(sql.chars().take(place))
+        line_and_column(sql.chars().take(offset))
     }
 }
 
@@ -65,7 +65,7 @@ struct Reader {
 
 impl Reader {
     fn read(mut self) -> Result<Statement, String> {
-        let (mut names, mut changes, mut verb) = (Vec::<String>::new(), Vec::new(), String::new());
+        let (mut names, mut replacements, mut verb) = (Vec::<String>::new(), Vec::new(), String::new());
         let mut end = None;
         while let Some(letter) = self.peek(0) {
             if let (Some(end), false) = (end, self.is_blank()) {
@@ -99,8 +99,9 @@ impl Reader {
                     let sign = if self.dialect == Dialect::Postgres { '$' } else { '?' };
                     let before = self.length;
                     self.push(&format!("{sign}{}", number + 1));
-                    let change = Change { source: (begin, self.at - begin), text: (before, self.length - before) };
-                    changes.push(change);
+                    let replacement =
+                        Replacement { source: (begin, self.at - begin), text: (before, self.length - before) };
+                    replacements.push(replacement);
                 }
                 letter if is_start_of_word(letter) => {
                     let word = self.take_while(is_part_of_word);
@@ -123,7 +124,7 @@ impl Reader {
         if verb.is_empty() {
             return Err("there is no statement".to_owned());
         }
-        Ok(Statement { text: self.text, names, verb, changes })
+        Ok(Statement { text: self.text, names, verb, replacements })
     }
 
     fn peek(&self, ahead: usize) -> Option<char> {
@@ -334,8 +335,8 @@ mod tests {
         let sql = "select :customer,\n       nope from t where a = :customer";
         let statement = postgres(sql);
         let at = |word: &str| statement.text.find(word).unwrap() + 1;
-        assert_eq!(statement.place(sql, at("$1")), (1, 8));
-        assert_eq!(statement.place(sql, at("nope")), (2, 8));
-        assert_eq!(statement.place(sql, at("a =")), (2, 26));
+        assert_eq!(statement.position_in_source(sql, at("$1")), (1, 8));
+        assert_eq!(statement.position_in_source(sql, at("nope")), (2, 8));
+        assert_eq!(statement.position_in_source(sql, at("a =")), (2, 26));
     }
 }

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use everstep_core::graph::{self, Problem};
 use everstep_core::kinds::Kinds;
 use everstep_expressions::Expressions;
-use everstep_handlers::schema::{self, Stage};
-use everstep_handlers::{Entry, catalogue, page};
+use everstep_handlers::schema::{self, CheckMode};
+use everstep_handlers::{CatalogueEntry, catalogue, page};
 use serde_json::{Map, Value, json};
 
 use crate::registry;
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<CatalogueEntry> {
     catalogue(&registry())
 }
 
-fn find(name: &str) -> Entry {
+fn find(name: &str) -> CatalogueEntry {
     entries().into_iter().find(|entry| entry.name == name).expect("the catalogue has it")
 }
 
@@ -96,7 +96,7 @@ fn every_example_compiles_and_fits_its_schema() {
             let definition = around(&entry.name, &example.config);
             let compiled = compile(&definition);
             assert!(compiled.is_ok(), "{}: {}: {compiled:#?}", entry.name, example.title);
-            let faults = schema::check(&entry.schema, &example.config, Stage::Saved { raw_fields: &[] });
+            let faults = schema::check(&entry.schema, &example.config, CheckMode::Saved { raw_fields: &[] });
             assert!(faults.is_empty(), "{}: {}: {faults:?}", entry.name, example.title);
         }
         // What holds by default may be written out.
@@ -300,7 +300,7 @@ fn schemas_and_the_compiler_agree() {
             if !config.is_object() {
                 continue;
             }
-            let faults = schema::check(&entry.schema, &config, Stage::Resolved);
+            let faults = schema::check(&entry.schema, &config, CheckMode::Resolved);
             let is_sound = shape_is_sound(&entry.name, &config);
             assert_eq!(faults.is_empty(), is_sound, "{}: {config}: {faults:?}", entry.name);
             verdicts[usize::from(is_sound)] += 1;

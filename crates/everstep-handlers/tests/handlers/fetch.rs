@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::WorkspaceId;
-use everstep_handlers::{Fetches, Ports, Registry, Report};
+use everstep_handlers::{FetchPolicy, Ports, Registry, TaskResult};
 use everstep_net::{Client, Guard};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +17,7 @@ use crate::task;
 struct Everyone;
 
 #[async_trait]
-impl Fetches for Everyone {
+impl FetchPolicy for Everyone {
     async fn allows(&self, _: WorkspaceId) -> Result<bool, Failure> {
         Ok(true)
     }
@@ -69,9 +69,9 @@ async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     stream.write_all((head + &answer).as_bytes()).await
 }
 
-async fn perform(guard: Guard, fetches: Option<Arc<dyn Fetches>>, code: &str) -> Report {
+async fn perform(guard: Guard, fetch_policy: Option<Arc<dyn FetchPolicy>>, code: &str) -> TaskResult {
     let mut ports = Ports { client: Client::new(guard), ..Ports::none() };
-    ports.fetches = fetches.unwrap_or(ports.fetches);
+    ports.fetch_policy = fetch_policy.unwrap_or(ports.fetch_policy);
     let mut task = task("javascript", json!({"code": code}), json!({}));
     task.timeout = Duration::from_secs(2);
     Registry::standard(ports).find_handler("javascript").expect("it is standard").perform(task).await

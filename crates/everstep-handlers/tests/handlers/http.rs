@@ -15,7 +15,7 @@ use everstep_core::failure::{Failure, code};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::kinds::Kinds;
 use everstep_handlers::{Ports, Registry, Secrets, Task};
-use everstep_net::{Client, Guard, SETTING};
+use everstep_net::{ALLOW_ADDRESSES_VARIABLE, Client, Guard};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use zeroize::Zeroizing;
@@ -235,7 +235,7 @@ async fn redirects_are_followed_or_handed_back() {
 async fn who_cannot_be_reached_is_told_by_code() {
     let refused = ask(json!({"url": "http://10.0.0.1/"})).await.unwrap_err();
     assert_eq!((refused.code.as_str(), refused.retryable), ("ADDRESS_REFUSED", false));
-    assert!(refused.message.contains(SETTING), "{refused}");
+    assert!(refused.message.contains(ALLOW_ADDRESSES_VARIABLE), "{refused}");
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let gone = ask(json!({"url": format!("http://{closed}/")})).await.unwrap_err();
     assert_eq!((gone.code.as_str(), gone.retryable), ("HTTP_ERROR", true));

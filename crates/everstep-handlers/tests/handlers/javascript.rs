@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use everstep_core::failure::{Failure, code};
 use everstep_core::journal::Outcome;
 use everstep_core::limits::LOG_BYTES;
-use everstep_handlers::{Report, Task};
+use everstep_handlers::{Task, TaskResult};
 use serde_json::{Value, json};
 
 use crate::{faults, registry, task};
 
-async fn perform(task: Task) -> Report {
+async fn perform(task: Task) -> TaskResult {
     registry().find_handler("javascript").expect("it is standard").perform(task).await
 }
 

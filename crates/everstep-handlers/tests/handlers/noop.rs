@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use everstep_core::failure::{Failure, code};
 use everstep_core::journal::Outcome;
-use everstep_handlers::{Report, Task};
+use everstep_handlers::{Task, TaskResult};
 use serde_json::{Value, json};
 
 use crate::{faults, registry, task};
 
 /// Performs without any runtime: it must be done at the first poll.
-fn perform(config: Value, attempt: u32) -> Report {
+fn perform(config: Value, attempt: u32) -> TaskResult {
     let registry = registry();
     let task = Task { attempt, ..task("noop", config, json!({})) };
     let future = pin!(registry.find_handler("noop").expect("it is standard").perform(task));

@@ -14,7 +14,7 @@ fn faults(body: &Value) -> Vec<String> {
 /// The problems of a query, as `path: message`.
 fn query_faults(body: &Value, of: &Value) -> Vec<String> {
     let problems = match Query::read(body) {
-        Ok(query) => query.fit(&source(of)),
+        Ok(query) => query.check_source(&source(of)),
         Err(problems) => problems,
     };
     problems.into_iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect()

@@ -58,7 +58,7 @@ async fn stacked_statements_and_other_verbs_are_refused() {
     let asker = Asker::of(&database, &json!({}));
     let refused = |sql: &str| {
         let query = Query::read(&json!({"source": "it", "sql": sql})).unwrap();
-        query.fit(&asker.source).into_iter().next().unwrap_or_else(|| panic!("{sql} was accepted")).message
+        query.check_source(&asker.source).into_iter().next().unwrap_or_else(|| panic!("{sql} was accepted")).message
     };
     for sql in
         ["select 1; drop table victims", "select 1;;select 2", "select 1 /* ; */ ; commit", "select ';'; select 2"]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use everstep_core::failure::code;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::limits::PAYLOAD_BYTES;
-use everstep_handlers::sources::Ask;
+use everstep_handlers::sources::QueryRequest;
 use everstep_testkit::postgres::Cluster;
 use serde_json::json;
 
@@ -80,7 +80,7 @@ async fn an_asker_may_want_fewer_rows() {
     let saved = query(&json!({"source": "it", "sql": MILLION}));
     let timeout = Duration::from_secs(20);
     let (workspace, source, args) = (WorkspaceId::DEFAULT, &asker.source, &json!({}));
-    let ask = Ask { workspace, source, query: &saved, args, most_rows: Some(3), timeout };
+    let ask = QueryRequest { workspace, source, query: &saved, args, max_rows: Some(3), timeout };
     let answer = asker.drivers.ask(ask).await.unwrap();
     assert_eq!((answer.row_count, answer.truncated), (3, true));
 }

@@ -64,7 +64,7 @@ async fn nothing_but_reading_is_possible() {
     let asker = shop(folder.path());
     let refused = |sql: &str| {
         let query = Query::read(&json!({"source": "it", "sql": sql})).unwrap();
-        query.fit(&asker.source)
+        query.check_source(&asker.source)
     };
     for sql in [
         "insert into orders (id) values (9)",

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Secrets;
-use everstep_handlers::sources::{Ask, Drivers, Query, Source, Tested};
+use everstep_handlers::sources::{Drivers, Query, QueryRequest, Source, SourceTest};
 use everstep_net::{Client, Guard};
 use everstep_testkit::postgres::Database;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ impl Asker {
 
     pub(crate) async fn ask_for(&self, query: &Query, args: &Value, timeout: Duration) -> Result<Value, Failure> {
         let workspace = WorkspaceId::DEFAULT;
-        let ask = Ask { workspace, source: &self.source, query, args, most_rows: None, timeout };
+        let ask = QueryRequest { workspace, source: &self.source, query, args, max_rows: None, timeout };
         self.drivers.ask(ask).await.map(|answer| answer.payload().value().clone())
     }
 
@@ -93,7 +93,7 @@ impl Asker {
         }
     }
 
-    pub(crate) async fn test(&self) -> Tested {
+    pub(crate) async fn test(&self) -> SourceTest {
         self.drivers.test(WorkspaceId::DEFAULT, &self.source).await
     }
 }

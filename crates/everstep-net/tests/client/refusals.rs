@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::routing::get as on_get;
-use everstep_net::{Error, SETTING};
+use everstep_net::{ALLOW_ADDRESSES_VARIABLE, Error};
 
 use crate::server::{client, get, serve};
 
@@ -41,7 +41,7 @@ async fn an_address_inside_is_refused_in_every_notation() {
     ] {
         let error = client("").send(get(format!("http://{host}:{port}/"))).await.expect_err(host);
         assert!(matches!(error, Error::Refused { .. }), "{host}: {error}");
-        assert!(error.to_string().contains(SETTING) && !error.is_transient(), "{error}");
+        assert!(error.to_string().contains(ALLOW_ADDRESSES_VARIABLE) && !error.is_transient(), "{error}");
     }
     assert_eq!(count.load(Ordering::SeqCst), 0, "nobody was spoken with");
     let answer = client("127.0.0.0/8").send(get(format!("http://127.0.0.1:{port}/"))).await.expect("it is allowed");

@@ -7,10 +7,10 @@ use everstep_sandbox::{Error, Sandbox, Script};
 use crate::CLOCK;
 
 /// For what ends by the clock.
-const LIMIT: Duration = Duration::from_millis(300);
+const SCRIPT_TIMEOUT: Duration = Duration::from_millis(300);
 /// For what ends by itself, on a busy machine too.
-const ROOMY: Duration = Duration::from_secs(10);
-const MORE: Duration = Duration::from_millis(500);
+const LONG_TIMEOUT: Duration = Duration::from_secs(10);
+const OVERRUN_MAX: Duration = Duration::from_millis(500);
 
 async fn attack_within(limit: Duration, code: &str) -> Error {
     stop_within(limit, Script::new(code, "{}")).await
@@ -24,28 +24,28 @@ async fn stop_within(limit: Duration, script: Script) -> Error {
     let begin = Instant::now();
     let result = sandbox.run(script).await;
     let took = begin.elapsed();
-    assert!(took <= limit + MORE, "{code} took {took:?}");
+    assert!(took <= limit + OVERRUN_MAX, "{code} took {took:?}");
     result.expect_err(&code).error
 }
 
 async fn times_out(code: &str) {
-    assert_eq!(attack_within(LIMIT, code).await, Error::Timeout(LIMIT), "{code}");
+    assert_eq!(attack_within(SCRIPT_TIMEOUT, code).await, Error::Timeout(SCRIPT_TIMEOUT), "{code}");
 }
 
 /// Ends by the clock or by something else, whichever comes first.
 async fn is_stopped(code: &str) {
-    attack_within(LIMIT, code).await;
+    attack_within(SCRIPT_TIMEOUT, code).await;
 }
 
 /// Ends by something other than the clock.
 async fn attack(code: &str) -> Error {
-    let error = attack_within(ROOMY, code).await;
-    assert_ne!(error, Error::Timeout(ROOMY), "{code}");
+    let error = attack_within(LONG_TIMEOUT, code).await;
+    assert_ne!(error, Error::Timeout(LONG_TIMEOUT), "{code}");
     error
 }
 
 async fn runs_out_of_memory(code: &str) {
-    assert_eq!(attack(code).await, Error::OutOfMemory(everstep_sandbox::MEMORY_BYTES), "{code}");
+    assert_eq!(attack(code).await, Error::OutOfMemory(everstep_sandbox::MEMORY_BYTES_DEFAULT), "{code}");
 }
 
 #[tokio::test]
@@ -65,8 +65,8 @@ async fn a_microtask_storm_is_interrupted() {
     times_out("for (;;) await null").await;
     // Its chain of promises outgrows the usual limit in this time; with room for it, time is what ends it.
     let storm = "const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})";
-    let script = Script { memory_bytes: 4 * everstep_sandbox::MEMORY_BYTES, ..Script::new(storm, "{}") };
-    assert_eq!(stop_within(LIMIT, script).await, Error::Timeout(LIMIT));
+    let script = Script { memory_bytes: 4 * everstep_sandbox::MEMORY_BYTES_DEFAULT, ..Script::new(storm, "{}") };
+    assert_eq!(stop_within(SCRIPT_TIMEOUT, script).await, Error::Timeout(SCRIPT_TIMEOUT));
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use everstep_sandbox::{
-    BODY_BYTES, Error, Fetch, Fetching, IN_FLIGHT, REQUESTS, Ran, Request, Response, Sandbox, Script, Stopped,
+    BODY_BYTES_MAX, Error, Fetch, FetchFuture, FetchRequest, FetchResponse, REQUESTS_IN_FLIGHT_MAX, REQUESTS_MAX,
+    Sandbox, Script, ScriptFailure, ScriptOutput,
 };
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ use crate::CLOCK;
 /// Answers by the address: `slow` after a while, `never`, `long`, `refused`; else with what was asked.
 #[derive(Default)]
 struct Host {
-    asked: Mutex<Vec<Request>>,
+    asked: Mutex<Vec<FetchRequest>>,
     flying: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
     aborted: Arc<AtomicUsize>,
@@ -44,14 +45,14 @@ impl Drop for Flight {
 }
 
 impl Fetch for Host {
-    fn fetch(&self, request: Request) -> Fetching {
+    fn fetch(&self, request: FetchRequest) -> FetchFuture {
         self.asked.lock().expect("no holder panics").push(request.clone());
         let flying = self.flying.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(flying, Ordering::SeqCst);
         let mut flight =
             Flight { flying: Arc::clone(&self.flying), aborted: Arc::clone(&self.aborted), has_landed: false };
         Box::pin(async move {
-            let answer = |status: u16, body: Vec<u8>| Response {
+            let answer = |status: u16, body: Vec<u8>| FetchResponse {
                 status,
                 url: request.url.clone(),
                 headers: vec![
@@ -67,7 +68,7 @@ impl Fetch for Host {
                     Ok(answer(200, b"slow".to_vec()))
                 }
                 "never" => std::future::pending().await,
-                "long" => Ok(answer(200, vec![b'x'; BODY_BYTES + 1])),
+                "long" => Ok(answer(200, vec![b'x'; BODY_BYTES_MAX + 1])),
                 "refused" => Err("nobody answers there".to_owned()),
                 "missing" => Ok(answer(404, b"not here".to_vec())),
                 _ => Ok(answer(200, format!("{{\"asked\": {:?}}}", request.url).into_bytes())),
@@ -78,7 +79,7 @@ impl Fetch for Host {
     }
 }
 
-async fn ask(host: &Arc<Host>, timeout: Duration, code: &str) -> Result<Ran, Stopped> {
+async fn ask(host: &Arc<Host>, timeout: Duration, code: &str) -> Result<ScriptOutput, ScriptFailure> {
     let fetch = Arc::clone(host) as Arc<dyn Fetch>;
     Sandbox::new(1).run(Script { timeout, fetch: Some(fetch), ..Script::new(code, "{}") }).await
 }
@@ -142,7 +143,7 @@ async fn requests_fly_together_but_not_too_many() {
         return (await Promise.all(all)).filter((answer) => answer.ok).length";
     let ran = ask(&host, Duration::from_secs(10), code).await.unwrap();
     assert_eq!(ran.json, "24");
-    assert_eq!(host.most.load(Ordering::SeqCst), IN_FLIGHT);
+    assert_eq!(host.most.load(Ordering::SeqCst), REQUESTS_IN_FLIGHT_MAX);
 }
 
 #[tokio::test]
@@ -150,8 +151,8 @@ async fn a_script_makes_a_bounded_number_of_requests() {
     let host = Arc::<Host>::default();
     let code = "let n = 0; try { for (;;) { await fetch('x'); n++ } } catch (e) { return [n, e.message] }";
     let ran = ask(&host, Duration::from_secs(10), code).await.unwrap();
-    assert_eq!(ran.json, format!("[{REQUESTS},\"a script makes at most {REQUESTS} requests\"]"));
-    assert_eq!(host.asked.lock().unwrap().len(), REQUESTS);
+    assert_eq!(ran.json, format!("[{REQUESTS_MAX},\"a script makes at most {REQUESTS_MAX} requests\"]"));
+    assert_eq!(host.asked.lock().unwrap().len(), REQUESTS_MAX);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ mod tampering;
 
 use std::time::Duration;
 
-use everstep_sandbox::{Error, Ran, Sandbox, Script, Stopped};
+use everstep_sandbox::{Error, Sandbox, Script, ScriptFailure, ScriptOutput};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 static CLOCK: Mutex<()> = Mutex::const_new(());
 
 /// Runs code that sees `{"n": 1, "deep": {"list": [1, 2]}}`.
-async fn run(code: &str) -> Result<Ran, Stopped> {
+async fn run(code: &str) -> Result<ScriptOutput, ScriptFailure> {
     let script = Script { timeout: Duration::from_secs(5), ..Script::new(code, r#"{"n":1,"deep":{"list":[1,2]}}"#) };
     Sandbox::new(1).run(script).await
 }

@@ -1,6 +1,6 @@
 //! What scripts see and what they give.
 
-use everstep_sandbox::{Error, LOG_BYTES, RESULT_BYTES, Sandbox, Script};
+use everstep_sandbox::{Error, LOG_BYTES_MAX, RESULT_BYTES_MAX, Sandbox, Script};
 use serde_json::json;
 
 use crate::{error, run, value};
@@ -108,8 +108,11 @@ async fn what_is_not_json_is_refused_clearly() {
 
 #[tokio::test]
 async fn a_result_is_at_most_a_payload() {
-    assert!(run(&format!("return 'x'.repeat({})", RESULT_BYTES - 2)).await.is_ok());
-    assert_eq!(error(&format!("return 'x'.repeat({})", RESULT_BYTES - 1)).await, Error::TooLarge(RESULT_BYTES + 1));
+    assert!(run(&format!("return 'x'.repeat({})", RESULT_BYTES_MAX - 2)).await.is_ok());
+    assert_eq!(
+        error(&format!("return 'x'.repeat({})", RESULT_BYTES_MAX - 1)).await,
+        Error::TooLarge(RESULT_BYTES_MAX + 1)
+    );
 }
 
 #[tokio::test]
@@ -134,7 +137,7 @@ async fn logs_are_cut_with_a_mark() {
     ] {
         let ran = run(code).await.unwrap();
         let bytes: usize = ran.logs.iter().map(|line| line.len() + 1).sum();
-        assert!(bytes > LOG_BYTES - 200 && bytes <= LOG_BYTES, "{code}: {bytes}");
+        assert!(bytes > LOG_BYTES_MAX - 200 && bytes <= LOG_BYTES_MAX, "{code}: {bytes}");
         assert!(ran.logs.last().unwrap().starts_with('…'), "{code}");
     }
 }

@@ -8,7 +8,7 @@ use everstep_core::failure::Failure;
 use everstep_core::journal::{Kind, Outcome};
 use everstep_core::kinds::KindInfo;
 use everstep_core::run::Input;
-use everstep_handlers::{Description, Handler, Report, Task};
+use everstep_handlers::{Description, Handler, Task, TaskResult};
 use serde_json::{Value, json};
 
 use super::store::{POISON, SimStore};
@@ -83,7 +83,7 @@ impl Handler for Act {
         Vec::new()
     }
 
-    async fn perform(&self, task: Task) -> Report {
+    async fn perform(&self, task: Task) -> TaskResult {
         self.watch(&task);
         let executor = &self.store.executor;
         let is_calm = self.store.ledger().is_calm;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use everstep_net::Method;
-use everstep_vault::{Error, MOST_BYTES, SealKey, SecretInfo};
+use everstep_vault::{Error, SECRET_BYTES_MAX, SealKey, SecretInfo};
 use serde_json::{Value, json};
 
 use crate::args::{DeleteSecretArgs, ListSecretsArgs, SecretsArgs, SecretsCommand, SetSecretArgs};
@@ -106,7 +106,7 @@ async fn delete(args: &DeleteSecretArgs, config: &Config) -> anyhow::Result<Exit
 /// The value of a secret. One line loses its end, which an editor or `echo` has put there.
 fn read(args: &SetSecretArgs) -> anyhow::Result<String> {
     // More than a secret may have is not read.
-    let most = MOST_BYTES as u64 + 2;
+    let most = SECRET_BYTES_MAX as u64 + 2;
     let mut bytes = Vec::new();
     match &args.from_file {
         Some(path) => {

@@ -21,7 +21,7 @@ pub(super) struct Address {
 
 impl Address {
     /// Reveals what the source names.
-    pub(super) async fn of(
+    pub(super) async fn from_source(
         source: &PostgresSource,
         workspace: WorkspaceId,
         secrets: &dyn Secrets,
@@ -47,7 +47,7 @@ impl Address {
             }
         };
         config.application_name("everstep");
-        let (wanted, trust) = decide(mode.unwrap_or(SslMode::Prefer), source.root_certificate.as_deref())?;
+        let (wanted, trust) = choose_tls(mode.unwrap_or(SslMode::Prefer), source.root_certificate.as_deref())?;
         config.ssl_mode(wanted);
         let tls = MakeRustlsConnect::new(tls::config(trust).map_err(|error| unusable(error.to_string()))?);
         Ok(Self { host, port, config, tls })
@@ -55,7 +55,7 @@ impl Address {
 }
 
 /// What to ask of the server, and whom to trust.
-fn decide(mode: SslMode, pem: Option<&str>) -> Result<(Wanted, Trust), Failure> {
+fn choose_tls(mode: SslMode, pem: Option<&str>) -> Result<(Wanted, Trust), Failure> {
     let given = pem.map(|pem| tls::roots(pem.as_bytes())).transpose();
     let given = given.map_err(|error| unusable(format!("the certificates cannot be used: {error}")))?;
     Ok(match (mode, given) {

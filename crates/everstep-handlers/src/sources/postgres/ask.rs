@@ -16,18 +16,19 @@ use super::pool::{Lease, Pool};
 use super::{decode, encode, errors};
 use crate::ports::Secrets;
 use crate::sources::QUERY_ERROR;
-use crate::sources::answer::{Answer, Field};
 use crate::sources::query::{Limits, Values};
+use crate::sources::result::{Field, QueryResult};
 use crate::sources::rows::{self, Rows};
 use crate::sources::source::PostgresSource;
 use crate::sources::statement::Statement;
 
-/// Rows that are fetched at once: few first, for they may be wide.
-const FIRST: usize = 8;
-const MOST: usize = 1_000;
+/// Rows of the first batch: few, because they may be wide.
+const FIRST_BATCH_ROWS: usize = 8;
+/// Rows of a later batch at most.
+const BATCH_ROWS_MAX: usize = 1_000;
 
-/// What is asked.
-pub(in crate::sources) struct Asked<'a> {
+/// A query of a PostgreSQL source, with its values.
+pub(in crate::sources) struct DatabaseQuery<'a> {
     pub(in crate::sources) workspace: WorkspaceId,
     pub(in crate::sources) statement: &'a Statement,
     /// The statement as it was saved.
@@ -35,7 +36,7 @@ pub(in crate::sources) struct Asked<'a> {
     pub(in crate::sources) values: &'a Values<'a>,
     pub(in crate::sources) writes: bool,
     pub(in crate::sources) limits: Limits,
-    pub(in crate::sources) most_rows: Option<u32>,
+    pub(in crate::sources) max_rows: Option<u32>,
     pub(in crate::sources) timeout: Duration,
 }
 
@@ -44,13 +45,13 @@ pub(in crate::sources) async fn ask(
     pool: &Arc<Pool>,
     secrets: &dyn Secrets,
     guard: &Guard,
-    asked: &Asked<'_>,
-) -> Result<Answer, Failure> {
+    query: &DatabaseQuery<'_>,
+) -> Result<QueryResult, Failure> {
     let work = async {
         loop {
-            let mut lease = pool.lend(asked.workspace, secrets, guard).await?;
+            let mut lease = pool.lend(query.workspace, secrets, guard).await?;
             let was_used = lease.connection().rested.is_some();
-            match attempt(&mut lease, asked).await {
+            match attempt(&mut lease, query).await {
                 // Nothing was done yet: somebody has closed it while it rested.
                 Err(Fault::NotBegun(_)) if was_used => {}
                 Err(Fault::NotBegun(error)) => return Err(errors::refused(&error)),
@@ -65,8 +66,8 @@ pub(in crate::sources) async fn ask(
             }
         }
     };
-    tokio::time::timeout(asked.timeout, work).await.unwrap_or_else(|_| {
-        let message = format!("no answer within {} s: the statement was cancelled", asked.timeout.as_secs_f64());
+    tokio::time::timeout(query.timeout, work).await.unwrap_or_else(|_| {
+        let message = format!("no answer within {} s: the statement was cancelled", query.timeout.as_secs_f64());
         Err(Failure::transient(code::STEP_TIMEOUT, message))
     })
 }
@@ -78,7 +79,7 @@ pub(in crate::sources) async fn test(
     secrets: &dyn Secrets,
     guard: &Guard,
 ) -> Result<String, Failure> {
-    let address = Address::of(source, workspace, secrets).await?;
+    let address = Address::from_source(source, workspace, secrets).await?;
     let connection = Connection::open(guard, address).await?;
     let row = connection.client.query_one("select current_setting('server_version')", &[]).await;
     let version: String = row.and_then(|row| row.try_get(0)).map_err(|error| errors::refused(&error))?;
@@ -91,10 +92,10 @@ enum Fault {
     Failed(Failure),
 }
 
-async fn attempt(lease: &mut Lease, asked: &Asked<'_>) -> Result<Answer, Fault> {
+async fn attempt(lease: &mut Lease, query: &DatabaseQuery<'_>) -> Result<QueryResult, Fault> {
     let connection = lease.connection();
     connection.begin();
-    let result = perform(connection, asked).await;
+    let result = perform(connection, query).await;
     if result.is_err() && connection.is_overrun() {
         return Err(Fault::Failed(rows::too_large("a row has more than a few megabytes")));
     }
@@ -105,18 +106,18 @@ async fn attempt(lease: &mut Lease, asked: &Asked<'_>) -> Result<Answer, Fault> 
 /// 2. The server reads the statement, which is one, and says what types its parameters have.
 /// 3. The arguments are bound, and rows are fetched until there are enough.
 /// 4. What was written is committed; everything else is rolled back.
-async fn perform(connection: &mut Connection, asked: &Asked<'_>) -> Result<Answer, Fault> {
-    let told = |error: Error| Fault::Failed(errors::failed(&error, asked.statement, asked.sql));
+async fn perform(connection: &mut Connection, query: &DatabaseQuery<'_>) -> Result<QueryResult, Fault> {
+    let statement_failure = |error: Error| Fault::Failed(errors::failed(&error, query.statement, query.sql));
     let builder = connection.client.build_transaction();
-    let transaction = builder.read_only(!asked.writes).start().await.map_err(Fault::NotBegun)?;
+    let transaction = builder.read_only(!query.writes).start().await.map_err(Fault::NotBegun)?;
     // Longer than our own patience, for the case that nobody is there to cancel.
-    let limit = asked.timeout.as_millis() + 1_000;
+    let limit = query.timeout.as_millis() + 1_000;
     let settings = format!(
         "set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}; \
          set local standard_conforming_strings = on"
     );
-    transaction.batch_execute(&settings).await.map_err(told)?;
-    let prepared = transaction.prepare(&asked.statement.text).await.map_err(told)?;
+    transaction.batch_execute(&settings).await.map_err(statement_failure)?;
+    let prepared = transaction.prepare(&query.statement.text).await.map_err(statement_failure)?;
     let fields: Vec<Field> = prepared
         .columns()
         .iter()
@@ -132,19 +133,19 @@ async fn perform(connection: &mut Connection, asked: &Asked<'_>) -> Result<Answe
         );
         return Err(Fault::Failed(Failure::fatal(QUERY_ERROR, message)));
     }
-    let bound = encode::bind(&asked.statement.names, asked.values, prepared.params()).map_err(Fault::Failed)?;
+    let bound = encode::bind(&query.statement.names, query.values, prepared.params()).map_err(Fault::Failed)?;
     let bound = bound.iter().map(|value| value as &(dyn ToSql + Sync));
-    let portal = transaction.bind_raw(&prepared, bound.collect::<Vec<_>>()).await.map_err(told)?;
+    let portal = transaction.bind_raw(&prepared, bound.collect::<Vec<_>>()).await.map_err(statement_failure)?;
 
-    let mut gathered = Rows::new(asked.limits, asked.most_rows, fields.clone());
-    let (mut fetch, mut bytes, mut count) = (FIRST, 0_usize, 0_usize);
+    let mut gathered = Rows::new(query.limits, query.max_rows, fields.clone());
+    let (mut fetch, mut bytes, mut count) = (FIRST_BATCH_ROWS, 0_usize, 0_usize);
     let changed = loop {
         // One more than there may be tells whether there are more.
-        fetch = fetch.min(gathered.room() + 1);
-        let stream = transaction.query_portal_raw(&portal, fetch as i32).await.map_err(told)?;
+        fetch = fetch.min(gathered.rows_left() + 1);
+        let stream = transaction.query_portal_raw(&portal, fetch as i32).await.map_err(statement_failure)?;
         let mut stream = std::pin::pin!(stream);
         let (mut came, mut wants_more) = (0, true);
-        while let Some(row) = stream.try_next().await.map_err(told)? {
+        while let Some(row) = stream.try_next().await.map_err(statement_failure)? {
             came += 1;
             bytes += row.raw_size_bytes();
             if wants_more {
@@ -156,10 +157,10 @@ async fn perform(connection: &mut Connection, asked: &Asked<'_>) -> Result<Answe
             break changed;
         }
         count += came;
-        fetch = (gathered.room_bytes() / (bytes / count).max(1)).clamp(1, MOST);
+        fetch = (gathered.bytes_left() / (bytes / count).max(1)).clamp(1, BATCH_ROWS_MAX);
     };
-    if asked.writes {
-        transaction.commit().await.map_err(told)?;
+    if query.writes {
+        transaction.commit().await.map_err(statement_failure)?;
     }
     Ok(gathered.finish(changed))
 }

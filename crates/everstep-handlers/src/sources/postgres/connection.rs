@@ -20,17 +20,17 @@ use super::address::Address;
 use super::errors;
 use crate::sources::net_failure;
 
-/// How long opening one may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes that may arrive for one question. A row of more could not be handed on anyway.
-const MOST_BYTES: i64 = 16 * 1024 * 1024;
+/// The timeout of opening a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes that may arrive for one query. A larger row could not be passed on anyway.
+const RESPONSE_BYTES_MAX: i64 = 16 * 1024 * 1024;
 
 /// A connection. Dropping it closes it.
 pub(super) struct Connection {
     pub(super) client: Client,
     /// How many bytes may still arrive.
     left: Arc<AtomicI64>,
-    place: SocketAddr,
+    address: SocketAddr,
     host: String,
     tls: MakeRustlsConnect,
     /// When it was last given back; none for a new one.
@@ -40,32 +40,32 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) async fn open(guard: &Guard, address: Address) -> Result<Self, Failure> {
         let opening = Self::connect(guard, address);
-        tokio::time::timeout(PATIENCE, opening).await.unwrap_or_else(|_| {
-            let message = format!("no connection within {} s", PATIENCE.as_secs());
+        tokio::time::timeout(CONNECT_TIMEOUT, opening).await.unwrap_or_else(|_| {
+            let message = format!("no connection within {} s", CONNECT_TIMEOUT.as_secs());
             Err(Failure::transient(crate::sources::QUERY_ERROR, message))
         })
     }
 
     async fn connect(guard: &Guard, address: Address) -> Result<Self, Failure> {
         let Address { host, port, config, tls } = address;
-        let (stream, place) = everstep_net::dial(guard, &host, port).await.map_err(|error| net_failure(&error))?;
-        let left = Arc::new(AtomicI64::new(MOST_BYTES));
+        let (stream, address) = everstep_net::dial(guard, &host, port).await.map_err(|error| net_failure(&error))?;
+        let left = Arc::new(AtomicI64::new(RESPONSE_BYTES_MAX));
         let stream = Metered { stream, left: Arc::clone(&left) };
         let secured = secure(&tls, &host)?;
         let (client, connection) =
             config.connect_raw(stream, secured).await.map_err(|error| errors::refused(&error))?;
         tokio::spawn(async move {
-            // Whoever waits for an answer is told as well.
+            // The caller that waits for the result is notified as well.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to a data source ended");
             }
         });
-        Ok(Self { client, left, place, host, tls, rested: None })
+        Ok(Self { client, left, address, host, tls, rested: None })
     }
 
     /// Lets so many bytes arrive from now on.
     pub(super) fn begin(&self) {
-        self.left.store(MOST_BYTES, Ordering::Relaxed);
+        self.left.store(RESPONSE_BYTES_MAX, Ordering::Relaxed);
     }
 
     /// Whether it was closed because too much arrived.
@@ -78,14 +78,14 @@ impl Connection {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             let token = self.client.cancel_token();
-            let asked = async {
-                let stream = TcpStream::connect(self.place).await.map_err(|error| error.to_string())?;
-                let left = Arc::new(AtomicI64::new(MOST_BYTES));
+            let query = async {
+                let stream = TcpStream::connect(self.address).await.map_err(|error| error.to_string())?;
+                let left = Arc::new(AtomicI64::new(RESPONSE_BYTES_MAX));
                 let secured = secure(&self.tls, &self.host).map_err(|failure| failure.message)?;
                 let stream = Metered { stream, left };
-                token.cancel_query_raw(stream, secured).await.map_err(|error| errors::told(&error))
+                token.cancel_query_raw(stream, secured).await.map_err(|error| errors::describe(&error))
             };
-            match tokio::time::timeout(PATIENCE, asked).await {
+            match tokio::time::timeout(CONNECT_TIMEOUT, query).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "a statement could not be cancelled"),
                 Err(_) => tracing::debug!("a statement could not be cancelled in time"),

@@ -16,7 +16,7 @@ use super::times;
 use crate::sources::rows::write_text;
 
 /// Elements of one array, and how deep types may be nested: more is not read.
-const DEPTH: usize = 16;
+const NESTING_DEPTH_MAX: usize = 16;
 
 /// A value as it came.
 pub(super) struct Raw<'a> {
@@ -37,7 +37,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
 impl Raw<'_> {
     /// Writes it as JSON; none if it is not what its type says.
     pub(super) fn write(&self, out: &mut String) -> Option<()> {
-        write(out, &self.kind, self.bytes, DEPTH)
+        write(out, &self.kind, self.bytes, NESTING_DEPTH_MAX)
     }
 }
 
@@ -138,7 +138,7 @@ fn write(out: &mut String, kind: &Type, bytes: &[u8], depth: usize) -> Option<()
     Some(())
 }
 
-/// JSON is read and written anew: what our own reader does not take must not get into a run.
+/// JSON is read and written anew: what our own reader does not accept must not get into a run.
 fn write_json(out: &mut String, bytes: &[u8]) -> Option<()> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     out.push_str(&value.to_string());
@@ -225,7 +225,7 @@ fn write_composite(out: &mut String, fields: &[(&str, &Type)], bytes: &[u8], dep
 /// A value with its length before it; -1 is null.
 fn write_part(out: &mut String, kind: &Type, reader: &mut Reader<'_>, depth: usize) -> Option<()> {
     match usize::try_from(reader.i32()?) {
-        Ok(length) => write(out, kind, reader.take(length)?, depth),
+        Ok(length) => write(out, kind, reader.take_bytes(length)?, depth),
         Err(_) => {
             out.push_str("null");
             Some(())
@@ -291,21 +291,21 @@ fn network(bytes: &[u8], is_net: bool) -> Option<String> {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    fn take_bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
     }
 
     fn i16(&mut self) -> Option<i16> {
-        self.take(2).and_then(|bytes| bytes.try_into().ok()).map(i16::from_be_bytes)
+        self.take_bytes(2).and_then(|bytes| bytes.try_into().ok()).map(i16::from_be_bytes)
     }
 
     fn i32(&mut self) -> Option<i32> {
-        self.take(4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_be_bytes)
+        self.take_bytes(4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_be_bytes)
     }
 
     fn i64(&mut self) -> Option<i64> {
-        self.take(8).and_then(|bytes| bytes.try_into().ok()).map(i64::from_be_bytes)
+        self.take_bytes(8).and_then(|bytes| bytes.try_into().ok()).map(i64::from_be_bytes)
     }
 }

@@ -13,26 +13,26 @@ use crate::sources::statement::Statement;
 /// Why a connection was not opened.
 pub(super) fn refused(error: &Error) -> Failure {
     match error.as_db_error() {
-        Some(answer) => of_server(answer, ""),
-        None => of_wire(error),
+        Some(answer) => from_server(answer, ""),
+        None => from_transport(error),
     }
 }
 
 /// Why a statement failed, with its place in what was saved.
 pub(super) fn failed(error: &Error, statement: &Statement, sql: &str) -> Failure {
-    let Some(answer) = error.as_db_error() else { return of_wire(error) };
+    let Some(answer) = error.as_db_error() else { return from_transport(error) };
     let place = match answer.position() {
         Some(ErrorPosition::Original(position)) => {
-            let (line, column) = statement.place(sql, *position as usize);
+            let (line, column) = statement.position_in_source(sql, *position as usize);
             format!(" at line {line}, column {column}")
         }
         Some(ErrorPosition::Internal { .. }) | None => String::new(),
     };
-    of_server(answer, &place)
+    from_server(answer, &place)
 }
 
 /// What the server said. Details are left out: they may quote data.
-fn of_server(answer: &DbError, place: &str) -> Failure {
+fn from_server(answer: &DbError, place: &str) -> Failure {
     let state = answer.code().code();
     let hint = answer.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     let message = format!("{}{place} (SQLSTATE {state}){hint}", answer.message());
@@ -57,8 +57,8 @@ fn of_server(answer: &DbError, place: &str) -> Failure {
     }
 }
 
-fn of_wire(error: &Error) -> Failure {
-    let message = told(error);
+fn from_transport(error: &Error) -> Failure {
+    let message = describe(error);
     let is_io = error.source().is_some_and(|cause| cause.downcast_ref::<io::Error>().is_some());
     if (error.is_closed() || is_io) && !message.contains("TLS") {
         Failure::transient(QUERY_ERROR, message)
@@ -68,7 +68,7 @@ fn of_wire(error: &Error) -> Failure {
 }
 
 /// An error with its causes: the outer ones alone say little.
-pub(super) fn told(error: &Error) -> String {
+pub(super) fn describe(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

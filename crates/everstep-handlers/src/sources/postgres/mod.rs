@@ -14,5 +14,5 @@ mod errors;
 mod pool;
 mod times;
 
-pub(super) use ask::{Asked, ask, test};
+pub(super) use ask::{DatabaseQuery, ask, test};
 pub(super) use pool::Pool;

@@ -14,22 +14,22 @@ use crate::ports::Secrets;
 use crate::sources::QUERY_ERROR;
 use crate::sources::source::PostgresSource;
 
-/// How long a connection is kept that nobody uses.
-const REST: Duration = Duration::from_secs(60);
+/// An idle connection is closed after this time.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Undoes what a statement may have left behind: settings, another role, locks of the session.
-const CLEAN: &str = "rollback; reset all; set session authorization default; select pg_advisory_unlock_all()";
+const RESET_SQL: &str = "rollback; reset all; set session authorization default; select pg_advisory_unlock_all()";
 
-/// So many connections, and no more.
+/// A bounded pool of connections to one source.
 pub(in crate::sources) struct Pool {
     source: PostgresSource,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Pool {
     pub(in crate::sources) fn new(source: PostgresSource) -> Arc<Self> {
-        let places = Arc::new(Semaphore::new(source.max_connections.max(1) as usize));
-        let pool = Arc::new(Self { source, places, idle: Mutex::default() });
+        let permits = Arc::new(Semaphore::new(source.max_connections.max(1) as usize));
+        let pool = Arc::new(Self { source, permits, idle: Mutex::default() });
         tokio::spawn(sweep(Arc::downgrade(&pool)));
         pool
     }
@@ -50,17 +50,17 @@ impl Pool {
         secrets: &dyn Secrets,
         guard: &Guard,
     ) -> Result<Lease, Failure> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|_| Failure::transient(QUERY_ERROR, "the server is stopping"))?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.map_err(|_| Failure::transient(QUERY_ERROR, "the server is stopping"))?;
         let resting = || self.idle.lock().expect("no holder of the lock panics").pop();
         while let Some(connection) = resting() {
             if !connection.client.is_closed() {
-                return Ok(Lease { connection: Some(connection), pool: Arc::clone(self), place: Some(place) });
+                return Ok(Lease { connection: Some(connection), pool: Arc::clone(self), permit: Some(permit) });
             }
         }
-        let address = Address::of(&self.source, workspace, secrets).await?;
+        let address = Address::from_source(&self.source, workspace, secrets).await?;
         let connection = Connection::open(guard, address).await?;
-        Ok(Lease { connection: Some(connection), pool: Arc::clone(self), place: Some(place) })
+        Ok(Lease { connection: Some(connection), pool: Arc::clone(self), permit: Some(permit) })
     }
 }
 
@@ -68,7 +68,7 @@ impl Pool {
 pub(super) struct Lease {
     connection: Option<Connection>,
     pool: Arc<Pool>,
-    place: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Lease {
@@ -78,17 +78,18 @@ impl Lease {
 
     /// Gives the connection back, cleaned first. The giver does not wait for that.
     pub(super) fn give_back(mut self) {
-        let (connection, place) = (self.connection.take(), self.place.take());
+        let (connection, permit) = (self.connection.take(), self.permit.take());
         let pool = Arc::clone(&self.pool);
         let Some(mut connection) = connection.filter(|connection| !connection.client.is_closed()) else { return };
         tokio::spawn(async move {
             connection.begin();
-            let cleaned = tokio::time::timeout(Duration::from_secs(5), connection.client.batch_execute(CLEAN)).await;
+            let cleaned =
+                tokio::time::timeout(Duration::from_secs(5), connection.client.batch_execute(RESET_SQL)).await;
             if let Ok(Ok(())) = cleaned {
                 connection.rested = Some(Instant::now());
                 pool.idle.lock().expect("no holder of the lock panics").push(connection);
             }
-            drop(place);
+            drop(permit);
         });
     }
 }
@@ -104,9 +105,9 @@ impl Drop for Lease {
 /// Closes connections that have rested for long, as long as there is the pool.
 async fn sweep(pool: Weak<Pool>) {
     loop {
-        tokio::time::sleep(REST / 2).await;
+        tokio::time::sleep(IDLE_TIMEOUT / 2).await;
         let Some(pool) = pool.upgrade() else { return };
         let mut idle = pool.idle.lock().expect("no holder of the lock panics");
-        idle.retain(|connection| connection.rested.is_some_and(|since| since.elapsed() < REST));
+        idle.retain(|connection| connection.rested.is_some_and(|since| since.elapsed() < IDLE_TIMEOUT));
     }
 }

@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 
-const SECOND: i64 = 1_000_000;
-const DAY: i64 = 86_400 * SECOND;
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 /// Days from the first of March of the year 0 to the first of January 2000.
-const EPOCH: i64 = 730_425;
+const DAYS_TO_2000: i64 = 730_425;
 
 /// Microseconds as RFC 3339, with this behind it.
 pub(super) fn timestamp(micros: i64, zone: &str) -> String {
     match micros {
         i64::MAX => "infinity".to_owned(),
         i64::MIN => "-infinity".to_owned(),
-        _ => format!("{}T{}{zone}", day(micros.div_euclid(DAY)), time(micros.rem_euclid(DAY))),
+        _ => format!("{}T{}{zone}", day(micros.div_euclid(MICROS_PER_DAY)), time(micros.rem_euclid(MICROS_PER_DAY))),
     }
 }
 
@@ -25,7 +25,7 @@ pub(super) fn date(days: i32) -> String {
 }
 
 pub(super) fn time(micros: i64) -> String {
-    let (seconds, fraction) = (micros / SECOND, micros % SECOND);
+    let (seconds, fraction) = (micros / MICROS_PER_SECOND, micros % MICROS_PER_SECOND);
     let mut text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     if fraction != 0 {
         let _ = write!(text, ".{fraction:06}");
@@ -58,9 +58,9 @@ pub(super) fn interval(micros: i64, days: i32, months: i32) -> String {
                 let _ = write!(text, "{amount}{unit}");
             }
         };
-        part(micros / (3600 * SECOND), "H");
-        part(micros / (60 * SECOND) % 60, "M");
-        let (seconds, fraction) = (micros / SECOND % 60, micros % SECOND);
+        part(micros / (3600 * MICROS_PER_SECOND), "H");
+        part(micros / (60 * MICROS_PER_SECOND) % 60, "M");
+        let (seconds, fraction) = (micros / MICROS_PER_SECOND % 60, micros % MICROS_PER_SECOND);
         if seconds != 0 || fraction != 0 {
             let sign = if micros < 0 { "-" } else { "" };
             let _ = write!(text, "{sign}{}", seconds.abs());
@@ -75,7 +75,7 @@ pub(super) fn interval(micros: i64, days: i32, months: i32) -> String {
 
 /// The day so many days after the first of the year 2000. Years are counted from March: the leap day comes last.
 fn day(days: i64) -> String {
-    let days = days + EPOCH;
+    let days = days + DAYS_TO_2000;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -119,8 +119,11 @@ mod tests {
     fn times_have_their_fraction_only_if_there_is_one() {
         assert_eq!(timestamp(0, "Z"), "2000-01-01T00:00:00Z");
         assert_eq!(timestamp(-1, "Z"), "1999-12-31T23:59:59.999999Z");
-        assert_eq!(time_with_zone(3_600 * SECOND, -19_800), "01:00:00+05:30");
-        assert_eq!(interval(4 * 3600 * SECOND + 5 * 60 * SECOND + 6_500_000, 3, 14), "P1Y2M3DT4H5M6.5S");
+        assert_eq!(time_with_zone(3_600 * MICROS_PER_SECOND, -19_800), "01:00:00+05:30");
+        assert_eq!(
+            interval(4 * 3600 * MICROS_PER_SECOND + 5 * 60 * MICROS_PER_SECOND + 6_500_000, 3, 14),
+            "P1Y2M3DT4H5M6.5S"
+        );
         assert_eq!(interval(-500_000, 0, 0), "PT-0.5S");
         assert_eq!(interval(0, 0, 0), "PT0S");
     }

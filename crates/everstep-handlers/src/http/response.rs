@@ -8,25 +8,25 @@ use everstep_net::header::{self, HeaderMap};
 use everstep_net::{Error, Response};
 use serde_json::{Map, Value, json};
 
-use super::config::{ResponseType, Statuses};
-use crate::secrets::Revealed;
+use super::config::{ResponseType, StatusRange};
+use crate::secrets::RevealedSecrets;
 
-/// How much of a refusal's body is told.
-const SHOWN_CHARACTERS: usize = 500;
+/// Characters of an error response's body that the failure quotes.
+const ERROR_BODY_CHARS_MAX: usize = 500;
 
-/// How an answer is understood.
-pub(super) struct Reading {
-    pub(super) accept_statuses: Vec<Statuses>,
+/// How a response is interpreted.
+pub(super) struct ResponseReader {
+    pub(super) accept_statuses: Vec<StatusRange>,
     pub(super) retry_on: Vec<u16>,
     pub(super) response_type: ResponseType,
 }
 
-impl Reading {
+impl ResponseReader {
     /// The step's outcome. Secrets that the server repeats are masked.
-    pub(super) fn read(&self, response: Response, revealed: &Revealed) -> Result<Outcome, Failure> {
+    pub(super) fn read(&self, response: Response, revealed: &RevealedSecrets) -> Result<Outcome, Failure> {
         let status = response.status.as_u16();
         let bytes = revealed.mask_bytes(response.body);
-        if !self.accept_statuses.iter().any(|statuses| statuses.hold(status)) {
+        if !self.accept_statuses.iter().any(|statuses| statuses.contains(status)) {
             let host = response.url.host_str().unwrap_or_default();
             let mut message = format!("{host} answered {}", response.status);
             let seconds = retry_after(&response.headers);
@@ -35,7 +35,7 @@ impl Reading {
             }
             let text = String::from_utf8_lossy(&bytes);
             if !text.trim().is_empty() {
-                message.push_str(&format!(": {}", cut(text.trim(), SHOWN_CHARACTERS)));
+                message.push_str(&format!(": {}", cut(text.trim(), ERROR_BODY_CHARS_MAX)));
             }
             let message = revealed.mask(&message);
             let may_pass = self.retry_on.contains(&status);
@@ -49,7 +49,7 @@ impl Reading {
 }
 
 /// What it means that there was no answer.
-pub(super) fn failure(error: &Error, revealed: &Revealed) -> Failure {
+pub(super) fn failure(error: &Error, revealed: &RevealedSecrets) -> Failure {
     let code = match error {
         Error::Refused { .. } => "ADDRESS_REFUSED",
         Error::Timeout(_) => code::STEP_TIMEOUT,
@@ -107,7 +107,7 @@ fn text(bytes: Vec<u8>, content_type: &str) -> Value {
 }
 
 /// Headers by their names in lowercase; what stands several times is joined with commas.
-fn headers(headers: &HeaderMap, revealed: &Revealed) -> Map<String, Value> {
+fn headers(headers: &HeaderMap, revealed: &RevealedSecrets) -> Map<String, Value> {
     let mut map = Map::new();
     for name in headers.keys() {
         let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));

@@ -7,7 +7,7 @@ use serde_json::json;
 
 /// The rows of a query, and what they consist of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct QueryResult {
     /// The rows as JSON: an array.
     pub(super) rows: String,
     /// How many rows there are; of a statement that returns none, how many it changed.
@@ -27,7 +27,7 @@ pub struct Field {
     pub kind: String,
 }
 
-impl Answer {
+impl QueryResult {
     /// `{rows, rowCount, fields, truncated}`.
     pub fn payload(&self) -> Payload {
         let fields = json!(self.fields);
@@ -42,7 +42,7 @@ impl Answer {
 /// Whether a source can be reached and lets us in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Tested {
+pub struct SourceTest {
     pub ok: bool,
     /// For people: what happened and what to do about it.
     pub message: String,

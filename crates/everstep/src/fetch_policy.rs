@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
-use everstep_handlers::Fetches;
+use everstep_handlers::FetchPolicy;
 
 /// Whoever runs a file may let it make requests.
-pub(crate) struct Everyone;
+pub(crate) struct AllowAll;
 
 #[async_trait]
-impl Fetches for Everyone {
+impl FetchPolicy for AllowAll {
     async fn allows(&self, _: WorkspaceId) -> Result<bool, Failure> {
         Ok(true)
     }
