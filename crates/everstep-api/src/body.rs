@@ -14,15 +14,15 @@ use tokio::time::timeout;
 
 use crate::problem::Problem;
 
-/// How long a body may take to come.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// The timeout of reading a request's body.
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A body of at most so many bytes.
-pub(crate) struct Body<const LIMIT: usize>(Bytes);
+/// A body of at most `BYTES_MAX` bytes.
+pub(crate) struct Body<const BYTES_MAX: usize>(Bytes);
 
-impl<const LIMIT: usize> Body<LIMIT> {
+impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
     /// A body that was read already.
-    pub(crate) fn of(bytes: Bytes) -> Self {
+    pub(crate) fn from_bytes(bytes: Bytes) -> Self {
         Self(bytes)
     }
 
@@ -49,11 +49,11 @@ impl<const LIMIT: usize> Body<LIMIT> {
             return Err(Problem::invalid("the request has no body").hint("send JSON"));
         }
         serde_json::from_slice(&self.0).map_err(|error| {
-            let what = match error.classify() {
+            let message = match error.classify() {
                 serde_json::error::Category::Data => "the body is not what this route expects",
                 _ => "the body is not JSON",
             };
-            Problem::invalid(format!("{what}: {error}"))
+            Problem::invalid(format!("{message}: {error}"))
         })
     }
 
@@ -68,16 +68,16 @@ impl<const LIMIT: usize> Body<LIMIT> {
     }
 }
 
-impl<S: Sync, const LIMIT: usize> FromRequest<S> for Body<LIMIT> {
+impl<S: Sync, const BYTES_MAX: usize> FromRequest<S> for Body<BYTES_MAX> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let too_large = || Problem::too_large(format!("the body has more than {LIMIT} bytes"));
+        let too_large = || Problem::too_large(format!("the body has more than {BYTES_MAX} bytes"));
         let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        if length.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > LIMIT as u64) {
+        if length.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > BYTES_MAX as u64) {
             return Err(too_large());
         }
-        match read(request.into_body(), LIMIT, PATIENCE).await {
+        match read(request.into_body(), BYTES_MAX, READ_TIMEOUT).await {
             Ok(body) => Ok(Self(body)),
             Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
             Err(error) => Err(Problem::invalid(format!("the body could not be read: {error}"))),
@@ -86,10 +86,10 @@ impl<S: Sync, const LIMIT: usize> FromRequest<S> for Body<LIMIT> {
 }
 
 /// Reads a body of at most so many bytes. One that never ends is not waited for.
-pub(crate) async fn read(body: axum::body::Body, limit: usize, patience: Duration) -> Result<Bytes, BoxError> {
-    match timeout(patience, Limited::new(body, limit).collect()).await {
+pub(crate) async fn read(body: axum::body::Body, limit: usize, timeout_after: Duration) -> Result<Bytes, BoxError> {
+    match timeout(timeout_after, Limited::new(body, limit).collect()).await {
         Ok(body) => Ok(body?.to_bytes()),
-        Err(_) => Err(format!("it has not come within {} s", patience.as_secs()).into()),
+        Err(_) => Err(format!("it has not come within {} s", timeout_after.as_secs()).into()),
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         let body = axum::body::Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
         let error = read(body, 10, Duration::from_millis(20)).await.unwrap_err();
         assert!(error.to_string().contains("has not come"), "{error}");
-        let error = read("more than ten".into(), 10, PATIENCE).await.unwrap_err();
+        let error = read("more than ten".into(), 10, READ_TIMEOUT).await.unwrap_err();
         assert!(error.is::<LengthLimitError>(), "{error}");
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn post(
     body: Body<{ 64 * 1024 }>,
 ) -> Result<Json<Gathered>, Problem> {
     let Bulk { action, filter, all, dry_run, limit, cursor, reason } = body.json()?;
-    let filter = filter::of_body(filter)?;
+    let filter = filter::from_body(filter)?;
     if filter == RunFilter::default() && !all {
         let hint = "name a workflow, a status or another field, or send \"all\": true";
         return Err(Problem::invalid("the filter is empty, so that every run would be asked").hint(hint));

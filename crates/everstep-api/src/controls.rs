@@ -11,9 +11,9 @@ use everstep_engine::Delivery;
 
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::deadline::within_deadline;
 use crate::headers::{IdempotencyKey, IfMatch};
 use crate::openapi::Parameter;
-use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
@@ -136,7 +136,7 @@ async fn deliver(
 ) -> Answer {
     let (workspace, key) = (caller.workspace, key.into_inner());
     let delivery = Delivery { workspace, run: runs::read_id(id)?, input, expected, key };
-    answer(patiently(served.engine.deliver(delivery)).await?)
+    answer(within_deadline(served.engine.deliver(delivery)).await?)
 }
 
 fn answer(reply: Reply) -> Answer {

@@ -11,8 +11,8 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::wire::{Filter, OneOrMany, When};
 
-/// The most values of the input, or of tags, that are looked at.
-const MOST: usize = 10;
+/// Values of the input, or of tags, in one filter.
+const FILTER_VALUES_MAX: usize = 10;
 
 pub(crate) const STATUSES: &[&str] = &["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"];
 
@@ -32,7 +32,7 @@ pub(crate) const TAG: Parameter = Parameter::family("tag.", "Runs with this valu
 pub(crate) const CURSOR: Parameter = Parameter::text("cursor", "`nextCursor` of the page before, as it is.");
 
 /// The filter of a query. `workflow` is asked for where the path does not name it.
-pub(crate) fn of_query(query: &Query) -> Result<RunFilter, Problem> {
+pub(crate) fn from_query(query: &Query) -> Result<RunFilter, Problem> {
     let statuses = query.text("status").into_iter().flat_map(|words| words.split(','));
     let input = query.family("input.").map(|(path, value)| Ok((read_path("input.", path)?, value.to_owned())));
     let filter = RunFilter {
@@ -49,7 +49,7 @@ pub(crate) fn of_query(query: &Query) -> Result<RunFilter, Problem> {
 }
 
 /// The filter of a body.
-pub(crate) fn of_body(filter: Filter) -> Result<RunFilter, Problem> {
+pub(crate) fn from_body(filter: Filter) -> Result<RunFilter, Problem> {
     let statuses = match filter.status {
         None => Vec::new(),
         Some(OneOrMany::One(word)) => vec![word],
@@ -80,8 +80,10 @@ pub(crate) fn of_body(filter: Filter) -> Result<RunFilter, Problem> {
 
 fn check(filter: RunFilter) -> Result<RunFilter, Problem> {
     for (what, count) in [("of the input", filter.input.len()), ("of tags", filter.tags.len())] {
-        if count > MOST {
-            return Err(Problem::invalid(format!("a filter looks at {MOST} values {what} at most, not at {count}")));
+        if count > FILTER_VALUES_MAX {
+            return Err(Problem::invalid(format!(
+                "a filter looks at {FILTER_VALUES_MAX} values {what} at most, not at {count}"
+            )));
         }
     }
     let texts = filter.input.iter().flat_map(|(path, value)| path.iter().chain([value]));

@@ -8,8 +8,8 @@ use everstep_engine::Unforkable;
 
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::deadline::within_deadline;
 use crate::headers::IdempotencyKey;
-use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::runs;
 use crate::server::Served;
@@ -25,7 +25,7 @@ pub(crate) async fn post(
     let Fork { at } = body.json_or_default()?;
     let source = runs::read_id(&id)?;
     let key = key.into_inner();
-    let forked = patiently(served.engine.fork(caller.workspace, source, at, key.as_deref())).await?;
+    let forked = within_deadline(served.engine.fork(caller.workspace, source, at, key.as_deref())).await?;
     let forked = forked.map_err(|reason| refuse(source, &reason))?;
     let run = runs::show(&served, runs::row(&served, caller.workspace, forked.run).await?).await?;
     let children = forked.children.into_iter().map(|(step, run)| StartedChild { step, run }).collect();

@@ -10,9 +10,9 @@ use crate::server::Served;
 use crate::wire::{Alive, Database, Readiness};
 
 /// A database that has not answered after this long is not ready.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// A machine whose clock is off by more is told so.
-const SKEW: Duration = Duration::from_secs(1);
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
 
 /// Answers as long as the process answers at all.
 pub(crate) async fn live() -> Json<Alive> {
@@ -22,7 +22,7 @@ pub(crate) async fn live() -> Json<Alive> {
 /// Answers 200 while this node may write and its database answers, else 503 with the reason in the same body.
 pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Readiness>) {
     let engine = &served.engine;
-    let asked = tokio::time::timeout(PATIENCE, engine.check_database()).await;
+    let asked = tokio::time::timeout(CHECK_TIMEOUT, engine.check_database()).await;
     let trouble = match asked {
         Ok(Ok(())) => None,
         Ok(Err(error)) => {
@@ -30,12 +30,12 @@ pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Rea
             tracing::warn!(%error, "the database does not answer");
             Some("the database is unavailable".to_owned())
         }
-        Err(_) => Some(format!("no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => Some(format!("no answer within {} s", CHECK_TIMEOUT.as_secs())),
     };
     let is_ready = trouble.is_none() && !engine.is_fenced() && engine.is_in_touch();
     let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let told = |is_well| if is_well { "ok" } else { "unavailable" };
-    let skew = engine.world().clock.skew().filter(|skew| Duration::from_micros(skew.unsigned_abs()) > SKEW);
+    let skew = engine.world().clock.skew().filter(|skew| Duration::from_micros(skew.unsigned_abs()) > CLOCK_SKEW_MAX);
     let body = Readiness {
         status: told(is_ready),
         node: engine.node(),

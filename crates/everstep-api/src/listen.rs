@@ -11,20 +11,20 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// How long a client may take to say what it wants, and how long a connection may rest between two requests.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to wait when there is no room for one more connection.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The timeout of reading a request's headers, and of an idle connection between two requests.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause after a connection could not be accepted.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Serves HTTP/1 until `stop` is ready, then finishes the requests that have begun.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) -> io::Result<()> {
-    serve_patiently(listener, router, PATIENCE, stop).await
+    serve_with_timeout(listener, router, CLIENT_TIMEOUT, stop).await
 }
 
-async fn serve_patiently(
+async fn serve_with_timeout(
     listener: TcpListener,
     router: Router,
-    patience: Duration,
+    timeout: Duration,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let is_stopping = watch::Sender::new(false);
@@ -38,13 +38,13 @@ async fn serve_patiently(
             Ok((stream, _)) => {
                 // An answer must not wait for the client's acknowledgement of its first part.
                 let _ = stream.set_nodelay(true);
-                tokio::spawn(attend(stream, router.clone(), patience, is_stopping.subscribe()));
+                tokio::spawn(attend(stream, router.clone(), timeout, is_stopping.subscribe()));
             }
             // The client has gone already.
             Err(error) if is_of_client(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "a connection could not be accepted");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             }
         }
     }
@@ -56,9 +56,9 @@ async fn serve_patiently(
 }
 
 /// Answers what comes on one connection.
-async fn attend(stream: TcpStream, router: Router, patience: Duration, mut is_stopping: watch::Receiver<bool>) {
+async fn attend(stream: TcpStream, router: Router, timeout: Duration, mut is_stopping: watch::Receiver<bool>) {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(patience);
+    builder.timer(TokioTimer::new()).header_read_timeout(timeout);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = pin!(connection.with_upgrades());
     tokio::select! {
@@ -84,14 +84,14 @@ mod tests {
 
     use super::*;
 
-    const SOON: Duration = Duration::from_millis(50);
+    const SHORT_TIMEOUT: Duration = Duration::from_millis(50);
 
-    async fn start(patience: Duration) -> (TcpStream, oneshot::Sender<()>, tokio::task::JoinHandle<io::Result<()>>) {
+    async fn start(timeout: Duration) -> (TcpStream, oneshot::Sender<()>, tokio::task::JoinHandle<io::Result<()>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (running, stopped) = oneshot::channel::<()>();
         let router = Router::new().route("/", routing::get(async || "here"));
-        let serving = tokio::spawn(serve_patiently(listener, router, patience, async {
+        let serving = tokio::spawn(serve_with_timeout(listener, router, timeout, async {
             let _ = stopped.await;
         }));
         (TcpStream::connect(address).await.unwrap(), running, serving)
@@ -100,7 +100,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_does_not_say_what_they_want_loses_their_place() {
         for beginning in ["", "G", "GET / HTTP/1.1\r\nhost: a\r\nx: y"] {
-            let (mut client, _running, _) = start(SOON).await;
+            let (mut client, _running, _) = start(SHORT_TIMEOUT).await;
             client.write_all(beginning.as_bytes()).await.unwrap();
             let mut answer = Vec::new();
             client.read_to_end(&mut answer).await.unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_rests_after_its_request_is_closed() {
-        let (mut client, _running, _) = start(SOON).await;
+        let (mut client, _running, _) = start(SHORT_TIMEOUT).await;
         client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();
@@ -119,7 +119,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_stops_waits_for_nobody_that_rests() {
-        let (mut client, running, serving) = start(PATIENCE).await;
+        let (mut client, running, serving) = start(CLIENT_TIMEOUT).await;
         client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
         let mut answer = [0; 12];
         client.read_exact(&mut answer).await.unwrap();

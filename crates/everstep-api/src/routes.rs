@@ -23,7 +23,7 @@ pub(crate) fn router(served: Served) -> Router {
     let guarded = guarded
         .fallback(problem::nothing_here)
         .method_not_allowed_fallback(problem::wrong_method)
-        .layer(middleware::from_fn_with_state(served.clone(), audit::watch))
+        .layer(middleware::from_fn_with_state(served.clone(), audit::audit_request))
         .layer(middleware::from_fn_with_state(served.clone(), auth::authenticate));
     open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(served)
 }
@@ -99,7 +99,7 @@ fn basic(table: Table) -> Table {
             "/metrics",
             doc("health", "Show the figures of this node")
                 .about("For Prometheus, and for keys of the default workspace.")
-                .sends(200, metrics::KIND),
+                .sends(200, metrics::CONTENT_TYPE_TEXT),
             metrics::get,
         )
         .guarded(Admin, Method::GET, "/v1/nodes", doc("nodes", "List nodes").answers::<Nodes>(200), nodes::list)

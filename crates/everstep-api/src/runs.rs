@@ -57,7 +57,7 @@ type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem
 
 /// Runs, newest first. What is added meanwhile moves nothing.
 pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
-    page(&served, caller.workspace, filter::of_query(&query)?, &query).await.map(Json)
+    page(&served, caller.workspace, filter::from_query(&query)?, &query).await.map(Json)
 }
 
 /// The runs of one workflow.
@@ -67,7 +67,7 @@ pub(crate) async fn list_of_workflow(
     Path(name): Path<String>,
     query: Query,
 ) -> Result<Json<Runs>, Problem> {
-    let filter = RunFilter { workflow: Some(name.clone()), ..filter::of_query(&query)? };
+    let filter = RunFilter { workflow: Some(name.clone()), ..filter::from_query(&query)? };
     let page = page(&served, caller.workspace, filter, &query).await?;
     // A workflow that is gone may have runs; one that never was is a mistake.
     if page.runs.is_empty()

@@ -19,9 +19,9 @@ use serde_json::json;
 
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::deadline::within_deadline;
 use crate::headers::{self, IdempotencyKey};
 use crate::openapi::{Doc, doc};
-use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
@@ -99,7 +99,7 @@ pub(crate) async fn batch(
     let starts = starts.into_iter().map(|start| async {
         let start = start?;
         let version = versions[&start.version].as_ref().map_err(Problem::clone)?;
-        patiently(served.engine.start_of(version, start)).await
+        within_deadline(served.engine.start_of(version, start)).await
     });
     let started = future::join_all(starts).await;
     let mut warning = None;
@@ -269,7 +269,7 @@ async fn begin(
     seconds: Duration,
 ) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
     if seconds.is_zero() {
-        let started = patiently(async { Ok(served.engine.start_shown(start).await) }).await?;
+        let started = within_deadline(async { Ok(served.engine.start_shown(start).await) }).await?;
         let (started, beginning) = match started {
             Ok(started) => started,
             Err(error) => return Ok(Err(error)),
@@ -280,7 +280,7 @@ async fn begin(
         };
         return Ok(Ok((started, run)));
     }
-    let (started, ending) = match patiently(async { Ok(served.engine.start_to_end(start).await) }).await? {
+    let (started, ending) = match within_deadline(async { Ok(served.engine.start_to_end(start).await) }).await? {
         Ok(begun) => begun,
         Err(error) => return Ok(Err(error)),
     };

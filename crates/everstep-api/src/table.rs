@@ -9,7 +9,7 @@ use axum::http::Method;
 use axum::middleware::{self, Next};
 use axum::routing::{MethodFilter, on};
 
-use crate::auth::{self, Gate, Needs, TICKET, Tickets};
+use crate::auth::{self, Access, Gate, TICKET, TicketPolicy};
 use crate::openapi::Doc;
 use crate::query::Query;
 use crate::server::Served;
@@ -19,8 +19,8 @@ use crate::server::Served;
 pub struct Route {
     pub method: Method,
     pub path: &'static str,
-    /// What it asks of whoever comes.
-    pub needs: Needs,
+    /// What it requires of its caller.
+    pub access: Access,
     pub(crate) doc: Arc<Doc>,
 }
 
@@ -32,7 +32,7 @@ impl Route {
 
     /// Whether it may be asked with a ticket in place of a key.
     pub fn is_live(&self) -> bool {
-        takes_tickets(&self.doc) == Tickets::Taken
+        ticket_policy(&self.doc) == TicketPolicy::Accepted
     }
 }
 
@@ -59,7 +59,7 @@ impl Table {
         let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
         let route = on(filter(&method), handler).route_layer(middleware::from_fn(read_query));
         self.open = self.open.route(path, route);
-        self.routes.push(Route { method, path, needs: Needs::Nothing, doc: Arc::new(doc) });
+        self.routes.push(Route { method, path, access: Access::Public, doc: Arc::new(doc) });
         self
     }
 
@@ -77,7 +77,7 @@ impl Table {
     /// A route for keys, or for those with a permission. It is asked with the query parameters of its text and no others.
     pub(crate) fn guarded<H, T>(
         mut self,
-        needs: impl Into<Needs>,
+        access: impl Into<Access>,
         method: Method,
         path: &'static str,
         doc: Doc,
@@ -87,22 +87,26 @@ impl Table {
         H: Handler<T, Served>,
         T: 'static,
     {
-        let (needs, parameters) = (needs.into(), doc.query);
-        let gate = Gate { path, needs, tickets: takes_tickets(&doc) };
+        let (access, parameters) = (access.into(), doc.query);
+        let gate = Gate { path, access, tickets: ticket_policy(&doc) };
         let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
         let permit = move |request: Request, next: Next| auth::permit(gate, request, next);
         let route = on(filter(&method), handler)
             .route_layer(middleware::from_fn(read_query))
             .route_layer(middleware::from_fn(permit));
         self.guarded = self.guarded.route(path, route);
-        self.routes.push(Route { method, path, needs, doc: Arc::new(doc) });
+        self.routes.push(Route { method, path, access, doc: Arc::new(doc) });
         self
     }
 }
 
 /// A route that knows the query parameter `ticket` is a live one.
-fn takes_tickets(doc: &Doc) -> Tickets {
-    if doc.query.iter().any(|parameter| parameter.is_called(TICKET)) { Tickets::Taken } else { Tickets::Refused }
+fn ticket_policy(doc: &Doc) -> TicketPolicy {
+    if doc.query.iter().any(|parameter| parameter.is_called(TICKET)) {
+        TicketPolicy::Accepted
+    } else {
+        TicketPolicy::Rejected
+    }
 }
 
 fn filter(method: &Method) -> MethodFilter {

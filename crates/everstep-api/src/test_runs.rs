@@ -10,7 +10,7 @@ use everstep_engine::Delivery;
 
 use crate::auth::Caller;
 use crate::body::Body;
-use crate::patience::patiently;
+use crate::deadline::within_deadline;
 use crate::problem::Problem;
 use crate::runs;
 use crate::server::Served;
@@ -30,7 +30,7 @@ pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Bod
     }
     let Strict(definition) = serde_json::from_str(definition.json())
         .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
-    let started = patiently(served.engine.start_test(caller.workspace, &definition, input)).await?;
+    let started = within_deadline(served.engine.start_test(caller.workspace, &definition, input)).await?;
     let started = started.map_err(workflows::refuse)?;
     let run = runs::show(&served, runs::row(&served, caller.workspace, started.run).await?).await?;
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
@@ -54,7 +54,7 @@ pub(crate) async fn delete(
         let input = Input::Cancel { reason: Some("the test was stopped".to_owned()) };
         let delivery = Delivery { workspace, run: row.id, input, expected: None, key: None };
         // Whatever it answers: if it has ended meanwhile, all the better.
-        patiently(served.engine.deliver(delivery)).await?;
+        within_deadline(served.engine.deliver(delivery)).await?;
     }
     let store = &served.engine.world().runs;
     if !store.delete_test_run(workspace, row.id).await? && store.get_run(workspace, row.id).await?.is_some() {

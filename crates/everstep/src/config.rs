@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::CommandFactory;
 use everstep_api::Streams;
-use everstep_api::auth::RATE_LIMIT;
+use everstep_api::auth::RATE_LIMIT_DEFAULT;
 use everstep_engine::Options;
 use everstep_net::Guard;
 use everstep_vault::SealKey;
@@ -119,7 +119,7 @@ impl Config {
                 .or(file.server.shutdown_grace)
                 .map_or(Duration::from_secs(10), |span| span.0),
             streams,
-            rate_limit: command.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT),
+            rate_limit: command.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT_DEFAULT),
         };
         let secrets = Secrets::new(&command.secrets, &file.secrets)?;
         let mut database = Database::new(&command.database, &file.database)?;

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use everstep_api::auth::{Allows, NewKey, Role, Secret};
+use everstep_api::auth::{ApiKey, Grant, NewKey, Role};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::AccessStore;
@@ -18,7 +18,7 @@ const DRAFT: &str = "admin.key.";
 #[derive(Debug)]
 pub(crate) enum FirstKey {
     /// It was made just now.
-    Made(Secret, PathBuf),
+    Made(ApiKey, PathBuf),
     /// This file has held it since an earlier start.
     Kept(PathBuf),
     /// The database has keys, and this machine knows none of them.
@@ -38,16 +38,12 @@ pub(crate) async fn ensure(store: &dyn AccessStore, data: &Path, now: Timestamp)
             return Ok(FirstKey::Kept(path));
         }
     }
-    let secret = Secret::generate();
+    let secret = ApiKey::generate();
     // The file is there before the key counts: a crash in between loses nothing.
     let draft = data.join(format!("{DRAFT}{}.new", uuid::Uuid::new_v4().simple()));
     write(data, &draft, &secret).with_context(|| format!("writing the first key to {}", draft.display()))?;
-    let new = NewKey {
-        name: "first admin".to_owned(),
-        allows: Allows::Role(Role::Admin),
-        expires_at: None,
-        rate_limit: None,
-    };
+    let new =
+        NewKey { name: "first admin".to_owned(), allows: Grant::Role(Role::Admin), expires_at: None, rate_limit: None };
     let row = new.row(&secret, WorkspaceId::DEFAULT, now);
     let added = store.add_first_key(&row).await;
     // After an error the key may be there: the next start looks.
@@ -76,11 +72,11 @@ fn drafts(data: &Path) -> Vec<PathBuf> {
 /// Whether a file holds a key that the database knows.
 async fn is_known(store: &dyn AccessStore, path: &Path) -> anyhow::Result<bool> {
     let Ok(text) = fs::read_to_string(path) else { return Ok(false) };
-    let Ok(secret) = text.trim().parse::<Secret>() else { return Ok(false) };
+    let Ok(secret) = text.trim().parse::<ApiKey>() else { return Ok(false) };
     Ok(store.find_key(&secret.hash()).await.context("looking for the first key")?.is_some())
 }
 
-fn write(data: &Path, path: &Path, secret: &Secret) -> std::io::Result<()> {
+fn write(data: &Path, path: &Path, secret: &ApiKey) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(data)?;
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     writeln!(file, "{}", secret.reveal())?;

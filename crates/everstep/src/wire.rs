@@ -80,7 +80,7 @@ impl Node {
         let (listener, address) = config.cluster.bind(url).await?;
         let key = match &config.cluster.key {
             Some(key) => key.clone(),
-            None => ClusterKey::of(&*stores.access).await.context("reading the key of the cluster")?,
+            None => ClusterKey::from_store(&*stores.access).await.context("reading the key of the cluster")?,
         };
         let channel = Channel::new(key.clone());
         let options = Options { address: Some(address.clone()), ..config.engine.options.clone() };

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use everstep_store::{AuditFilter, AuditRow};
 
-use crate::access::page::{CURSOR, PER_PAGE, Page};
+use crate::access::page::{CURSOR_PARAMETER, LIMIT_PARAMETER, Page};
 use crate::auth::Caller;
 use crate::openapi::Parameter;
 use crate::problem::Problem;
@@ -17,8 +17,8 @@ pub(crate) const FILTERS: &[Parameter] = &[
     Parameter::text("action", "What was done, such as `POST /v1/runs/{id}/cancel`."),
     Parameter::time("since", "From this time on."),
     Parameter::time("until", "Before this time."),
-    CURSOR,
-    PER_PAGE,
+    CURSOR_PARAMETER,
+    LIMIT_PARAMETER,
 ];
 
 pub(crate) async fn list(

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::access::only_for_the_default;
 use crate::access::page::Page;
-use crate::auth::{self, Allows, Caller, Permission, Secret};
+use crate::auth::{self, ApiKey, Caller, Grant, Permission};
 use crate::body::Body;
 use crate::headers::IdempotencyKey;
 use crate::id;
@@ -18,7 +18,7 @@ use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{Key, Keys, MadeKey, NewKey};
 
-const NEW: usize = 16 * 1024;
+const BODY_BYTES_MAX: usize = 16 * 1024;
 
 pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Keys>, Problem> {
     let page = Page::read(&query)?;
@@ -37,18 +37,18 @@ pub(crate) async fn make(
     State(served): State<Served>,
     caller: Caller,
     key: IdempotencyKey,
-    body: Body<NEW>,
+    body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
     let now = served.engine.world().clock.now();
     let new = read(body.json()?, now)?;
     if let Some(more) = new.allows.permissions().iter().find(|permission| !caller.may(**permission)) {
-        return Err(auth::lacks(*more));
+        return Err(auth::lacks_permission(*more));
     }
     // The limit protects this server, and so those of other workspaces.
-    if !served.keys.is_usual(new.rate_limit) {
+    if !served.keys.is_within_default(new.rate_limit) {
         only_for_the_default(&caller, "limits above the server's own are given")?;
     }
-    let (store, secret) = (&served.access, Secret::generate());
+    let (store, secret) = (&served.access, ApiKey::generate());
     let mut row = new.row(&secret, caller.workspace, now);
     let key = key.into_inner();
     if let Some(key) = &key {
@@ -106,7 +106,7 @@ fn read(new: NewKey, now: Timestamp) -> Result<auth::NewKey, Problem> {
         let unreadable = |error| Problem::invalid(format!("expiresAt cannot be read: {error}"));
         text.parse::<Timestamp>().map_err(unreadable)
     });
-    let allows = Allows::of(new.role, new.permissions).map_err(|error| {
+    let allows = Grant::from_request(new.role, new.permissions).map_err(|error| {
         Problem::invalid(error).hint("send {\"name\": …, \"role\": \"viewer\"}, or \"permissions\" with a list")
     })?;
     let new = auth::NewKey { name: new.name, allows, expires_at: expires_at.transpose()?, rate_limit: new.rate_limit };

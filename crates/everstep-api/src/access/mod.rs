@@ -11,7 +11,7 @@ mod workspaces;
 use axum::http::Method;
 use serde_json::json;
 
-use crate::auth::{Needs, Permission};
+use crate::auth::{Access, Permission};
 use crate::openapi::doc;
 use crate::table::Table;
 use crate::wire::{
@@ -31,7 +31,7 @@ fn add_keys(table: Table) -> Table {
     use Permission::Admin;
     table
         .guarded(
-            Needs::Key,
+            Access::Key,
             Method::GET,
             "/v1/me",
             doc("access", "Show whose key it is")
@@ -43,7 +43,10 @@ fn add_keys(table: Table) -> Table {
             Admin,
             Method::GET,
             "/v1/keys",
-            doc("access", "List keys").about("Oldest first, revoked ones too.").query(page::PAGE).answers::<Keys>(200),
+            doc("access", "List keys")
+                .about("Oldest first, revoked ones too.")
+                .query(page::PAGE_PARAMETERS)
+                .answers::<Keys>(200),
             keys::list,
         )
         .guarded(
@@ -74,7 +77,7 @@ fn add_keys(table: Table) -> Table {
             keys::revoke,
         )
         .guarded(
-            Needs::Key,
+            Access::Key,
             Method::POST,
             "/v1/tickets",
             doc("access", "Make a ticket")
@@ -107,7 +110,7 @@ fn add_workspaces(table: Table) -> Table {
             "/v1/workspaces",
             doc("access", "List workspaces")
                 .about("By name. For admins of the default workspace.")
-                .query(page::PAGE)
+                .query(page::PAGE_PARAMETERS)
                 .answers::<Workspaces>(200),
             workspaces::list,
         )
@@ -148,7 +151,7 @@ fn add_secrets(table: Table) -> Table {
             "/v1/secrets",
             doc("access", "List secrets")
                 .about("Names and times, never values.")
-                .query(page::PAGE)
+                .query(page::PAGE_PARAMETERS)
                 .answers::<Secrets>(200),
             secrets::list,
         )

@@ -6,13 +6,15 @@ use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 
-const LIMIT: u64 = 50;
-const MOST: u64 = 500;
+/// Rows of a page, unless the request says otherwise.
+const PAGE_SIZE_DEFAULT: u64 = 50;
+const PAGE_SIZE_MAX: u64 = 500;
 
 /// The query parameters of a list.
-pub(crate) const CURSOR: Parameter = Parameter::text("cursor", "`nextCursor` of the page before, as it is.");
-pub(crate) const PER_PAGE: Parameter = Parameter::whole("limit", 1, MOST, "How many at most. 50 when none is named.");
-pub(crate) const PAGE: &[Parameter] = &[CURSOR, PER_PAGE];
+pub(crate) const CURSOR_PARAMETER: Parameter = Parameter::text("cursor", "`nextCursor` of the page before, as it is.");
+pub(crate) const LIMIT_PARAMETER: Parameter =
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most. 50 when none is named.");
+pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[CURSOR_PARAMETER, LIMIT_PARAMETER];
 
 /// Which part of a list is asked for.
 pub(crate) struct Page<'a> {
@@ -22,7 +24,7 @@ pub(crate) struct Page<'a> {
 
 impl<'a> Page<'a> {
     pub(crate) fn read(query: &'a Query) -> Result<Self, Problem> {
-        let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
+        let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
         Ok(Self { cursor: query.text("cursor"), limit: usize::try_from(limit).expect("a page is small") })
     }
 

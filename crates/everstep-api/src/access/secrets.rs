@@ -14,7 +14,7 @@ use crate::server::Served;
 use crate::wire::{NewSecret, Secret, Secrets};
 
 /// Bytes of a request: each byte of a secret may be written as six.
-const BODY: usize = 6 * everstep_vault::SECRET_BYTES_MAX + 1_024;
+const BODY_BYTES_MAX: usize = 6 * everstep_vault::SECRET_BYTES_MAX + 1_024;
 
 /// Names and times, never values.
 pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Secrets>, Problem> {
@@ -29,7 +29,7 @@ pub(crate) async fn set(
     State(served): State<Served>,
     caller: Caller,
     Path(name): Path<String>,
-    body: Body<BODY>,
+    body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<Secret>), Problem> {
     let NewSecret { value } = body.json()?;
     let now = served.engine.world().clock.now();

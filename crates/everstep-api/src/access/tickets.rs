@@ -10,13 +10,13 @@ use crate::problem::Problem;
 use crate::server::Served;
 use crate::wire::{Empty, Ticket, Time};
 
-const BODY: usize = 1_024;
+const BODY_BYTES_MAX: usize = 1_024;
 
 /// Makes a ticket that opens live routes in place of the caller's key, for a minute.
 pub(crate) async fn make(
     State(served): State<Served>,
     caller: Caller,
-    body: Body<BODY>,
+    body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<Ticket>), Problem> {
     // There is nothing to ask for.
     let Empty {} = body.json_or_default()?;

@@ -9,7 +9,7 @@ use everstep_store::WorkspaceRow;
 use serde_json::json;
 
 use crate::access::page::Page;
-use crate::auth::{Allows, Caller, NewKey, Role, Secret};
+use crate::auth::{ApiKey, Caller, Grant, NewKey, Role};
 use crate::body::Body;
 use crate::id;
 use crate::problem::Problem;
@@ -17,9 +17,9 @@ use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{ChangedOptions, ChangedWorkspace, Key, MadeWorkspace, NewWorkspace, Workspace, Workspaces};
 
-const BODY: usize = 16 * 1024;
+const BODY_BYTES_MAX: usize = 16 * 1024;
 /// Characters of a name.
-const NAME: usize = 64;
+const NAME_CHARS_MAX: usize = 64;
 
 pub(crate) async fn list(
     State(served): State<Served>,
@@ -39,7 +39,7 @@ pub(crate) async fn list(
 pub(crate) async fn make(
     State(served): State<Served>,
     caller: Caller,
-    body: Body<BODY>,
+    body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<MadeWorkspace>), Problem> {
     only_for_the_default(&caller, "workspaces are made")?;
     let NewWorkspace { name, options } = body.json()?;
@@ -71,7 +71,7 @@ pub(crate) async fn change_options(
     State(served): State<Served>,
     caller: Caller,
     Path(name): Path<String>,
-    body: Body<BODY>,
+    body: Body<BODY_BYTES_MAX>,
 ) -> Result<Json<Workspace>, Problem> {
     let ChangedWorkspace { options } = body.json()?;
     let store = &served.access;
@@ -86,10 +86,10 @@ pub(crate) async fn change_options(
 }
 
 /// An admin's key for a workspace that is being made.
-pub fn first_key(row: &WorkspaceRow, now: everstep_core::time::Timestamp) -> (Secret, everstep_store::KeyRow) {
-    let secret = Secret::generate();
+pub fn first_key(row: &WorkspaceRow, now: everstep_core::time::Timestamp) -> (ApiKey, everstep_store::KeyRow) {
+    let secret = ApiKey::generate();
     let name = format!("first admin of {}", row.name);
-    let new = NewKey { name, allows: Allows::Role(Role::Admin), expires_at: None, rate_limit: None };
+    let new = NewKey { name, allows: Grant::Role(Role::Admin), expires_at: None, rate_limit: None };
     let key = new.row(&secret, row.id, now);
     (secret, key)
 }
@@ -98,10 +98,10 @@ pub fn first_key(row: &WorkspaceRow, now: everstep_core::time::Timestamp) -> (Se
 pub fn check_workspace_name(name: &str) -> Result<(), String> {
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    if is_plain && begins_well && name.len() <= NAME {
+    if is_plain && begins_well && name.len() <= NAME_CHARS_MAX {
         return Ok(());
     }
-    let rule = format!("1 to {NAME} letters, digits, `_`, `.` or `-`, and begins with a letter or digit");
+    let rule = format!("1 to {NAME_CHARS_MAX} letters, digits, `_`, `.` or `-`, and begins with a letter or digit");
     Err(format!("{name:?} is no name of a workspace: it has {rule}"))
 }
 

@@ -4,8 +4,8 @@
 //! 2. What starts or steers runs is gathered, and written 200 ms later at the latest, and when the server stops.
 //! 3. Nothing is dropped: who finds the buffer full waits. What the database refuses for good is counted and logged.
 
-mod recorder;
 mod watch;
+mod writer;
 
-pub use recorder::Audit;
-pub(crate) use watch::{note, watch};
+pub(crate) use watch::{audit_request, write_action};
+pub use writer::Audit;

@@ -9,16 +9,16 @@ use everstep_core::time::Timestamp;
 use everstep_store::AuditRow;
 use serde_json::{Value, json};
 
-use crate::auth::{Caller, Gate, Needs, Permission};
+use crate::auth::{Access, Caller, Gate, Permission};
 use crate::id;
 use crate::server::Served;
 use crate::worker;
 
-/// Characters of what a client may put into a row.
-const MOST: usize = 1_024;
+/// Characters of a field that a client determines.
+const FIELD_CHARS_MAX: usize = 1_024;
 
 /// Writes down what succeeds and is more than a look.
-pub(crate) async fn watch(State(served): State<Served>, request: Request, next: Next) -> Response {
+pub(crate) async fn audit_request(State(served): State<Served>, request: Request, next: Next) -> Response {
     // What workers say all the time is in the journals of their runs.
     if request.method().is_safe() || worker::is_exchange(request.uri().path()) {
         return next.run(request).await;
@@ -38,7 +38,7 @@ async fn answer(served: Served, request: Request, next: Next) -> Response {
     let response = next.run(Request::from_parts(parts, body)).await;
     // What passed no gate was no route.
     let gate = response.extensions().get::<Gate>().copied().filter(|_| response.status().is_success());
-    let Some(Gate { path, needs, .. }) = gate else { return response };
+    let Some(Gate { path, access, .. }) = gate else { return response };
     let mut details = json!({"status": response.status().as_u16(), "keyName": &*caller.name});
     if let Some(key) = key {
         details["idempotencyKey"] = key.into();
@@ -47,19 +47,19 @@ async fn answer(served: Served, request: Request, next: Next) -> Response {
         details["requestId"] = id.into();
     }
     let row = row(&caller, &method, path, target, Payload::from(details), served.engine.world().clock.now());
-    match needs {
+    match access {
         // Whoever may look alone has changed nothing, whatever the method.
-        Needs::Permission(Permission::Read | Permission::View) => {}
-        Needs::Permission(Permission::Publish | Permission::Admin) => served.audit.write(row).await,
-        Needs::Permission(Permission::Manage | Permission::Serve) | Needs::Key | Needs::Nothing => {
-            served.audit.gather(row).await;
+        Access::Permission(Permission::Read | Permission::View) => {}
+        Access::Permission(Permission::Publish | Permission::Admin) => served.audit.write(row).await,
+        Access::Permission(Permission::Manage | Permission::Serve) | Access::Key | Access::Public => {
+            served.audit.enqueue(row).await;
         }
     }
     response
 }
 
 /// Writes down what was done otherwise than by a request of its own.
-pub(crate) async fn note(served: &Served, caller: &Caller, action: &str, target: &str, mut details: Value) {
+pub(crate) async fn write_action(served: &Served, caller: &Caller, action: &str, target: &str, mut details: Value) {
     details["keyName"] = (*caller.name).into();
     let now = served.engine.world().clock.now();
     let row = AuditRow {
@@ -71,7 +71,7 @@ pub(crate) async fn note(served: &Served, caller: &Caller, action: &str, target:
         target: target.to_owned(),
         details: Payload::from(details),
     };
-    served.audit.gather(row).await;
+    served.audit.enqueue(row).await;
 }
 
 fn row(caller: &Caller, method: &Method, path: &str, target: String, details: Payload, now: Timestamp) -> AuditRow {
@@ -91,5 +91,5 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 fn shorten(text: &str) -> String {
-    text.chars().take(MOST).collect()
+    text.chars().take(FIELD_CHARS_MAX).collect()
 }

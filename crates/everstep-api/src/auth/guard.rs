@@ -8,75 +8,75 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::ticket::Ticket;
-use crate::auth::{Caller, Permission, Secret};
+use crate::auth::{ApiKey, Caller, Permission};
 use crate::problem::Problem;
 use crate::server::Served;
 use crate::worker;
 
-const HOW: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; \
+const SEND_KEY_HINT: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; \
                    keys are made with `everstep keys create`, and the first one stands in the file admin.key of the \
                    data folder";
-const NEW_TICKET: &str = "a ticket is good for a minute; make another: POST /v1/tickets, with a key";
+const NEW_TICKET_HINT: &str = "a ticket is good for a minute; make another: POST /v1/tickets, with a key";
 /// The query parameter that holds a ticket. A route that knows it is a live one.
 pub(crate) const TICKET: &str = "ticket";
 /// Query parameters that are meant to hold a key wherever they occur.
 const KEY_PARAMETERS: &[&str] =
     &["key", "apikey", "api_key", "api-key", "x-api-key", "token", "access_token", "authorization", "bearer"];
 
-/// What a route asks of whoever comes.
+/// What a route requires of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// Anybody may ask.
-    Nothing,
+pub enum Access {
+    /// No key is needed.
+    Public,
     /// Any key will do.
     Key,
     /// A key with this permission.
     Permission(Permission),
 }
 
-impl Needs {
+impl Access {
     pub fn permission(self) -> Option<Permission> {
         match self {
-            Self::Nothing | Self::Key => None,
+            Self::Public | Self::Key => None,
             Self::Permission(permission) => Some(permission),
         }
     }
 }
 
-impl From<Permission> for Needs {
+impl From<Permission> for Access {
     fn from(permission: Permission) -> Self {
         Self::Permission(permission)
     }
 }
 
-impl fmt::Display for Needs {
+impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nothing => f.write_str("no key"),
+            Self::Public => f.write_str("no key"),
             Self::Key => f.write_str("any key"),
             Self::Permission(permission) => write!(f, "`{permission}`"),
         }
     }
 }
 
-/// Whether a route may be asked with a ticket.
+/// Whether a route accepts a ticket in place of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tickets {
-    Taken,
-    Refused,
+pub(crate) enum TicketPolicy {
+    Accepted,
+    Rejected,
 }
 
 /// What stands before a route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gate {
     pub(crate) path: &'static str,
-    pub(crate) needs: Needs,
-    pub(crate) tickets: Tickets,
+    pub(crate) access: Access,
+    pub(crate) tickets: TicketPolicy,
 }
 
 /// Lets nobody through without a key, and tells the route who it is.
 pub(crate) async fn authenticate(State(served): State<Served>, mut request: Request, next: Next) -> Response {
-    match find(&served, request.uri(), request.headers()).await {
+    match find_caller(&served, request.uri(), request.headers()).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -88,14 +88,14 @@ pub(crate) async fn authenticate(State(served): State<Served>, mut request: Requ
 /// Lets through whoever has what a route needs. The answer remembers the gate, for the audit.
 pub(crate) async fn permit(gate: Gate, request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>().expect("a guarded route has a caller");
-    if caller.is_ticket && gate.tickets == Tickets::Refused {
-        return refuse("a ticket opens live routes alone").into_response();
+    if caller.is_ticket && gate.tickets == TicketPolicy::Rejected {
+        return reject("a ticket opens live routes alone").into_response();
     }
-    if let Needs::Permission(permission) = gate.needs
+    if let Access::Permission(permission) = gate.access
         && !caller.may(permission)
     {
         tracing::info!(key = %caller.key, %permission, path = %worker::audited(request.uri().path()), "a key was refused");
-        return lacks(permission).into_response();
+        return lacks_permission(permission).into_response();
     }
     let mut response = next.run(request).await;
     response.extensions_mut().insert(gate);
@@ -103,44 +103,44 @@ pub(crate) async fn permit(gate: Gate, request: Request, next: Next) -> Response
 }
 
 /// The answer to a key that may not do what it asks for.
-pub(crate) fn lacks(permission: Permission) -> Problem {
+pub(crate) fn lacks_permission(permission: Permission) -> Problem {
     let detail = format!("this key lacks the permission {permission}");
     let hint = format!("make one that has it: everstep keys create --permissions {permission}");
     Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint)
 }
 
 /// The holder of a key, counted against its limit.
-pub(crate) async fn authenticate_secret(served: &Served, text: &str) -> Result<Caller, Problem> {
-    admit(served, holder(served, text).await?)
+pub(crate) async fn authenticate_api_key(served: &Served, text: &str) -> Result<Caller, Problem> {
+    count_and_admit(served, find_holder(served, text).await?)
 }
 
 /// The holder of a worker's key. What a worker says all the time is not counted: its session bounds it.
 async fn authenticate_worker(served: &Served, text: &str) -> Result<Caller, Problem> {
-    let caller = holder(served, text).await?;
-    if caller.may(Permission::Serve) { Ok(caller) } else { admit(served, caller) }
+    let caller = find_holder(served, text).await?;
+    if caller.may(Permission::Serve) { Ok(caller) } else { count_and_admit(served, caller) }
 }
 
-async fn holder(served: &Served, text: &str) -> Result<Caller, Problem> {
-    let Ok(secret) = text.parse::<Secret>() else { return Err(refuse("what was sent has not the form of a key")) };
+async fn find_holder(served: &Served, text: &str) -> Result<Caller, Problem> {
+    let Ok(secret) = text.parse::<ApiKey>() else { return Err(reject("what was sent has not the form of a key")) };
     let found = served.keys.find(&secret, served.engine.world().clock.now()).await?;
-    found.ok_or_else(|| refuse("the key is unknown, has expired or was revoked"))
+    found.ok_or_else(|| reject("the key is unknown, has expired or was revoked"))
 }
 
 /// Whoever had a ticket made, counted against the limit of their key.
 pub(crate) async fn authenticate_ticket(served: &Served, text: &str) -> Result<Caller, Problem> {
-    let unknown = || refuse("the ticket has ended, or its key has").hint(NEW_TICKET);
+    let unknown = || reject("the ticket has ended, or its key has").hint(NEW_TICKET_HINT);
     let ticket = text.parse::<Ticket>().map_err(|()| unknown())?;
     let found = served.keys.find_ticket(&ticket, served.engine.world().clock.now()).await?;
-    admit(served, found.ok_or_else(unknown)?)
+    count_and_admit(served, found.ok_or_else(unknown)?)
 }
 
-fn admit(served: &Served, caller: Caller) -> Result<Caller, Problem> {
-    count(served, &caller)?;
+fn count_and_admit(served: &Served, caller: Caller) -> Result<Caller, Problem> {
+    count_request(served, &caller)?;
     Ok(caller)
 }
 
 /// Counts a request against the limit of its key.
-pub(crate) fn count(served: &Served, caller: &Caller) -> Result<(), Problem> {
+pub(crate) fn count_request(served: &Served, caller: &Caller) -> Result<(), Problem> {
     let Err(wait) = served.keys.count(caller) else { return Ok(()) };
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
     let detail = "this key has sent more requests than it may";
@@ -149,62 +149,62 @@ pub(crate) fn count(served: &Served, caller: &Caller) -> Result<(), Problem> {
     Err(problem.hint(hint).retry_after(seconds))
 }
 
-async fn find(served: &Served, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Problem> {
+async fn find_caller(served: &Served, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Problem> {
     let query = uri.query().unwrap_or_default();
-    refuse_keys(query)?;
+    reject_keys_in_query(query)?;
     let mut shown = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == TICKET);
-    match (given(headers)?, shown.next(), shown.next()) {
-        (None, None, _) => Err(refuse("this route needs a key")),
+    match (sent_key(headers)?, shown.next(), shown.next()) {
+        (None, None, _) => Err(reject("this route needs a key")),
         (None, Some((_, ticket)), None) => authenticate_ticket(served, &ticket).await,
-        (Some(text), None, _) if worker::is_exchange(uri.path()) && !Ticket::is_meant(text) => {
+        (Some(text), None, _) if worker::is_exchange(uri.path()) && !Ticket::has_prefix(text) => {
             authenticate_worker(served, text).await
         }
         (Some(text), None, _) => authenticate_header(served, text).await,
-        (_, Some(_), _) => Err(refuse("a ticket is shown once, and without a key")),
+        (_, Some(_), _) => Err(reject("a ticket is shown once, and without a key")),
     }
 }
 
 /// Whoever has sent a key or a ticket in a header.
 pub(crate) async fn authenticate_header(served: &Served, text: &str) -> Result<Caller, Problem> {
-    if Ticket::is_meant(text) {
+    if Ticket::has_prefix(text) {
         return authenticate_ticket(served, text).await;
     }
-    authenticate_secret(served, text).await
+    authenticate_api_key(served, text).await
 }
 
 /// Refuses a query string that holds a key.
-pub(crate) fn refuse_keys(query: &str) -> Result<(), Problem> {
+pub(crate) fn reject_keys_in_query(query: &str) -> Result<(), Problem> {
     if has_key(query) {
         let detail = "a key in a query string is refused, because logs and histories keep it; consider it known";
-        return Err(refuse(detail));
+        return Err(reject(detail));
     }
     Ok(())
 }
 
-pub(crate) fn refuse(detail: &str) -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", detail).hint(HOW)
+pub(crate) fn reject(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", detail).hint(SEND_KEY_HINT)
 }
 
 /// The key in the headers, if there is one.
-pub(crate) fn given(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(crate) fn sent_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let once = |name: header::HeaderName| {
         let mut values = headers.get_all(name).iter();
         let first = values.next();
         if values.next().is_some() {
-            return Err(refuse("a header with a key stands twice"));
+            return Err(reject("a header with a key stands twice"));
         }
-        let text = first.map(|value| value.to_str().map_err(|_| refuse("a header with a key is not plain text")));
+        let text = first.map(|value| value.to_str().map_err(|_| reject("a header with a key is not plain text")));
         text.transpose()
     };
     let bearer = once(header::AUTHORIZATION)?
         .map(|text| match text.split_once(' ') {
             Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Ok(key.trim()),
-            _ => Err(refuse("the header Authorization is not `Bearer es_…`")),
+            _ => Err(reject("the header Authorization is not `Bearer es_…`")),
         })
         .transpose()?;
     let plain = once(header::HeaderName::from_static("x-api-key"))?.map(str::trim);
     match (bearer, plain) {
-        (Some(bearer), Some(plain)) if bearer != plain => Err(refuse("two headers hold two different keys")),
+        (Some(bearer), Some(plain)) if bearer != plain => Err(reject("two headers hold two different keys")),
         (bearer, plain) => Ok(bearer.or(plain)),
     }
 }
@@ -213,7 +213,7 @@ pub(crate) fn given(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 fn has_key(query: &str) -> bool {
     form_urlencoded::parse(query.as_bytes()).any(|(name, value)| {
         KEY_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())
-            || value.parse::<Secret>().is_ok()
+            || value.parse::<ApiKey>().is_ok()
             || (name != TICKET && value.parse::<Ticket>().is_ok())
     })
 }
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn keys_in_a_query_string_are_seen() {
-        let key = Secret::generate();
+        let key = ApiKey::generate();
         for query in ["api_key=x", "limit=5&Token=x", "x-api-key=", &format!("anything={}", key.reveal())] {
             assert!(has_key(query), "{query}");
         }

@@ -12,17 +12,17 @@ use everstep_store::{AccessStore, KeyRow};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::auth::rate::Limiter;
+use crate::auth::rate::RateLimiter;
 use crate::auth::ticket::{self, Ticket, TicketKey};
-use crate::auth::{Permission, Secret};
+use crate::auth::{ApiKey, Permission};
 use crate::problem::Problem;
 
-/// A revoked key stops working after this long at the latest.
-const KEPT: Duration = Duration::from_secs(3);
-/// Holders that are remembered at once.
-const MOST: usize = 10_000;
-/// Requests per second of a key, where nobody has said otherwise.
-pub const RATE_LIMIT: u32 = 1_000;
+/// A cached caller is reread after this time, so that a revoked key stops working.
+const CACHE_TTL: Duration = Duration::from_secs(3);
+/// Callers in the cache.
+const CACHED_CALLERS_MAX: usize = 10_000;
+/// Requests per second of a key without a limit of its own, unless the server is configured otherwise.
+pub const RATE_LIMIT_DEFAULT: u32 = 1_000;
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    fn of(row: KeyRow) -> Self {
+    fn from_row(row: KeyRow) -> Self {
         // A word that this build does not know allows nothing here.
         let permissions = row.permissions.iter().filter_map(|word| word.parse().ok()).collect();
         Self {
@@ -79,9 +79,9 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 /// The keys of a database, as far as they were asked for lately.
 pub struct Keys {
     store: Arc<dyn AccessStore>,
-    seen: Mutex<HashMap<[u8; 32], (Instant, Caller)>>,
+    cache: Mutex<HashMap<[u8; 32], (Instant, Caller)>>,
     tickets: OnceCell<TicketKey>,
-    limiter: Limiter,
+    limiter: RateLimiter,
     /// Held while the keys of a workspace are counted and one of them is revoked.
     pub(crate) revoking: tokio::sync::Mutex<()>,
 }
@@ -91,21 +91,21 @@ impl Keys {
     pub fn new(store: Arc<dyn AccessStore>, rate_limit: u32) -> Self {
         Self {
             store,
-            seen: Mutex::default(),
+            cache: Mutex::default(),
             tickets: OnceCell::new(),
-            limiter: Limiter::new(rate_limit),
+            limiter: RateLimiter::new(rate_limit),
             revoking: Default::default(),
         }
     }
 
     /// The holder of a key, unless it was revoked, has expired or was never given.
-    pub(crate) async fn find(&self, secret: &Secret, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
-        self.holder(secret.hash(), now).await
+    pub(crate) async fn find(&self, secret: &ApiKey, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
+        self.find_holder(secret.hash(), now).await
     }
 
     /// The holder of the same key as it is now; none when it was revoked or has expired since.
     pub(crate) async fn find_again(&self, caller: &Caller, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
-        self.holder(caller.hash, now).await
+        self.find_holder(caller.hash, now).await
     }
 
     /// Whoever had a ticket made, as long as it lasts and the key is good.
@@ -113,61 +113,61 @@ impl Keys {
         if ticket.ends_at <= now || !self.ticket_key().await?.has_signed(ticket) {
             return Ok(None);
         }
-        let caller = self.holder(ticket.key, now).await?;
+        let caller = self.find_holder(ticket.key, now).await?;
         Ok(caller.map(|caller| Caller { is_ticket: true, ..caller }))
     }
 
     /// Makes a ticket for a key's holder. It ends with the key, if that comes first.
     pub(crate) async fn make_ticket(&self, caller: &Caller, now: Timestamp) -> everstep_store::Result<Ticket> {
-        let end = now.plus(ticket::LIFE);
+        let end = now.plus(ticket::TICKET_LIFETIME);
         let end = caller.expires_at.map_or(end, |expiry| expiry.min(end));
         Ok(self.ticket_key().await?.sign(caller.hash, end))
     }
 
     /// Whether a key with this limit sends no more than the server's usual one lets through.
-    pub(crate) fn is_usual(&self, rate_limit: Option<u32>) -> bool {
+    pub(crate) fn is_within_default(&self, rate_limit: Option<u32>) -> bool {
         self.limiter.is_within(rate_limit)
     }
 
     /// Takes one request into account, or says how long it has to wait.
     pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
-        self.limiter.take(caller.key, caller.rate_limit, Instant::now())
+        self.limiter.count_request(caller.key, caller.rate_limit, Instant::now())
     }
 
     /// What is remembered of a key that was revoked here is forgotten at once.
     pub(crate) fn forget(&self, hash: &[u8; 32]) {
-        self.seen().remove(hash);
+        self.cache().remove(hash);
     }
 
     async fn ticket_key(&self) -> everstep_store::Result<&TicketKey> {
-        self.tickets.get_or_try_init(|| TicketKey::of(&*self.store)).await
+        self.tickets.get_or_try_init(|| TicketKey::from_store(&*self.store)).await
     }
 
-    async fn holder(&self, hash: [u8; 32], now: Timestamp) -> everstep_store::Result<Option<Caller>> {
-        let remembered = self.seen().get(&hash).filter(|(read_at, _)| read_at.elapsed() < KEPT).cloned();
+    async fn find_holder(&self, hash: [u8; 32], now: Timestamp) -> everstep_store::Result<Option<Caller>> {
+        let remembered = self.cache().get(&hash).filter(|(read_at, _)| read_at.elapsed() < CACHE_TTL).cloned();
         if let Some((_, caller)) = remembered {
             return Ok((!caller.has_expired(now)).then_some(caller));
         }
         let asked_at = Instant::now();
-        let caller = self.store.find_key(&hash).await?.map(Caller::of).filter(|caller| !caller.has_expired(now));
-        let mut seen = self.seen();
+        let caller = self.store.find_key(&hash).await?.map(Caller::from_row).filter(|caller| !caller.has_expired(now));
+        let mut cache = self.cache();
         match &caller {
             Some(caller) => {
-                if seen.len() >= MOST {
-                    seen.retain(|_, (read_at, _)| read_at.elapsed() < KEPT);
+                if cache.len() >= CACHED_CALLERS_MAX {
+                    cache.retain(|_, (read_at, _)| read_at.elapsed() < CACHE_TTL);
                 }
-                if seen.len() < MOST {
-                    seen.insert(hash, (asked_at, caller.clone()));
+                if cache.len() < CACHED_CALLERS_MAX {
+                    cache.insert(hash, (asked_at, caller.clone()));
                 }
             }
-            None => _ = seen.remove(&hash),
+            None => _ = cache.remove(&hash),
         }
-        drop(seen);
+        drop(cache);
         Ok(caller)
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (Instant, Caller)>> {
-        self.seen.lock().expect("no holder of the lock panics")
+    fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 32], (Instant, Caller)>> {
+        self.cache.lock().expect("no holder of the lock panics")
     }
 }
 
@@ -183,8 +183,8 @@ mod tests {
         NOW.plus(Duration::from_secs(seconds))
     }
 
-    async fn add(store: &dyn AccessStore, change: impl FnOnce(KeyRow) -> KeyRow) -> (Secret, KeyRow) {
-        let secret = Secret::generate();
+    async fn add(store: &dyn AccessStore, change: impl FnOnce(KeyRow) -> KeyRow) -> (ApiKey, KeyRow) {
+        let secret = ApiKey::generate();
         let row = change(secret.row(WorkspaceId::DEFAULT, "test", &[Permission::View], NOW));
         store.add_key(&row).await.unwrap();
         (secret, row)

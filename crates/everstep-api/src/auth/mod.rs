@@ -1,6 +1,6 @@
 //! Who asks, and what they may do. Every route but the health checks needs a key.
 //!
-//! * `secret` makes keys; the database holds their SHA-256 alone.
+//! * `api_key` makes keys; the database holds their SHA-256 alone.
 //! * `permission` names what a key may be allowed to do.
 //! * `new_key` is a key that is to be made.
 //! * `role` names the usual sets of permissions.
@@ -9,23 +9,23 @@
 //! * `rate` counts how many requests a key sends.
 //! * `guard` stands before the routes.
 
+mod api_key;
 mod guard;
 mod keys;
 mod new_key;
 mod permission;
 mod rate;
 mod role;
-mod secret;
 mod ticket;
 
-pub use guard::Needs;
+pub use api_key::ApiKey;
+pub use guard::Access;
 pub(crate) use guard::{
-    Gate, TICKET, Tickets, authenticate, authenticate_header, authenticate_secret, authenticate_ticket, count, given,
-    lacks, permit, refuse, refuse_keys,
+    Gate, TICKET, TicketPolicy, authenticate, authenticate_api_key, authenticate_header, authenticate_ticket,
+    count_request, lacks_permission, permit, reject, reject_keys_in_query, sent_key,
 };
 pub(crate) use keys::Caller;
-pub use keys::{Keys, RATE_LIMIT};
-pub use new_key::{Allows, NewKey};
+pub use keys::{Keys, RATE_LIMIT_DEFAULT};
+pub use new_key::{Grant, NewKey};
 pub use permission::Permission;
 pub use role::Role;
-pub use secret::Secret;

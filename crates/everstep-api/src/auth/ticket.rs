@@ -15,29 +15,29 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 const PREFIX: &str = "est_";
-/// How long a ticket is good for.
-pub(crate) const LIFE: Duration = Duration::from_secs(60);
+/// How long a ticket is valid.
+pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 /// The name of the setting that holds the secret.
-const SETTING: &str = "ticket_key";
+const KEY_SETTING: &str = "ticket_key";
 /// What is signed begins with this, so that no other signature is taken for a ticket.
-const PURPOSE: &[u8] = b"everstep ticket 1\0";
-const HASH: usize = 32;
-const END: usize = 8;
-const SIGNATURE: usize = 32;
+const SIGNED_PREFIX: &[u8] = b"everstep ticket 1\0";
+const HASH_BYTES: usize = 32;
+const EXPIRY_BYTES: usize = 8;
+const SIGNATURE_BYTES: usize = 32;
 
 /// The secret that tickets are signed with.
 pub(crate) struct TicketKey(Vec<u8>);
 
 impl TicketKey {
     /// The secret that the nodes of a database share. The first of them makes it.
-    pub(crate) async fn of(store: &dyn AccessStore) -> everstep_store::Result<Self> {
+    pub(crate) async fn from_store(store: &dyn AccessStore) -> everstep_store::Result<Self> {
         let mut random = [0; 32];
         getrandom::fill(&mut random).expect("the operating system gives random bytes");
-        Ok(Self(store.setting(SETTING, &random).await?))
+        Ok(Self(store.setting(KEY_SETTING, &random).await?))
     }
 
     /// Makes a ticket for the key with a hash.
-    pub(crate) fn sign(&self, key: [u8; HASH], ends_at: Timestamp) -> Ticket {
+    pub(crate) fn sign(&self, key: [u8; HASH_BYTES], ends_at: Timestamp) -> Ticket {
         let signature = self.mac(&key, ends_at).finalize().into_bytes().into();
         Ticket { key, ends_at, signature }
     }
@@ -47,9 +47,9 @@ impl TicketKey {
         self.mac(&ticket.key, ticket.ends_at).verify_slice(&ticket.signature).is_ok()
     }
 
-    fn mac(&self, key: &[u8; HASH], ends_at: Timestamp) -> Hmac<Sha256> {
+    fn mac(&self, key: &[u8; HASH_BYTES], ends_at: Timestamp) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key may have any length");
-        mac.update(PURPOSE);
+        mac.update(SIGNED_PREFIX);
         mac.update(key);
         mac.update(&ends_at.micros().to_be_bytes());
         mac
@@ -59,14 +59,14 @@ impl TicketKey {
 /// A ticket, as it was shown. Nothing in it is believed before [`TicketKey::has_signed`].
 pub(crate) struct Ticket {
     /// The hash of the key that it was made with.
-    pub(crate) key: [u8; HASH],
+    pub(crate) key: [u8; HASH_BYTES],
     pub(crate) ends_at: Timestamp,
-    signature: [u8; SIGNATURE],
+    signature: [u8; SIGNATURE_BYTES],
 }
 
 impl Ticket {
     /// Whether a text is meant to be a ticket.
-    pub(crate) fn is_meant(text: &str) -> bool {
+    pub(crate) fn has_prefix(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 
@@ -85,10 +85,10 @@ impl FromStr for Ticket {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let digits = text.strip_prefix(PREFIX).ok_or(())?.as_bytes();
-        if digits.len() != 2 * (HASH + END + SIGNATURE) {
+        if digits.len() != 2 * (HASH_BYTES + EXPIRY_BYTES + SIGNATURE_BYTES) {
             return Err(());
         }
-        let mut bytes = [0; HASH + END + SIGNATURE];
+        let mut bytes = [0; HASH_BYTES + EXPIRY_BYTES + SIGNATURE_BYTES];
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
             let digit = |letter: u8| char::from(letter).to_digit(16).ok_or(());
             *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).map_err(|_| ())?;
@@ -116,7 +116,7 @@ mod tests {
         let text = secret.sign([7; 32], Timestamp::from_millis(5_000)).reveal();
         let ticket = text.parse::<Ticket>().unwrap();
         assert_eq!((ticket.key, ticket.ends_at), ([7; 32], Timestamp::from_millis(5_000)));
-        assert!(secret.has_signed(&ticket) && Ticket::is_meant(&text));
+        assert!(secret.has_signed(&ticket) && Ticket::has_prefix(&text));
         assert!(!TicketKey(b"another".to_vec()).has_signed(&ticket));
         assert_eq!(format!("{ticket:?}"), "est_…");
     }
@@ -125,10 +125,10 @@ mod tests {
     fn no_letter_of_a_ticket_can_be_changed() {
         let secret = TicketKey(b"one secret of thirty-two letters".to_vec());
         let text = secret.sign([7; 32], Timestamp::from_millis(5_000)).reveal();
-        for place in PREFIX.len()..text.len() {
-            let other = if text.as_bytes()[place] == b'0' { "1" } else { "0" };
-            let forged = format!("{}{other}{}", &text[..place], &text[place + 1..]);
-            assert!(!secret.has_signed(&forged.parse().unwrap()), "{place}");
+        for index in PREFIX.len()..text.len() {
+            let other = if text.as_bytes()[index] == b'0' { "1" } else { "0" };
+            let forged = format!("{}{other}{}", &text[..index], &text[index + 1..]);
+            assert!(!secret.has_signed(&forged.parse().unwrap()), "{index}");
         }
     }
 

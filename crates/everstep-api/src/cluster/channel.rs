@@ -20,23 +20,23 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::cluster::outbox::Outbox;
-use crate::cluster::signature::{Content, Envelope};
-use crate::cluster::{ClusterKey, DELIVER, HINTS};
+use crate::cluster::signature::{SignedHeader, SignedRequest};
+use crate::cluster::{ClusterKey, HINTS_PATH, INPUTS_PATH};
 
-/// A node that cannot be connected to within this is not there.
-const CONNECT: Duration = Duration::from_secs(1);
-/// A node that has not answered after this may answer never.
-const ANSWER: Duration = Duration::from_secs(10);
-/// A hint is not worth more.
-const HINT: Duration = Duration::from_secs(2);
-/// Connections that nobody uses are closed after this: before the other node closes them.
-const IDLE: Duration = Duration::from_secs(30);
-/// Bytes of an answer.
-const BODY: usize = 64 * 1024;
-/// Bytes of the answer to a question: what a worker is told holds the outputs of runs.
-const ANSWER_BODY: usize = 64 * 1024 * 1024;
+/// After this time without a connection a peer counts as unreachable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// After this time without a response the outcome is unknown.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout of sending hints.
+const HINT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Idle connections are closed after this time, before the peer closes them.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of a response.
+const RESPONSE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the response to a question: messages for a worker contain the outputs of runs.
+const QUESTION_RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The way to other nodes. Cheap to clone.
+/// Sends requests and hints to other nodes. Cheap to clone.
 #[derive(Clone)]
 pub struct Channel(Arc<Inner>);
 
@@ -52,8 +52,8 @@ struct Inner {
     quiet: Notify,
 }
 
-/// Why a request has no answer.
-enum Trouble {
+/// Why a request has no response.
+enum SendError {
     /// It was not sent, or refused: nothing was done.
     NotTaken(String),
     /// It was sent, and nothing is known.
@@ -64,10 +64,10 @@ impl Channel {
     /// Must be called from within a runtime.
     pub fn new(key: ClusterKey) -> Self {
         let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
-        connector.set_keepalive(Some(IDLE));
-        let client = Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE).build(connector);
+        connector.set_keepalive(Some(IDLE_TIMEOUT));
+        let client = Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE_TIMEOUT).build(connector);
         let (engine, outboxes, quiet) = (OnceLock::new(), Mutex::default(), Notify::new());
         Self(Arc::new(Inner { key, client, runtime: Handle::current(), engine, outboxes, quiet }))
     }
@@ -97,10 +97,10 @@ impl Channel {
         path: &'static str,
         caller: Option<WorkspaceId>,
         body: Vec<u8>,
-        patience: Duration,
-    ) -> Result<Bytes, Trouble> {
-        let (status, body) = self.exchange(peer, path, caller, body, patience, BODY).await?;
-        judge(status, body)
+        timeout: Duration,
+    ) -> Result<Bytes, SendError> {
+        let (status, body) = self.exchange(peer, path, caller, body, timeout, RESPONSE_BYTES_MAX).await?;
+        check_status(status, body)
     }
 
     /// Sends a signed request and returns the status and the body of its answer.
@@ -110,11 +110,12 @@ impl Channel {
         path: &'static str,
         caller: Option<WorkspaceId>,
         body: Vec<u8>,
-        patience: Duration,
+        timeout: Duration,
         limit: usize,
-    ) -> Result<(StatusCode, Bytes), Trouble> {
-        let engine = self.0.engine.get().ok_or_else(|| Trouble::NotTaken("this node has not joined yet".to_owned()))?;
-        let envelope = Envelope {
+    ) -> Result<(StatusCode, Bytes), SendError> {
+        let engine =
+            self.0.engine.get().ok_or_else(|| SendError::NotTaken("this node has not joined yet".to_owned()))?;
+        let header = SignedHeader {
             sender: engine.node(),
             target: peer.id,
             caller,
@@ -122,26 +123,26 @@ impl Channel {
             nonce: Uuid::from_u128(fresh()),
         };
         let method = Method::POST;
-        let headers = envelope.seal(&self.0.key, Content { method: method.as_str(), path, body: &body });
+        let headers = header.seal(&self.0.key, SignedRequest { method: method.as_str(), path, body: &body });
         let request = Request::builder().method(method).uri(format!("{}{path}", peer.address.trim_end_matches('/')));
         let request = request.header(header::CONTENT_TYPE, "application/json").body(Full::from(body));
-        let mut request = request.map_err(|error| Trouble::NotTaken(format!("its address is wrong: {error}")))?;
+        let mut request = request.map_err(|error| SendError::NotTaken(format!("its address is wrong: {error}")))?;
         if request.uri().scheme_str() != Some("http") {
-            return Err(Trouble::NotTaken("its address does not begin with http://".to_owned()));
+            return Err(SendError::NotTaken("its address does not begin with http://".to_owned()));
         }
         request.headers_mut().extend(headers);
         let answered = async {
             let response = self.0.client.request(request).await.map_err(|error| {
                 let why = describe(&error);
-                if error.is_connect() { Trouble::NotTaken(why) } else { Trouble::NoAnswer(why) }
+                if error.is_connect() { SendError::NotTaken(why) } else { SendError::NoAnswer(why) }
             })?;
             let status = response.status();
             let body = Limited::new(response.into_body(), limit).collect().await;
-            Ok((status, body.map_err(|error| Trouble::NoAnswer(error.to_string()))?.to_bytes()))
+            Ok((status, body.map_err(|error| SendError::NoAnswer(error.to_string()))?.to_bytes()))
         };
-        match tokio::time::timeout(patience, answered).await {
+        match tokio::time::timeout(timeout, answered).await {
             Ok(answered) => answered,
-            Err(_) => Err(Trouble::NoAnswer(format!("no answer within {} s", patience.as_secs()))),
+            Err(_) => Err(SendError::NoAnswer(format!("no answer within {} s", timeout.as_secs()))),
         }
     }
 
@@ -150,7 +151,7 @@ impl Channel {
         loop {
             let hints = {
                 let mut outboxes = self.outboxes();
-                let hints = outboxes.get_mut(&peer.id).map(Outbox::take).unwrap_or_default();
+                let hints = outboxes.get_mut(&peer.id).map(Outbox::take_hints).unwrap_or_default();
                 if hints.is_empty() {
                     outboxes.remove(&peer.id);
                     if outboxes.is_empty() {
@@ -161,7 +162,8 @@ impl Channel {
                 hints
             };
             let body = serde_json::to_vec(&hints).expect("hints are plain data");
-            if let Err(Trouble::NotTaken(why) | Trouble::NoAnswer(why)) = self.ask(&peer, HINTS, None, body, HINT).await
+            if let Err(SendError::NotTaken(why) | SendError::NoAnswer(why)) =
+                self.ask(&peer, HINTS_PATH, None, body, HINT_TIMEOUT).await
             {
                 tracing::debug!(peer = %peer.id, why, "hints were lost");
             }
@@ -177,13 +179,13 @@ impl Channel {
 impl Peers for Channel {
     async fn send(&self, peer: &Peer, delivery: Delivery) -> Result<Reply, Error> {
         let body = serde_json::to_vec(&delivery).expect("a delivery is plain data");
-        let answer = match self.ask(peer, DELIVER, Some(delivery.workspace), body, ANSWER).await {
+        let answer = match self.ask(peer, INPUTS_PATH, Some(delivery.workspace), body, RESPONSE_TIMEOUT).await {
             Ok(answer) => answer,
-            Err(Trouble::NotTaken(why)) => {
+            Err(SendError::NotTaken(why)) => {
                 tracing::warn!(peer = %peer.id, address = peer.address, why, "a node did not take an input");
                 return Err(Error::Unreachable(peer.id));
             }
-            Err(Trouble::NoAnswer(why)) => {
+            Err(SendError::NoAnswer(why)) => {
                 tracing::warn!(peer = %peer.id, address = peer.address, why, "a node has not answered");
                 return Err(Error::OutcomeUnknown(peer.id));
             }
@@ -195,14 +197,14 @@ impl Peers for Channel {
     }
 
     async fn ask(&self, peer: &Peer, question: Question) -> Result<(u16, Vec<u8>), Error> {
-        let Question { path, workspace, body, patience } = question;
-        match self.exchange(peer, path, Some(workspace), body, patience, ANSWER_BODY).await {
+        let Question { path, workspace, body, patience: timeout } = question;
+        match self.exchange(peer, path, Some(workspace), body, timeout, QUESTION_RESPONSE_BYTES_MAX).await {
             Ok((status, body)) => Ok((status.as_u16(), body.into())),
-            Err(Trouble::NotTaken(why)) => {
+            Err(SendError::NotTaken(why)) => {
                 tracing::debug!(peer = %peer.id, path, why, "a node did not take a question");
                 Err(Error::Unreachable(peer.id))
             }
-            Err(Trouble::NoAnswer(why)) => {
+            Err(SendError::NoAnswer(why)) => {
                 tracing::debug!(peer = %peer.id, path, why, "a node has not answered a question");
                 Err(Error::OutcomeUnknown(peer.id))
             }
@@ -221,7 +223,7 @@ impl Peers for Channel {
 }
 
 /// What an answer's status means.
-fn judge(status: StatusCode, body: Bytes) -> Result<Bytes, Trouble> {
+fn check_status(status: StatusCode, body: Bytes) -> Result<Bytes, SendError> {
     if status.is_success() {
         return Ok(body);
     }
@@ -230,7 +232,7 @@ fn judge(status: StatusCode, body: Bytes) -> Result<Bytes, Trouble> {
     let why = format!("{status}: {detail}");
     // The listener refuses before it does anything.
     let is_refused = status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE;
-    Err(if is_refused { Trouble::NotTaken(why) } else { Trouble::NoAnswer(why) })
+    Err(if is_refused { SendError::NotTaken(why) } else { SendError::NoAnswer(why) })
 }
 
 /// An error with its causes.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use everstep_store::AccessStore;
 
 /// The name of the setting in the database.
-const SETTING: &str = "cluster-key";
-const LEAST: usize = 32;
+const KEY_SETTING: &str = "cluster-key";
+const KEY_CHARS_MIN: usize = 32;
 
 /// The key that requests between nodes are signed with.
 #[derive(Clone)]
@@ -17,19 +17,19 @@ impl ClusterKey {
     /// Takes a key that an operator has chosen.
     pub fn new(text: &str) -> Result<Self, String> {
         match text.trim().len() {
-            length if length < LEAST => Err(format!(
-                "a cluster key has at least {LEAST} characters, not {length}; make one: openssl rand -hex 32"
+            length if length < KEY_CHARS_MIN => Err(format!(
+                "a cluster key has at least {KEY_CHARS_MIN} characters, not {length}; make one: openssl rand -hex 32"
             )),
             _ => Ok(Self(text.trim().as_bytes().into())),
         }
     }
 
     /// The key that the nodes of a database share. The first of them makes it.
-    pub async fn of(store: &dyn AccessStore) -> everstep_store::Result<Self> {
+    pub async fn from_store(store: &dyn AccessStore) -> everstep_store::Result<Self> {
         let mut random = [0; 32];
         getrandom::fill(&mut random).expect("the operating system gives random bytes");
         let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self(store.setting(SETTING, text.as_bytes()).await?.into()))
+        Ok(Self(store.setting(KEY_SETTING, text.as_bytes()).await?.into()))
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -16,18 +16,18 @@ use everstep_engine::{Delivery, Engine, Error, Hint};
 use tokio::net::TcpListener;
 
 use crate::body;
-use crate::cluster::nonces::{Entry, Nonces};
-use crate::cluster::signature::{Content, Envelope};
-use crate::cluster::{ClusterKey, DELIVER, HINTS};
+use crate::cluster::nonces::{Admission, Nonces};
+use crate::cluster::signature::{SignedHeader, SignedRequest};
+use crate::cluster::{ClusterKey, HINTS_PATH, INPUTS_PATH};
 use crate::listen;
 use crate::problem::Problem;
 use crate::worker;
 
-/// Bytes of what one node says to another: what a worker has sent, or a payload, and what stands around it.
-const BODY: usize = 4 * limits::PAYLOAD_BYTES + 64 * 1024;
+/// Bytes of a request between nodes: a worker's reports, or a payload, with its envelope.
+const BODY_BYTES_MAX: usize = 4 * limits::PAYLOAD_BYTES + 64 * 1024;
 
 #[derive(Clone)]
-struct Ear {
+struct ListenerState {
     engine: Engine,
     key: ClusterKey,
     nonces: Arc<Mutex<Nonces>>,
@@ -40,52 +40,52 @@ pub async fn serve(
     key: ClusterKey,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let ear = Ear { engine, key, nonces: Arc::default() };
+    let state = ListenerState { engine, key, nonces: Arc::default() };
     let router = Router::new()
-        .route(DELIVER, post(deliver))
-        .route(HINTS, post(hints))
+        .route(INPUTS_PATH, post(deliver))
+        .route(HINTS_PATH, post(hints))
         .route(worker::away::POLL, post(poll))
         .route(worker::away::RESULTS, post(results))
         .route(worker::away::CLOSE, post(close))
         .route(worker::away::LIST, post(workers))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
-        .with_state(ear);
+        .with_state(state);
     listen::serve(listener, router, stop).await
 }
 
 /// Takes an input for a run that is this node's, or nobody's.
-async fn deliver(State(ear): State<Ear>, signed: Signed) -> Result<Json<Result<Reply, Error>>, Problem> {
+async fn deliver(State(state): State<ListenerState>, signed: Signed) -> Result<Json<Result<Reply, Error>>, Problem> {
     let delivery: Delivery = signed.read()?;
-    if signed.envelope.caller != Some(delivery.workspace) {
+    if signed.header.caller != Some(delivery.workspace) {
         return Err(Problem::invalid("the caller is of another workspace than the delivery"));
     }
-    Ok(Json(ear.engine.receive(delivery).await))
+    Ok(Json(state.engine.receive(delivery).await))
 }
 
-async fn hints(State(ear): State<Ear>, signed: Signed) -> Result<StatusCode, Problem> {
+async fn hints(State(state): State<ListenerState>, signed: Signed) -> Result<StatusCode, Problem> {
     let hints: Vec<Hint> = signed.read()?;
     for hint in hints {
-        ear.engine.hinted(hint);
+        state.engine.hinted(hint);
     }
     Ok(StatusCode::ACCEPTED)
 }
 
 /// What another node's caller says to a worker's session that is here.
-async fn poll(State(ear): State<Ear>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    worker::away::poll(&ear.engine, signed.workspace()?, &signed.body).await
+async fn poll(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
+    worker::away::poll(&state.engine, signed.workspace()?, &signed.body).await
 }
 
-async fn results(State(ear): State<Ear>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    worker::away::results(&ear.engine, signed.workspace()?, &signed.body).await
+async fn results(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
+    worker::away::results(&state.engine, signed.workspace()?, &signed.body).await
 }
 
-async fn close(State(ear): State<Ear>, signed: Signed) -> Result<(), Problem> {
-    worker::away::close(&ear.engine, signed.workspace()?, &signed.body)
+async fn close(State(state): State<ListenerState>, signed: Signed) -> Result<(), Problem> {
+    worker::away::close(&state.engine, signed.workspace()?, &signed.body)
 }
 
-async fn workers(State(ear): State<Ear>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    Ok(worker::away::list(&ear.engine, signed.workspace()?))
+async fn workers(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
+    Ok(worker::away::list(&state.engine, signed.workspace()?))
 }
 
 /// Strangers learn nothing about what is here.
@@ -95,14 +95,14 @@ async fn nothing(_: Signed) -> impl IntoResponse {
 
 /// A request that another node of this cluster sent to this one, now and for the first time.
 struct Signed {
-    envelope: Envelope,
+    header: SignedHeader,
     body: Bytes,
 }
 
 impl Signed {
     /// The workspace that it is asked for.
     fn workspace(&self) -> Result<WorkspaceId, Problem> {
-        self.envelope.caller.ok_or_else(|| Problem::invalid("it is asked for no workspace"))
+        self.header.caller.ok_or_else(|| Problem::invalid("it is asked for no workspace"))
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Problem> {
@@ -110,41 +110,41 @@ impl Signed {
     }
 }
 
-impl FromRequest<Ear> for Signed {
+impl FromRequest<ListenerState> for Signed {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, ear: &Ear) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &ListenerState) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let opened = Envelope::open(&parts.headers);
-        let (envelope, signature) = opened.ok_or_else(|| refuse("it is not signed"))?;
+        let opened = SignedHeader::open(&parts.headers);
+        let (header, signature) = opened.ok_or_else(|| reject("it is not signed"))?;
         // What is refused by its headers alone costs nothing more.
-        let now = ear.engine.world().clock.now();
-        if !envelope.is_timely(now) {
-            return Err(refuse("its time is not now; are the clocks of the nodes those of one database?"));
+        let now = state.engine.world().clock.now();
+        if !header.is_timely(now) {
+            return Err(reject("its time is not now; are the clocks of the nodes those of one database?"));
         }
-        let body = body::read(body, BODY, body::PATIENCE).await;
+        let body = body::read(body, BODY_BYTES_MAX, body::READ_TIMEOUT).await;
         let body = body.map_err(|error| Problem::invalid(format!("the body could not be read: {error}")))?;
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        let content = Content { method: parts.method.as_str(), path, body: &body };
-        if !envelope.verify(&ear.key, content, &signature) {
-            return Err(refuse("its signature is wrong; have all nodes the same EVERSTEP_CLUSTER_KEY?"));
+        let request = SignedRequest { method: parts.method.as_str(), path, body: &body };
+        if !header.verify(&state.key, request, &signature) {
+            return Err(reject("its signature is wrong; have all nodes the same EVERSTEP_CLUSTER_KEY?"));
         }
-        let entered =
-            ear.nonces.lock().expect("no holder of the lock panics").enter(envelope.nonce, envelope.time, now);
-        match entered {
-            Entry::Fresh => {}
-            Entry::Replayed => return Err(refuse("it was sent before")),
-            Entry::Full => return Err(Problem::unavailable("too many requests of other nodes; try again")),
+        let admission =
+            state.nonces.lock().expect("no holder of the lock panics").admit(header.nonce, header.time, now);
+        match admission {
+            Admission::Fresh => {}
+            Admission::Replayed => return Err(reject("it was sent before")),
+            Admission::Full => return Err(Problem::unavailable("too many requests of other nodes; try again")),
         }
-        if envelope.target != ear.engine.node() {
-            let detail = format!("node {} is not here any more; here is {}", envelope.target, ear.engine.node());
+        if header.target != state.engine.node() {
+            let detail = format!("node {} is not here any more; here is {}", header.target, state.engine.node());
             return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "UNAVAILABLE", detail));
         }
-        Ok(Self { envelope, body })
+        Ok(Self { header, body })
     }
 }
 
-fn refuse(why: &str) -> Problem {
+fn reject(why: &str) -> Problem {
     tracing::warn!(why, "a request on the cluster's address was refused");
     Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", format!("the request was refused: {why}"))
 }

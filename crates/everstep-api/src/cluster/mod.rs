@@ -17,7 +17,7 @@ pub use channel::Channel;
 pub use key::ClusterKey;
 pub use listener::serve;
 
-/// Has a run decide an input, and answers with its reply.
-const DELIVER: &str = "/cluster/v1/deliver";
+/// Passes an input to the node that owns the run, and returns the run's reply.
+const INPUTS_PATH: &str = "/cluster/v1/inputs";
 /// Takes hints; they are not answered.
-const HINTS: &str = "/cluster/v1/hints";
+const HINTS_PATH: &str = "/cluster/v1/hints";

@@ -1,14 +1,14 @@
-//! Remembers what was let in, so that nothing is let in twice.
+//! Remembers the nonces of accepted requests, so that no request is accepted twice.
 
 use std::collections::{BTreeMap, HashSet};
 
 use everstep_core::time::Timestamp;
 use uuid::Uuid;
 
-use crate::cluster::signature::WINDOW;
+use crate::cluster::signature::CLOCK_SKEW_MAX;
 
-/// Nonces that are remembered at once: about a minute of eight thousand requests a second.
-const MOST: usize = 500_000;
+/// Nonces in memory: about a minute of eight thousand requests a second.
+const NONCES_MAX: usize = 500_000;
 
 /// The nonces of the requests that would still be timely, by the second of their time.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(super) struct Nonces {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum Admission {
     Fresh,
     Replayed,
     /// There is no room to remember it, so it is not let in.
@@ -27,22 +27,22 @@ pub(super) enum Entry {
 
 impl Nonces {
     /// Lets a timely request in once. `time` is when it was signed.
-    pub(super) fn enter(&mut self, nonce: Uuid, time: Timestamp, now: Timestamp) -> Entry {
-        let window = i64::try_from(WINDOW.as_secs()).expect("a short time");
+    pub(super) fn admit(&mut self, nonce: Uuid, time: Timestamp, now: Timestamp) -> Admission {
+        let window = i64::try_from(CLOCK_SKEW_MAX.as_secs()).expect("a short time");
         // What is older is not timely any more, so it need not be remembered.
         let kept = self.seconds.split_off(&(second(now) - window - 1));
         let forgotten = std::mem::replace(&mut self.seconds, kept);
         self.count -= forgotten.values().map(HashSet::len).sum::<usize>();
         let nonces = self.seconds.entry(second(time)).or_default();
         if nonces.contains(&nonce) {
-            return Entry::Replayed;
+            return Admission::Replayed;
         }
-        if self.count >= MOST {
-            return Entry::Full;
+        if self.count >= NONCES_MAX {
+            return Admission::Full;
         }
         nonces.insert(nonce);
         self.count += 1;
-        Entry::Fresh
+        Admission::Fresh
     }
 }
 
@@ -62,11 +62,11 @@ mod tests {
     fn a_nonce_enters_once_while_its_time_is_timely() {
         let mut nonces = Nonces::default();
         let nonce = Uuid::from_u128(1);
-        assert_eq!(nonces.enter(nonce, at(100), at(70)), Entry::Fresh);
+        assert_eq!(nonces.admit(nonce, at(100), at(70)), Admission::Fresh);
         for now in [70, 100, 130] {
-            assert_eq!(nonces.enter(nonce, at(100), at(now)), Entry::Replayed, "{now}");
+            assert_eq!(nonces.admit(nonce, at(100), at(now)), Admission::Replayed, "{now}");
         }
-        assert_eq!(nonces.enter(Uuid::from_u128(2), at(100), at(100)), Entry::Fresh);
+        assert_eq!(nonces.admit(Uuid::from_u128(2), at(100), at(100)), Admission::Fresh);
         assert_eq!(nonces.count, 2);
     }
 
@@ -74,18 +74,18 @@ mod tests {
     fn what_is_not_timely_any_more_is_forgotten() {
         let mut nonces = Nonces::default();
         for n in 0..100 {
-            nonces.enter(Uuid::from_u128(n), at(100), at(100));
+            nonces.admit(Uuid::from_u128(n), at(100), at(100));
         }
         assert_eq!(nonces.count, 100);
-        nonces.enter(Uuid::from_u128(1_000), at(140), at(140));
+        nonces.admit(Uuid::from_u128(1_000), at(140), at(140));
         assert_eq!((nonces.count, nonces.seconds.len()), (1, 1));
     }
 
     #[test]
     fn when_nothing_can_be_remembered_nothing_is_let_in() {
-        let mut nonces = Nonces { count: MOST, ..Nonces::default() };
-        assert_eq!(nonces.enter(Uuid::from_u128(1), at(100), at(100)), Entry::Full);
+        let mut nonces = Nonces { count: NONCES_MAX, ..Nonces::default() };
+        assert_eq!(nonces.admit(Uuid::from_u128(1), at(100), at(100)), Admission::Full);
         nonces.count = 0;
-        assert_eq!(nonces.enter(Uuid::from_u128(1), at(100), at(100)), Entry::Fresh);
+        assert_eq!(nonces.admit(Uuid::from_u128(1), at(100), at(100)), Admission::Fresh);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use everstep_core::ids::{NodeId, RunId};
 use everstep_engine::Hint;
 
-/// Hints of each sort that wait at once; the tick tells what is dropped beyond.
-const MOST: usize = 4_096;
+/// Queued hints of each kind. Further ones are dropped: the tick finds what they were about.
+const HINTS_PER_KIND_MAX: usize = 4_096;
 
 /// What is to be said next. Saying a thing twice says no more, so each stands here once.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Outbox {
             Hint::Inbox => self.inbox = true,
             Hint::Work => self.work = true,
             Hint::Watch { run, by } => {
-                if self.watch.len() < MOST {
+                if self.watch.len() < HINTS_PER_KIND_MAX {
                     self.watch.insert((run, by));
                 }
             }
@@ -37,13 +37,13 @@ impl Outbox {
         if let Some(known) = self.written.get_mut(&run) {
             // A failed run may be retried: what is later counts.
             *known = news.max(*known);
-        } else if self.written.len() < MOST {
+        } else if self.written.len() < HINTS_PER_KIND_MAX {
             self.written.insert(run, news);
         }
     }
 
-    /// Everything that waits.
-    pub(super) fn take(&mut self) -> Vec<Hint> {
+    /// Takes all queued hints.
+    pub(super) fn take_hints(&mut self) -> Vec<Hint> {
         let Self { inbox, work, watch, written } = std::mem::take(self);
         let news = [(inbox, Hint::Inbox), (work, Hint::Work)].into_iter().filter(|(is_new, _)| *is_new);
         news.map(|(_, hint)| hint)
@@ -80,19 +80,19 @@ mod tests {
         }
         outbox.add(Hint::Ended { run: run(3), seq: 9 });
         outbox.add(Hint::Written { run: run(3), seq: 8 });
-        let said = outbox.take();
+        let said = outbox.take_hints();
         let ended = Hint::Ended { run: run(3), seq: 9 };
         let written = Hint::Written { run: run(2), seq: 7 };
         assert_eq!(said, [Hint::Inbox, Hint::Work, Hint::Watch { run: run(1), by }, written, ended]);
-        assert_eq!(outbox.take(), []);
+        assert_eq!(outbox.take_hints(), []);
     }
 
     #[test]
     fn an_outbox_does_not_grow_for_ever() {
         let mut outbox = Outbox::default();
-        for n in 0..2 * MOST as u128 {
+        for n in 0..2 * HINTS_PER_KIND_MAX as u128 {
             outbox.add(Hint::Written { run: run(n), seq: 1 });
         }
-        assert_eq!(outbox.take().len(), MOST);
+        assert_eq!(outbox.take_hints().len(), HINTS_PER_KIND_MAX);
     }
 }

@@ -9,7 +9,7 @@ use everstep_handlers::sources::{Query, SOURCE_NOT_FOUND, Source, SourceTest};
 use everstep_vault::ResourceError;
 use serde_json::{Value, json};
 
-use crate::access::page::PAGE;
+use crate::access::page::PAGE_PARAMETERS;
 use crate::auth::Permission;
 use crate::openapi::doc;
 use crate::problem::Problem;
@@ -17,7 +17,7 @@ use crate::table::Table;
 use crate::wire::{DataSource, DataSources, QueryAnswer, QueryRun, SavedQueries, SavedQuery};
 
 /// Bytes of a source or a query.
-const BODY: usize = 256 * 1024;
+const BODY_BYTES_MAX: usize = 256 * 1024;
 
 /// Adds the routes of this folder.
 pub(crate) fn add(table: Table) -> Table {
@@ -31,7 +31,7 @@ fn add_sources(table: Table) -> Table {
             Read,
             Method::GET,
             "/v1/data-sources",
-            doc("data", "List data sources").about("By name.").query(PAGE).answers::<DataSources>(200),
+            doc("data", "List data sources").about("By name.").query(PAGE_PARAMETERS).answers::<DataSources>(200),
             sources::list,
         )
         .guarded(
@@ -102,7 +102,7 @@ fn add_queries(table: Table) -> Table {
             Read,
             Method::GET,
             "/v1/queries",
-            doc("data", "List saved queries").about("By name.").query(PAGE).answers::<SavedQueries>(200),
+            doc("data", "List saved queries").about("By name.").query(PAGE_PARAMETERS).answers::<SavedQueries>(200),
             queries::list,
         )
         .guarded(

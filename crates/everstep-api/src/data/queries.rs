@@ -11,7 +11,7 @@ use everstep_handlers::sources::{Query as QueryDefinition, QueryRequest};
 use everstep_vault::SavedResource;
 use serde_json::Value;
 
-use super::{BODY, failed};
+use super::{BODY_BYTES_MAX, failed};
 use crate::access::page::Page;
 use crate::auth::Caller;
 use crate::body::Body;
@@ -20,11 +20,11 @@ use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{QueryRun, SavedQueries, SavedQuery};
 
-/// How long a query that is tried may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of a query.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of arguments.
-const ARGUMENTS: usize = 1024 * 1024;
-const MOST_ROWS: u32 = 10_000;
+const ARGUMENTS_BYTES_MAX: usize = 1024 * 1024;
+const ROWS_MAX: u32 = 10_000;
 
 pub(super) async fn list(
     State(served): State<Served>,
@@ -53,7 +53,7 @@ pub(super) async fn put(
     State(served): State<Served>,
     caller: Caller,
     Path(id): Path<String>,
-    body: Body<BODY>,
+    body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<SavedQuery>), Problem> {
     let Strict(query) = body.json()?;
     let now = served.engine.world().clock.now();
@@ -77,19 +77,25 @@ pub(super) async fn run(
     State(served): State<Served>,
     caller: Caller,
     Path(id): Path<String>,
-    body: Body<ARGUMENTS>,
+    body: Body<ARGUMENTS_BYTES_MAX>,
 ) -> Result<([(HeaderName, &'static str); 1], String), Problem> {
     let QueryRun { args, limit } = body.json_or_default()?;
-    if limit.is_some_and(|limit| !(1..=MOST_ROWS).contains(&limit)) {
-        return Err(Problem::invalid(format!("`limit` is between 1 and {MOST_ROWS}")));
+    if limit.is_some_and(|limit| !(1..=ROWS_MAX).contains(&limit)) {
+        return Err(Problem::invalid(format!("`limit` is between 1 and {ROWS_MAX}")));
     }
-    let told = |failure| failed(&failure);
-    let query = served.sources.query(caller.workspace, &id).await.map_err(told)?;
-    let source = served.sources.source(caller.workspace, &query.source).await.map_err(told)?;
+    let to_problem = |failure| failed(&failure);
+    let query = served.sources.query(caller.workspace, &id).await.map_err(to_problem)?;
+    let source = served.sources.source(caller.workspace, &query.source).await.map_err(to_problem)?;
     let args = args.map_or(Value::Null, Value::Object);
     let workspace = caller.workspace;
-    let ask =
-        QueryRequest { workspace, source: &source, query: &query, args: &args, max_rows: limit, timeout: PATIENCE };
-    let answer = served.drivers.ask(ask).await.map_err(told)?;
+    let ask = QueryRequest {
+        workspace,
+        source: &source,
+        query: &query,
+        args: &args,
+        max_rows: limit,
+        timeout: QUERY_TIMEOUT,
+    };
+    let answer = served.drivers.ask(ask).await.map_err(to_problem)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], answer.payload().json().to_owned()))
 }

@@ -7,7 +7,7 @@ use everstep_core::strict::Strict;
 use everstep_handlers::sources::{Source, SourceTest};
 use everstep_vault::{ResourceError, SavedResource};
 
-use super::BODY;
+use super::BODY_BYTES_MAX;
 use crate::access::page::Page;
 use crate::auth::Caller;
 use crate::body::Body;
@@ -41,7 +41,7 @@ pub(super) async fn put(
     State(served): State<Served>,
     caller: Caller,
     Path(name): Path<String>,
-    body: Body<BODY>,
+    body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<DataSource>), Problem> {
     let Strict(source) = body.json()?;
     let now = served.engine.world().clock.now();
@@ -75,7 +75,7 @@ pub(super) async fn test(
 pub(super) async fn test_unsaved(
     State(served): State<Served>,
     caller: Caller,
-    body: Body<BODY>,
+    body: Body<BODY_BYTES_MAX>,
 ) -> Result<Json<SourceTest>, Problem> {
     let Strict(source) = body.json()?;
     let source = Source::read(&source).map_err(ResourceError::Invalid)?;

@@ -9,15 +9,15 @@ use sha2::{Digest, Sha256};
 
 use crate::wire::Welcome;
 
-const PAGE: &str = include_str!("page.html");
+const PAGE_HTML: &str = include_str!("page.html");
 
 /// What a browser may do with the page: run its script, use its style, ask this server.
-static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+static CONTENT_SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        hash(between(PAGE, "<script>", "</script>")),
-        hash(between(PAGE, "<style>", "</style>")),
+        hash(between(PAGE_HTML, "<script>", "</script>")),
+        hash(between(PAGE_HTML, "<style>", "</style>")),
     );
     HeaderValue::from_str(&policy).expect("a policy is plain text")
 });
@@ -26,12 +26,12 @@ pub(crate) async fn page() -> ([(HeaderName, HeaderValue); 5], &'static str) {
     let plain = HeaderValue::from_static;
     let headers = [
         (header::CONTENT_TYPE, plain("text/html; charset=utf-8")),
-        (header::CONTENT_SECURITY_POLICY, POLICY.clone()),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY.clone()),
         (header::X_CONTENT_TYPE_OPTIONS, plain("nosniff")),
         (header::REFERRER_POLICY, plain("no-referrer")),
         (header::CACHE_CONTROL, plain("no-cache")),
     ];
-    (headers, PAGE)
+    (headers, PAGE_HTML)
 }
 
 /// `GET /`: where to go from here. A browser is led there.

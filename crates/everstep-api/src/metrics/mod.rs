@@ -10,4 +10,4 @@ mod page;
 
 pub use meters::Meters;
 pub use page::serve as serve_metrics;
-pub(crate) use page::{KIND, get};
+pub(crate) use page::{CONTENT_TYPE_TEXT, get};

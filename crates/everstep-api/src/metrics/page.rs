@@ -17,10 +17,10 @@ use crate::listen;
 use crate::problem::Problem;
 use crate::server::Served;
 
-/// The type of the page, as Prometheus knows it.
-pub(crate) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// The database is asked for its counts no more often than this.
-const FRESH: Duration = Duration::from_secs(5);
+/// The content type of the Prometheus text format.
+pub(crate) const CONTENT_TYPE_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The counts of the database are cached for this time.
+const COUNTS_TTL: Duration = Duration::from_secs(5);
 
 /// The page for a key. Figures are those of the whole node, so that only its operators see them.
 pub(crate) async fn get(State(served): State<Served>, caller: Caller) -> Result<impl IntoResponse, Problem> {
@@ -28,12 +28,12 @@ pub(crate) async fn get(State(served): State<Served>, caller: Caller) -> Result<
         let detail = "the figures of a node are for keys of the default workspace";
         return Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail));
     }
-    Ok(([(header::CONTENT_TYPE, KIND)], page(&served).await))
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&served).await))
 }
 
 /// Serves the page, and nothing else, to whoever can reach this address.
 pub async fn serve(listener: TcpListener, served: Served) -> io::Result<()> {
-    let show = async |State(served): State<Served>| ([(header::CONTENT_TYPE, KIND)], page(&served).await);
+    let show = async |State(served): State<Served>| ([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&served).await);
     let router = Router::new().route("/metrics", routing::get(show)).with_state(served);
     listen::serve(listener, router, std::future::pending()).await
 }
@@ -51,7 +51,7 @@ async fn page(served: &Served) -> String {
 }
 
 async fn count_runs(served: &Served) -> everstep_store::Result<()> {
-    if !served.meters.must_count(FRESH) {
+    if !served.meters.must_count(COUNTS_TTL) {
         return Ok(());
     }
     let mut in_flight: BTreeMap<String, i64> = BTreeMap::new();

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::openapi::Parameter;
 
-/// Writes the schema of a type.
-pub(crate) type Describe = fn(&mut SchemaGenerator) -> Schema;
+/// Generates the schema of a type.
+pub(crate) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// A route's text.
 #[derive(Clone, Debug)]
@@ -18,27 +18,27 @@ pub(crate) struct Doc {
     pub(crate) query: &'static [Parameter],
     pub(crate) takes_key: bool,
     pub(crate) takes_match: bool,
-    pub(crate) body: Option<Taken>,
-    pub(crate) answers: Vec<Sent>,
+    pub(crate) body: Option<RequestBody>,
+    pub(crate) answers: Vec<ResponseDoc>,
     /// Refusals of its own, besides those that follow from its method and path.
     pub(crate) refusals: Vec<(u16, &'static str)>,
 }
 
 /// The body of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Taken {
-    pub(crate) describe: Describe,
+pub(crate) struct RequestBody {
+    pub(crate) describe: SchemaFn,
     pub(crate) is_required: bool,
     pub(crate) example: Option<Value>,
 }
 
-/// A way in which a request is answered.
+/// A response of a route.
 #[derive(Clone, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct ResponseDoc {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
     /// What it says; none without a body.
-    pub(crate) describe: Option<Describe>,
+    pub(crate) describe: Option<SchemaFn>,
     pub(crate) headers: Vec<(&'static str, &'static str)>,
 }
 
@@ -84,13 +84,15 @@ impl Doc {
 
     /// Takes a body.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
-        self.body = Some(Taken { describe: SchemaGenerator::subschema_for::<T>, is_required: true, example: None });
+        self.body =
+            Some(RequestBody { describe: SchemaGenerator::subschema_for::<T>, is_required: true, example: None });
         self
     }
 
     /// Takes a body, or none.
     pub(crate) fn may_take<T: JsonSchema>(mut self) -> Self {
-        self.body = Some(Taken { describe: SchemaGenerator::subschema_for::<T>, is_required: false, example: None });
+        self.body =
+            Some(RequestBody { describe: SchemaGenerator::subschema_for::<T>, is_required: false, example: None });
         self
     }
 
@@ -103,21 +105,21 @@ impl Doc {
 
     /// Answers with JSON.
     pub(crate) fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
-        let describe = Some(SchemaGenerator::subschema_for::<T> as Describe);
-        self.answers.push(Sent { status, kind: "application/json", describe, headers: Vec::new() });
+        let describe = Some(SchemaGenerator::subschema_for::<T> as SchemaFn);
+        self.answers.push(ResponseDoc { status, kind: "application/json", describe, headers: Vec::new() });
         self
     }
 
     /// Answers with something else than JSON, of this content type.
     pub(crate) fn sends(mut self, status: u16, kind: &'static str) -> Self {
-        let describe = Some(SchemaGenerator::subschema_for::<String> as Describe);
-        self.answers.push(Sent { status, kind, describe, headers: Vec::new() });
+        let describe = Some(SchemaGenerator::subschema_for::<String> as SchemaFn);
+        self.answers.push(ResponseDoc { status, kind, describe, headers: Vec::new() });
         self
     }
 
     /// Answers without a body.
     pub(crate) fn answers_nothing(mut self, status: u16) -> Self {
-        self.answers.push(Sent { status, kind: "", describe: None, headers: Vec::new() });
+        self.answers.push(ResponseDoc { status, kind: "", describe: None, headers: Vec::new() });
         self
     }
 

@@ -8,9 +8,9 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::auth::Needs;
+use crate::auth::Access;
 use crate::openapi::Doc;
-use crate::openapi::parameter::{self, KEY, MATCH};
+use crate::openapi::parameter::{self, IDEMPOTENCY_KEY, IF_MATCH};
 use crate::problem;
 use crate::routes;
 use crate::table::Route;
@@ -28,7 +28,7 @@ const TAGS: &[(&str, &str)] = &[
     ("documents", "What this API says about itself. Asked without a key."),
 ];
 
-const ABOUT: &str = "\
+const API_DESCRIPTION: &str = "\
 Everything is JSON in camelCase; times are RFC 3339 in UTC with microseconds. \
 What a route does not know is refused, not ignored: query parameters, fields of a body, paths. \
 What cannot be answered as asked is answered with `application/problem+json`; its `code` never changes.";
@@ -60,7 +60,7 @@ fn document(routes: &[Route]) -> Value {
         "info": {
             "title": "Everstep",
             "summary": "A durable workflow engine.",
-            "description": ABOUT,
+            "description": API_DESCRIPTION,
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -98,13 +98,14 @@ impl Schemas {
     fn operation(&mut self, route: &Route) -> Value {
         let Doc { tag, summary, about, query, takes_key, takes_match, body, .. } = &*route.doc;
         assert!(TAGS.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
-        let mut parameters: Vec<_> =
-            places(route.path).map(|(word, name)| parameter::place(word, name).document("path")).collect();
+        let mut parameters: Vec<_> = path_parameters(route.path)
+            .map(|(word, name)| parameter::path_parameter(word, name).document("path"))
+            .collect();
         parameters.extend(query.iter().map(|parameter| parameter.document("query")));
-        let headers = [(takes_key, &KEY), (takes_match, &MATCH)];
+        let headers = [(takes_key, &IDEMPOTENCY_KEY), (takes_match, &IF_MATCH)];
         parameters
             .extend(headers.iter().filter(|(is_taken, _)| **is_taken).map(|(_, header)| header.document("header")));
-        let needs = (route.needs != Needs::Nothing).then(|| format!("Needs {}.", route.needs));
+        let needs = (route.access != Access::Public).then(|| format!("Needs {}.", route.access));
         let about: Vec<_> =
             [Some((*about).to_owned()), needs].into_iter().flatten().filter(|text| !text.is_empty()).collect();
         let mut operation = json!({
@@ -113,12 +114,12 @@ impl Schemas {
             "description": about.join("\n\n"),
             "parameters": parameters,
             "responses": self.responses(route),
-            "security": match route.needs {
-                Needs::Key | Needs::Permission(_) => json!([{"bearer": []}, {"apiKey": []}]),
-                Needs::Nothing => json!([]),
+            "security": match route.access {
+                Access::Key | Access::Permission(_) => json!([{"bearer": []}, {"apiKey": []}]),
+                Access::Public => json!([]),
             },
         });
-        if let Some(permission) = route.needs.permission() {
+        if let Some(permission) = route.access.permission() {
             operation["x-permission"] = permission.as_str().into();
         }
         if let Some(body) = body {
@@ -208,7 +209,7 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
             all.entry(status).or_default().push(why);
         }
     };
-    let (is_guarded, writes) = (route.needs != Needs::Nothing, !route.method.is_safe());
+    let (is_guarded, writes) = (route.access != Access::Public, !route.method.is_safe());
     may(true, 400, "`VALIDATION_ERROR`: the request cannot be read; `detail` says where.");
     may(is_guarded, 401, "`AUTH_ERROR`: no key, or one that is unknown, expired or revoked.");
     may(is_guarded, 403, "`PERMISSION_DENIED`: the key does not allow it.");
@@ -226,7 +227,7 @@ fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
 }
 
 /// The places of a path, each with the word before it.
-fn places(path: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn path_parameters(path: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let words = path.split('/');
     words.clone().zip(words.skip(1)).filter_map(|(word, next)| {
         let name = next.strip_prefix('{')?.strip_suffix('}')?;

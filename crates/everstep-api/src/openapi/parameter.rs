@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A query parameter, a header or a place in a path.
+/// A query parameter, a header or a path parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     /// What it is called; of a family, what all names begin with.
@@ -89,13 +89,13 @@ impl Parameter {
         }
     }
 
-    /// As the document shows it. `place` is `query`, `header` or `path`.
-    pub(crate) fn document(&self, place: &str) -> Value {
+    /// As the document shows it. `location` is `query`, `header` or `path`.
+    pub(crate) fn document(&self, location: &str) -> Value {
         let mut shown = json!({
             "name": self.name.trim_end_matches('.'),
-            "in": place,
+            "in": location,
             "description": self.about,
-            "required": place == "path",
+            "required": location == "path",
             "schema": self.schema(),
         });
         if matches!(self.shape, Shape::Family) {
@@ -133,7 +133,7 @@ impl Parameter {
 }
 
 /// `Idempotency-Key`.
-pub(crate) const KEY: Parameter = Parameter::sized(
+pub(crate) const IDEMPOTENCY_KEY: Parameter = Parameter::sized(
     "Idempotency-Key",
     1,
     255,
@@ -141,15 +141,15 @@ pub(crate) const KEY: Parameter = Parameter::sized(
 );
 
 /// `If-Match`.
-pub(crate) const MATCH: Parameter = Parameter::pattern(
+pub(crate) const IF_MATCH: Parameter = Parameter::pattern(
     "If-Match",
     "^([0-9]{1,19}|\"[0-9]{1,19}\")$",
     "The version that must still be there, as the header `ETag` of `GET` shows it: `\"12\"`. \
      Else nothing is done and `CONCURRENCY_ERROR` is answered.",
 );
 
-/// What may stand in a path, with the word before it.
-const PLACES: &[(&str, Parameter)] = &[
+/// The path parameters, with the path segment before each.
+const PATH_PARAMETERS: &[(&str, Parameter)] = &[
     (
         "workflows",
         Parameter::pattern(
@@ -199,11 +199,11 @@ const PLACES: &[(&str, Parameter)] = &[
     ("signals", Parameter::sized("event", 1, 256, "The signal's name.")),
 ];
 
-/// The place in a path that follows a word: `workflows/{name}`.
+/// The path parameter that follows a segment: `workflows/{name}`.
 ///
 /// # Panics
-/// When the list of places does not have it.
-pub(crate) fn place(word: &str, name: &str) -> Parameter {
-    let found = PLACES.iter().find(|(before, place)| (*before, place.name) == (word, name));
-    found.unwrap_or_else(|| panic!("{word}/{{{name}}} is missing in the list of places")).1
+/// When the list of path parameters does not have it.
+pub(crate) fn path_parameter(word: &str, name: &str) -> Parameter {
+    let found = PATH_PARAMETERS.iter().find(|(before, parameter)| (*before, parameter.name) == (word, name));
+    found.unwrap_or_else(|| panic!("{word}/{{{name}}} is missing in the list of path parameters")).1
 }

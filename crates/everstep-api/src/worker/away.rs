@@ -128,21 +128,21 @@ fn unreachable(peer: &Peer, why: &str) -> Problem {
 
 /// Answers a poll that another node was asked.
 pub(crate) async fn poll(engine: &Engine, workspace: WorkspaceId, body: &Bytes) -> Result<Vec<u8>, Problem> {
-    let poll: Poll = Body::<BYTES>::of(body.clone()).json()?;
+    let poll: Poll = Body::<BYTES>::from_bytes(body.clone()).json()?;
     poll.check()?;
     held::poll(engine, &*find(engine, workspace, &poll.session)?, &poll).await
 }
 
 /// Takes reports that another node was sent.
 pub(crate) async fn results(engine: &Engine, workspace: WorkspaceId, body: &Bytes) -> Result<Vec<u8>, Problem> {
-    let sent = Sent::read(&Body::<BYTES>::of(body.clone()))?;
+    let sent = Sent::read(&Body::<BYTES>::from_bytes(body.clone()))?;
     let session = find(engine, workspace, &sent.session)?;
     held::results(engine, &session, sent).await
 }
 
 /// Closes a session, as another node was asked to.
 pub(crate) fn close(engine: &Engine, workspace: WorkspaceId, body: &Bytes) -> Result<(), Problem> {
-    let Close { session } = Body::<BYTES>::of(body.clone()).json()?;
+    let Close { session } = Body::<BYTES>::from_bytes(body.clone()).json()?;
     engine.close_session(&*find(engine, workspace, &session)?);
     Ok(())
 }

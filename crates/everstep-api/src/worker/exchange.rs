@@ -12,7 +12,7 @@ use super::held::{self, Poll, Sent};
 use super::hello::{Hello, Welcome};
 use crate::auth::{self, Caller};
 use crate::body::Body;
-use crate::patience::patiently;
+use crate::deadline::within_deadline;
 use crate::problem::Problem;
 use crate::server::Served;
 
@@ -23,7 +23,7 @@ pub(crate) async fn open(
     body: Body<BYTES>,
 ) -> Result<(StatusCode, Json<Welcome>), Problem> {
     let hello: Hello = body.json()?;
-    let session = patiently(served.engine.open_session(hello.check(caller.workspace)?)).await?;
+    let session = within_deadline(served.engine.open_session(hello.check(caller.workspace)?)).await?;
     Ok((StatusCode::CREATED, Json(Welcome::to(&served.engine, &session))))
 }
 
@@ -87,14 +87,14 @@ async fn place(served: &Served, caller: &Caller, id: &str) -> Result<Place, Prob
     if let Some(place) = away::known(&served.engine, caller.workspace, id) {
         return Ok(place);
     }
-    auth::count(served, caller)?;
+    auth::count_request(served, caller)?;
     away::place(&served.engine, caller.workspace, id).await
 }
 
 /// What another node answers. If it has no such session, it is counted too.
 fn counted(served: &Served, caller: &Caller, answer: Result<Vec<u8>, Problem>) -> Result<Response, Problem> {
     if answer.as_ref().is_err_and(Problem::is_gone) {
-        auth::count(served, caller)?;
+        auth::count_request(served, caller)?;
     }
     answer.map(json)
 }

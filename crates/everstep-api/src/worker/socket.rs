@@ -23,8 +23,8 @@ use super::report::{Item, Reports};
 use super::{BYTES, away, hold_back};
 use crate::audit;
 use crate::auth::{self, Caller, Permission};
+use crate::deadline::within_deadline;
 use crate::live::LOOKED_AT;
-use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::server::Served;
 
@@ -174,7 +174,7 @@ async fn enter(served: &Served, caller: &Caller, greeting: &str) -> Result<Arc<S
     match first {
         First { hello: Some(hello), resume: None } => {
             let hello = hello.check(caller.workspace).map_err(|problem| End::of(&problem))?;
-            let opened = patiently(served.engine.open_session(hello)).await;
+            let opened = within_deadline(served.engine.open_session(hello)).await;
             let session = opened.map_err(|problem| End::of(&problem))?;
             note(served, caller, "open", &session).await;
             Ok(session)
@@ -286,8 +286,8 @@ impl Reader {
         match self.served.keys.find_again(&self.caller, now).await {
             Ok(Some(caller)) if caller.may(Permission::Serve) => Ok(()),
             Err(_) => Ok(()),
-            Ok(Some(_)) => Err(End::key(&auth::lacks(Permission::Serve))),
-            Ok(None) => Err(End::key(&auth::refuse("the key has expired or was revoked"))),
+            Ok(Some(_)) => Err(End::key(&auth::lacks_permission(Permission::Serve))),
+            Ok(None) => Err(End::key(&auth::reject("the key has expired or was revoked"))),
         }
     }
 }
@@ -423,5 +423,5 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem> {
 /// Writes down that a session was opened or closed: the guard sees only that a socket was.
 async fn note(served: &Served, caller: &Caller, what: &'static str, session: &Session) {
     let details = serde_json::json!({"worker": session.worker, "session": session.id.shown()});
-    audit::note(served, caller, &format!("worker socket {what}"), "/v1/worker/socket", details).await;
+    audit::write_action(served, caller, &format!("worker socket {what}"), "/v1/worker/socket", details).await;
 }

@@ -15,14 +15,14 @@ use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{Workflow, WorkflowSummary};
 
-pub(crate) const PAGE: &[Parameter] = &[
+pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[
     Parameter::text("cursor", "Workflows after this name: as the header `Link` of the page before has it."),
-    Parameter::whole("limit", 1, MOST, "How many at most; 100 if it is left out."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 100 if it is left out."),
 ];
-pub(crate) const VERSION: &[Parameter] =
+pub(crate) const VERSION_PARAMETERS: &[Parameter] =
     &[Parameter::whole("version", 1, u32::MAX as u64, "This version; the active one if it is left out.")];
-const LIMIT: u64 = 100;
-const MOST: u64 = 500;
+const PAGE_SIZE_DEFAULT: u64 = 100;
+const PAGE_SIZE_MAX: u64 = 500;
 
 /// Workflows by name, with how many runs of each have each status.
 pub(crate) async fn list(
@@ -30,7 +30,7 @@ pub(crate) async fn list(
     caller: Caller,
     query: Query,
 ) -> Result<(HeaderMap, Json<Vec<WorkflowSummary>>), Problem> {
-    let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
+    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let store = &served.workflows;
     // One more than is shown tells whether there is another page.

@@ -13,18 +13,18 @@ use everstep_core::graph;
 use everstep_core::ids::WorkspaceId;
 use serde_json::{Value, json};
 
-use list::{PAGE, VERSION, get, list};
-use portable::{IMPORT, clone, export, import};
+use list::{PAGE_PARAMETERS, VERSION_PARAMETERS, get, list};
+use portable::{IMPORT_PARAMETERS, clone, export, import};
 pub(crate) use routes::add;
-use save::{ACTIVATE, create, put, validate};
-use versions::{PAGE as VERSIONS, activate, delete, list as list_versions};
+use save::{ACTIVATE_PARAMETERS, create, put, validate};
+use versions::{PAGE_PARAMETERS as VERSIONS_PARAMETERS, activate, delete, list as list_versions};
 
 use crate::problem::Problem;
 use crate::server::Served;
 use crate::wire::Workflow;
 
 /// Bytes of a definition.
-const DEFINITION: usize = 16 * 1024 * 1024;
+const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A version of a workflow, with what is active: the one that is asked for, or the active one.
 async fn find(

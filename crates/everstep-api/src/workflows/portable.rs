@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::list::read_version;
 use super::save::{Answer, make, save};
-use super::{DEFINITION, find, is_code};
+use super::{DEFINITION_BYTES_MAX, find, is_code};
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::headers::IdempotencyKey;
@@ -21,14 +21,14 @@ use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{Clone, Exported, Portable};
 
-pub(crate) const IMPORT: &[Parameter] = &[
+pub(crate) const IMPORT_PARAMETERS: &[Parameter] = &[
     Parameter::pattern("name", "^[a-z0-9][a-z0-9_-]{0,127}$", "Another name than the document has."),
     Parameter::flag("activate", "Whether new runs take this version from now on; true if it is left out."),
 ];
 /// Bytes of a request to clone.
-const CLONE: usize = 16 * 1024;
-/// What a document says of the definition takes room too.
-const DOCUMENT: usize = DEFINITION + 16 * 1024;
+const CLONE_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of an exported document: a definition, and its name and version.
+const DOCUMENT_BYTES_MAX: usize = DEFINITION_BYTES_MAX + 16 * 1024;
 
 /// A version as a document that any server can import.
 pub(crate) async fn export(
@@ -45,11 +45,18 @@ pub(crate) async fn export(
 }
 
 /// Saves what was exported: a new workflow, or another version of one.
-pub(crate) async fn import(State(served): State<Served>, caller: Caller, query: Query, body: Body<DOCUMENT>) -> Answer {
+pub(crate) async fn import(
+    State(served): State<Served>,
+    caller: Caller,
+    query: Query,
+    body: Body<DOCUMENT_BYTES_MAX>,
+) -> Answer {
     let Strict(document): Strict = body.json()?;
     let Portable { name, definition, .. } = read(document)?;
     if !is_name(&name) {
-        return Err(Problem::invalid(format!("the document's name {name:?} cannot be a workflow's name")).hint(HOW));
+        return Err(
+            Problem::invalid(format!("the document's name {name:?} cannot be a workflow's name")).hint(EXPORT_HINT)
+        );
     }
     let name = query.text("name").map_or(name, str::to_owned);
     let saving = Saving { activate: query.flag("activate")?.unwrap_or(true), expects: Expects::Anything };
@@ -62,7 +69,7 @@ pub(crate) async fn clone(
     caller: Caller,
     Path(name): Path<String>,
     key: IdempotencyKey,
-    body: Body<CLONE>,
+    body: Body<CLONE_BYTES_MAX>,
 ) -> Answer {
     let Clone { name: new, version, activate } = body.json()?;
     let (workflow, _) = find(&served, caller.workspace, &name, version).await?;
@@ -77,7 +84,9 @@ fn read(document: Value) -> Result<Portable, Problem> {
     };
     let format = match document.get("everstep") {
         Some(format) => format.as_u64(),
-        None => return refuse("the body is no exported workflow: it has no field \"everstep\"".to_owned(), HOW),
+        None => {
+            return refuse("the body is no exported workflow: it has no field \"everstep\"".to_owned(), EXPORT_HINT);
+        }
     };
     match format {
         Some(format) if format == u64::from(Exported::FORMAT) => {}
@@ -86,13 +95,14 @@ fn read(document: Value) -> Result<Portable, Problem> {
             let detail = format!("the document has format {format}; this server knows formats up to {ours}");
             return refuse(detail, "upgrade this server, or export it from an older one");
         }
-        _ => return refuse(format!("the field \"everstep\" is {}, not a format", document["everstep"]), HOW),
+        _ => return refuse(format!("the field \"everstep\" is {}, not a format", document["everstep"]), EXPORT_HINT),
     }
     if document["kind"] != "workflow" {
-        return refuse(format!("the document's kind is {}, not \"workflow\"", document["kind"]), HOW);
+        return refuse(format!("the document's kind is {}, not \"workflow\"", document["kind"]), EXPORT_HINT);
     }
-    serde_json::from_value(document)
-        .map_err(|error| Problem::invalid(format!("the body is not what this route expects: {error}")).hint(HOW))
+    serde_json::from_value(document).map_err(|error| {
+        Problem::invalid(format!("the body is not what this route expects: {error}")).hint(EXPORT_HINT)
+    })
 }
 
-const HOW: &str = "send what GET /v1/workflows/{name}/export answers";
+const EXPORT_HINT: &str = "send what GET /v1/workflows/{name}/export answers";

@@ -11,8 +11,8 @@ use crate::wire::{
 };
 
 /// What the header `ETag` of a workflow says.
-const STYLE: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow is written as code, and has no definition.";
-const ACTIVE: &str = "The active version, for `If-Match`.";
+const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow is written as code, and has no definition.";
+const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
 
 pub(crate) fn add(table: Table) -> Table {
     table
@@ -22,7 +22,7 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/workflows",
             doc("workflows", "List workflows")
                 .about("By name, with how many runs of each have each status.")
-                .query(super::PAGE)
+                .query(super::PAGE_PARAMETERS)
                 .answers::<Vec<WorkflowSummary>>(200)
                 .with_header("Link", "The next page, `rel=\"next\"`; it is missing on the last one."),
             super::list,
@@ -43,10 +43,10 @@ pub(crate) fn add(table: Table) -> Table {
                 .example(json!({"name": "order", "definition": super::example()}))
                 .answers::<Workflow>(201)
                 .with_header("Location", "Where the workflow is.")
-                .with_header("ETag", ACTIVE)
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
                 .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name.")
-                .refuses(409, STYLE),
+                .refuses(409, STYLE_CONFLICT),
             super::create,
         )
         .guarded(
@@ -69,16 +69,16 @@ pub(crate) fn add(table: Table) -> Table {
                     "Saves what was exported: a new workflow, or another version of one. \
                      The same definition as the newest version's is that version.",
                 )
-                .query(super::IMPORT)
+                .query(super::IMPORT_PARAMETERS)
                 .takes::<Portable>()
                 .example(json!({
                     "everstep": 1, "kind": "workflow", "name": "order", "definition": super::example(),
                 }))
                 .answers::<Workflow>(201)
                 .with_header("Location", "Where the workflow is.")
-                .with_header("ETag", ACTIVE)
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
-                .refuses(409, STYLE),
+                .refuses(409, STYLE_CONFLICT),
             super::import,
         )
         .guarded(
@@ -90,16 +90,16 @@ pub(crate) fn add(table: Table) -> Table {
                     "Saves a definition as a version; 201 when the workflow is new. \
                      The same definition as the newest version's is that version.",
                 )
-                .query(super::ACTIVATE)
+                .query(super::ACTIVATE_PARAMETERS)
                 .matched()
                 .takes::<Definition>()
                 .example(super::example())
                 .answers::<Workflow>(201)
                 .with_header("Location", "Where the workflow is.")
-                .with_header("ETag", ACTIVE)
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
-                .with_header("ETag", ACTIVE)
-                .refuses(409, STYLE),
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
+                .refuses(409, STYLE_CONFLICT),
             super::put,
         )
         .guarded(
@@ -107,9 +107,9 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/workflows/{name}",
             doc("workflows", "Show a workflow")
-                .query(super::VERSION)
+                .query(super::VERSION_PARAMETERS)
                 .answers::<Workflow>(200)
-                .with_header("ETag", ACTIVE),
+                .with_header("ETag", ACTIVE_VERSION_ETAG),
             super::get,
         )
         .guarded(
@@ -128,7 +128,7 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/workflows/{name}/versions",
             doc("workflows", "List versions of a workflow")
                 .about("Newest first.")
-                .query(super::VERSIONS)
+                .query(super::VERSIONS_PARAMETERS)
                 .answers::<Versions>(200),
             super::list_versions,
         )
@@ -142,7 +142,7 @@ pub(crate) fn add(table: Table) -> Table {
                 .takes::<Activate>()
                 .example(json!({"version": 1}))
                 .answers::<Workflow>(200)
-                .with_header("ETag", ACTIVE),
+                .with_header("ETag", ACTIVE_VERSION_ETAG),
             super::activate,
         )
         .guarded(
@@ -151,10 +151,10 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/workflows/{name}/export",
             doc("workflows", "Export a workflow")
                 .about("A version as a document that any server can import.")
-                .query(super::VERSION)
+                .query(super::VERSION_PARAMETERS)
                 .answers::<Exported>(200)
                 .with_header("Content-Disposition", "A name for the file.")
-                .refuses(409, STYLE),
+                .refuses(409, STYLE_CONFLICT),
             super::export,
         )
         .guarded(
@@ -171,10 +171,10 @@ pub(crate) fn add(table: Table) -> Table {
                 .example(json!({"name": "order-copy"}))
                 .answers::<Workflow>(201)
                 .with_header("Location", "Where the workflow is.")
-                .with_header("ETag", ACTIVE)
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
                 .answers::<Workflow>(200)
                 .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name.")
-                .refuses(409, STYLE),
+                .refuses(409, STYLE_CONFLICT),
             super::clone,
         )
 }

@@ -9,18 +9,18 @@ use everstep_engine::{Save, Saving};
 use everstep_store::Expects;
 use serde_json::Value;
 
-use super::{DEFINITION, etag, find, place, refuse};
+use super::{DEFINITION_BYTES_MAX, etag, find, place, refuse};
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::deadline::within_deadline;
 use crate::headers::{IdempotencyKey, IfMatch};
 use crate::openapi::Parameter;
-use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{NewWorkflow, Validation, Workflow};
 
-pub(crate) const ACTIVATE: &[Parameter] =
+pub(crate) const ACTIVATE_PARAMETERS: &[Parameter] =
     &[Parameter::flag("activate", "Whether new runs take this version from now on; true if it is left out.")];
 
 pub(super) type Answer = Result<(StatusCode, [(HeaderName, HeaderValue); 2], Json<Workflow>), Problem>;
@@ -32,7 +32,7 @@ pub(crate) async fn put(
     Path(name): Path<String>,
     query: Query,
     version: IfMatch,
-    body: Body<DEFINITION>,
+    body: Body<DEFINITION_BYTES_MAX>,
 ) -> Answer {
     let activate = query.flag("activate")?.unwrap_or(true);
     let Strict(definition): Strict = body.json()?;
@@ -45,7 +45,7 @@ pub(crate) async fn create(
     State(served): State<Served>,
     caller: Caller,
     key: IdempotencyKey,
-    body: Body<DEFINITION>,
+    body: Body<DEFINITION_BYTES_MAX>,
 ) -> Answer {
     let NewWorkflow { name, definition: Strict(mut definition), activate, description } = body.json()?;
     if let Some(description) = description {
@@ -58,7 +58,7 @@ pub(crate) async fn create(
 pub(crate) async fn validate(
     State(served): State<Served>,
     _: Caller,
-    body: Body<DEFINITION>,
+    body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<Validation>, Problem> {
     let Strict(definition): Strict = body.any()?;
     Ok(Json(Validation::of(served.engine.library().validate(&definition))))
@@ -89,12 +89,12 @@ pub(super) async fn save(
     definition: &Value,
     saving: Saving,
 ) -> Answer {
-    let (version, is_first) = match patiently(served.engine.library().save(workspace, name, definition, saving)).await?
-    {
-        Save::Saved { version, is_first } => (version, is_first),
-        Save::Invalid(problems) => return Err(refuse(problems)),
-        Save::Unexpected { active } => return Err(unexpected(name, saving.expects, active)),
-    };
+    let (version, is_first) =
+        match within_deadline(served.engine.library().save(workspace, name, definition, saving)).await? {
+            Save::Saved { version, is_first } => (version, is_first),
+            Save::Invalid(problems) => return Err(refuse(problems)),
+            Save::Unexpected { active } => return Err(unexpected(name, saving.expects, active)),
+        };
     let (workflow, active) = find(served, workspace, name, Some(version)).await?;
     let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, [place(name), etag(active)], Json(workflow)))

@@ -10,22 +10,22 @@ use super::save::unexpected;
 use super::{etag, find, missing};
 use crate::auth::Caller;
 use crate::body::Body;
+use crate::deadline::within_deadline;
 use crate::headers::IfMatch;
 use crate::openapi::Parameter;
-use crate::patience::patiently;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{Activate, Version, Versions, Workflow};
 
-pub(crate) const PAGE: &[Parameter] = &[
+pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[
     Parameter::whole("cursor", 1, u32::MAX as u64, "`nextCursor` of the page before."),
-    Parameter::whole("limit", 1, MOST, "How many at most; 50 if it is left out."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 50 if it is left out."),
 ];
-const LIMIT: u64 = 50;
-const MOST: u64 = 500;
+const PAGE_SIZE_DEFAULT: u64 = 50;
+const PAGE_SIZE_MAX: u64 = 500;
 /// Bytes of an activation.
-const ACTIVATION: usize = 16 * 1024;
+const ACTIVATION_BYTES_MAX: usize = 16 * 1024;
 
 /// Versions, newest first.
 pub(crate) async fn list(
@@ -35,7 +35,7 @@ pub(crate) async fn list(
     query: Query,
 ) -> Result<Json<Versions>, Problem> {
     let before = query.number("cursor", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok());
-    let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
+    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let store = &served.workflows;
     let mut rows = store.list_versions(caller.workspace, &name, before, limit + 1).await?;
@@ -56,12 +56,12 @@ pub(crate) async fn activate(
     caller: Caller,
     Path(name): Path<String>,
     expected: IfMatch,
-    body: Body<ACTIVATION>,
+    body: Body<ACTIVATION_BYTES_MAX>,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
     let Activate { version } = body.json()?;
     let (store, expects) = (&served.workflows, expected.active()?);
     let choosing = store.choose_version(caller.workspace, &name, version, expects);
-    match patiently(async { choosing.await.map_err(Error::from) }).await? {
+    match within_deadline(async { choosing.await.map_err(Error::from) }).await? {
         Choice::Chosen => {}
         Choice::NotFound => return Err(missing(&served, caller.workspace, &name, Some(version)).await),
         Choice::Unexpected { active } => return Err(unexpected(&name, expects, active)),
@@ -79,7 +79,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let store = &served.workflows;
     let deleting = async { store.delete_workflow(caller.workspace, &name).await.map_err(Error::from) };
-    match patiently(deleting).await? {
+    match within_deadline(deleting).await? {
         Deletion::Deleted => Ok(StatusCode::NO_CONTENT),
         Deletion::NotFound => Err(Problem::not_found(format!("workflow {name:?} was not found"))),
         Deletion::InUse(runs) => {

@@ -180,10 +180,10 @@ async fn no_workspace_but_the_default_lifts_the_servers_limit() {
         let new = json!({"name": "x", "role": "viewer", "rateLimit": limit});
         server.ask_as(admin, Method::POST, "/v1/keys", &new).await
     };
-    for limit in [json!(0), json!(everstep_api::auth::RATE_LIMIT + 1)] {
+    for limit in [json!(0), json!(everstep_api::auth::RATE_LIMIT_DEFAULT + 1)] {
         make(limit).await.refuses(403, "PERMISSION_DENIED");
     }
-    for limit in [json!(null), json!(1), json!(everstep_api::auth::RATE_LIMIT)] {
+    for limit in [json!(null), json!(1), json!(everstep_api::auth::RATE_LIMIT_DEFAULT)] {
         make(limit).await.is(201);
     }
 }

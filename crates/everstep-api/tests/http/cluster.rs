@@ -64,7 +64,7 @@ impl Listener {
             key: KEY.to_owned(),
             address: self.peer.address.clone(),
             method: "POST".to_owned(),
-            path: "/cluster/v1/deliver".to_owned(),
+            path: "/cluster/v1/inputs".to_owned(),
             caller: WorkspaceId::DEFAULT.to_string(),
             time: self.engine.world().clock.now().micros(),
             sender: node(1).to_string(),
@@ -183,7 +183,7 @@ async fn what_was_changed_on_its_way_is_refused() {
     let tampered = [
         Signed { method: "PUT".to_owned(), ..signed.clone() },
         Signed { path: "/cluster/v1/hints".to_owned(), ..signed.clone() },
-        Signed { path: "/cluster/v1/deliver?x=1".to_owned(), ..signed.clone() },
+        Signed { path: "/cluster/v1/inputs?x=1".to_owned(), ..signed.clone() },
         Signed { caller: "-".to_owned(), ..signed.clone() },
         Signed { caller: node(7).to_string(), ..signed.clone() },
         Signed { time: signed.time + 1, ..signed.clone() },

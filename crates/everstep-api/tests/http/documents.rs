@@ -51,7 +51,7 @@ fn list_of_routes() -> String {
         list += "| route | needs | does |\n|---|---|---|\n";
         for (route, operation) in of_tag {
             let does = what_it_does(&document, &operation);
-            list += &format!("| `{} {}` | {} | {does} |\n", route.method, route.path, route.needs);
+            list += &format!("| `{} {}` | {} | {does} |\n", route.method, route.path, route.access);
         }
     }
     list
@@ -100,7 +100,7 @@ async fn the_document_is_open_to_everybody_and_has_every_route() {
         assert!(names.insert(operation["operationId"].as_str().unwrap().to_owned()), "{operation}");
         assert_eq!(
             operation["x-permission"].as_str(),
-            route.needs.permission().map(everstep_api::auth::Permission::as_str)
+            route.access.permission().map(everstep_api::auth::Permission::as_str)
         );
         let places: Vec<_> =
             operation["parameters"].as_array().unwrap().iter().filter(|one| one["in"] == "path").collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
-use everstep_api::auth::{Keys, Permission, Secret};
+use everstep_api::auth::{ApiKey, Keys, Permission};
 use everstep_api::{Audit, Live, Meters, Served, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
@@ -89,7 +89,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let access = Arc::clone(&stores.access);
-        let keys = Arc::new(Keys::new(Arc::clone(&access), everstep_api::auth::RATE_LIMIT));
+        let keys = Arc::new(Keys::new(Arc::clone(&access), everstep_api::auth::RATE_LIMIT_DEFAULT));
         let meters: Arc<Meters> = Arc::default();
         let audit = Audit::start(Arc::clone(&access), &meters);
         let live = Arc::new(Live::new(engine.clone(), streams));
@@ -280,7 +280,7 @@ async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>) -> Engi
 }
 
 pub(crate) async fn add_key(access: &dyn AccessStore, workspace: WorkspaceId, permissions: &[Permission]) -> String {
-    let secret = Secret::generate();
+    let secret = ApiKey::generate();
     let row = secret.row(workspace, "test", permissions, everstep_core::time::Timestamp::EPOCH);
     access.add_key(&row).await.unwrap();
     secret.reveal().to_owned()
@@ -303,7 +303,7 @@ pub(crate) fn wait_for_go() -> Value {
 
 /// Revokes a key of the usual workspace.
 pub(crate) async fn revoke(server: &Server, key: &str) {
-    let hash = key.parse::<Secret>().unwrap_or_else(|_| panic!("{key} is a key")).hash();
+    let hash = key.parse::<ApiKey>().unwrap_or_else(|_| panic!("{key} is a key")).hash();
     let row = server.access.find_key(&hash).await.unwrap().unwrap();
     server.access.revoke_key(row.workspace, row.id, everstep_core::time::Timestamp::EPOCH).await.unwrap();
 }

@@ -4,7 +4,7 @@
 //! new kind of place, [`Ours::path`] must have something to put there.
 
 use axum::http::Method;
-use everstep_api::auth::{Needs, Permission, Secret};
+use everstep_api::auth::{Access, ApiKey, Permission};
 use everstep_api::{Route, routes};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
@@ -178,7 +178,7 @@ fn written(route: &Route) -> (Value, Found) {
 }
 
 fn guarded() -> impl Iterator<Item = Route> {
-    routes().into_iter().filter(|route| route.needs != Needs::Nothing)
+    routes().into_iter().filter(|route| route.access != Access::Public)
 }
 
 fn text(body: &Value) -> String {
@@ -191,7 +191,7 @@ async fn nobody_comes_in_without_a_good_key() {
     let ours = Ours::make(&server).await;
     let now = Timestamp::from_millis(1_000);
     let add = async |change: fn(KeyRow) -> KeyRow| {
-        let secret = Secret::generate();
+        let secret = ApiKey::generate();
         let row = change(secret.row(WorkspaceId::DEFAULT, "bad", &[Permission::Admin], now));
         server.access.add_key(&row).await.unwrap();
         (secret.reveal().to_owned(), row)
@@ -200,7 +200,7 @@ async fn nobody_comes_in_without_a_good_key() {
     let (revoked, row) = add(|row| row).await;
     server.ask_as(&revoked, Method::GET, "/v1/me", &Value::Null).await.is(200);
     server.delete(&format!("/v1/keys/{}", row.id)).await.is(200);
-    let stranger = Secret::generate();
+    let stranger = ApiKey::generate();
     let (good, _) = add(|row| row).await;
     let forged = format!("est_{}", "a1".repeat(72));
     let bearer = format!("Bearer {}", stranger.reveal());
@@ -221,7 +221,7 @@ async fn nobody_comes_in_without_a_good_key() {
     let mut open = Vec::new();
     for route in routes() {
         let path = ours.path(&route);
-        if route.needs == Needs::Nothing {
+        if route.access == Access::Public {
             open.push(route.path);
             assert_eq!(server.knock(route.method.clone(), &path, &[], "").await, 200, "{path}");
             continue;
@@ -253,7 +253,7 @@ async fn every_route_asks_for_its_permission() {
     // Not ours: what is permitted happens to nobody.
     let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3), session: "none".to_owned() };
     for route in guarded() {
-        let Some(needed) = route.needs.permission() else { continue };
+        let Some(needed) = route.access.permission() else { continue };
         let body = text(&ours.body(&route));
         for permission in Permission::ALL {
             let key = server.key_with(&[*permission]).await;

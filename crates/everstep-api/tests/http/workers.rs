@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use axum::http::Method;
-use everstep_api::auth::{Permission, Secret};
+use everstep_api::auth::{ApiKey, Permission};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::KeyRow;
@@ -338,7 +338,7 @@ async fn a_second_poll_ends_the_first() {
 #[tokio::test]
 async fn a_worker_is_not_counted_against_the_limit_of_its_key() {
     let server = Server::start().await;
-    let secret = Secret::generate();
+    let secret = ApiKey::generate();
     let row = secret.row(WorkspaceId::DEFAULT, "slow", &[Permission::Serve], Timestamp::EPOCH);
     server.access.add_key(&KeyRow { rate_limit: Some(1), ..row }).await.unwrap();
     let key = secret.reveal();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
-use everstep_api::auth::{Allows, NewKey, Secret};
+use everstep_api::auth::{ApiKey, Grant, NewKey};
 use everstep_net::Method;
 use everstep_store::KeyRow;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: &KeysArgs, config: &Config) -> anyhow::Result<Exit
 }
 
 async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let allows = Allows::of(args.role, args.permissions.clone()).map_err(invalid)?;
+    let allows = Grant::from_request(args.role, args.permissions.clone()).map_err(invalid)?;
     let now = everstep_engine::NodeClock::system().now();
     let expires_at = args.expires.map(|span| now.plus(span.0));
     let new = NewKey { name: args.name.clone(), allows, expires_at, rate_limit: args.rate_limit };
@@ -33,7 +33,7 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
     let secret = match Place::open(&args.remote, config).await? {
         Place::Here(here) => {
             let workspace = here.workspace(args.workspace.workspace.as_deref()).await?;
-            let secret = Secret::generate();
+            let secret = ApiKey::generate();
             let row = new.row(&secret, workspace, now);
             here.stores.access.add_key(&row).await.context("saving the key")?;
             here.audit(workspace, "everstep keys create", &row.id.to_string()).await?;
@@ -43,8 +43,8 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
             place::refuse_workspace(args.workspace.workspace.as_deref())?;
             let mut body = json!({"name": new.name});
             match &new.allows {
-                Allows::Role(role) => body["role"] = json!(role),
-                Allows::Permissions(permissions) => body["permissions"] = json!(permissions),
+                Grant::Role(role) => body["role"] = json!(role),
+                Grant::Permissions(permissions) => body["permissions"] = json!(permissions),
             }
             if let Some(end) = new.expires_at {
                 body["expiresAt"] = end.to_string().into();

@@ -40,7 +40,7 @@ pub(crate) async fn open(
     }
     let slot = served.live.slots.take(None)?;
     // A key that is wrong is told of in the protocol's own words, which a client can read.
-    let shown = match auth::given(&headers) {
+    let shown = match auth::sent_key(&headers) {
         Ok(Some(text)) => auth::authenticate_header(&served, text).await.map(Some),
         Ok(None) => Ok(None),
         Err(problem) => Err(problem),
@@ -59,7 +59,7 @@ pub(crate) async fn hear(State(served): State<Served>, uri: Uri, request: Reques
     let Asked::Poll { sid: Some(sid) } = Asked::read(&served, &uri)? else {
         return Err(Problem::invalid("packets are sent to a connection that is polled").hint(TRANSPORT));
     };
-    let body = body::read(request.into_body(), MOST_BYTES, body::PATIENCE).await;
+    let body = body::read(request.into_body(), MOST_BYTES, body::READ_TIMEOUT).await;
     let body = body.map_err(|_| Problem::too_large(format!("a client sends at most {MOST_BYTES} bytes at once")))?;
     poll::post(&served, &sid, &body).await
 }
@@ -79,7 +79,7 @@ enum Asked {
 impl Asked {
     fn read(served: &Served, uri: &Uri) -> Result<Self, Problem> {
         let query = uri.query().unwrap_or_default();
-        auth::refuse_keys(query)?;
+        auth::reject_keys_in_query(query)?;
         let asked = Self::parse(query)?;
         if matches!(asked, Self::Poll { .. }) && served.engine.is_shared() {
             let detail = "with several nodes polling is not served: a poll may reach another node than the one before";

@@ -212,19 +212,19 @@ impl Session {
         let shown = std::mem::replace(&mut self.shown, Ok(None))?;
         let auth = if auth.is_null() { json!({}) } else { auth };
         let credentials: Credentials = read_object(auth)
-            .map_err(|error| auth::refuse(&format!("auth is {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}")))?;
+            .map_err(|error| auth::reject(&format!("auth is {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}")))?;
         let caller = match (shown, credentials) {
             (Some(caller), Credentials { key: None, ticket: None }) => caller,
             (None, Credentials { key: Some(key), ticket: None }) => {
-                auth::authenticate_secret(&self.served, &key).await?
+                auth::authenticate_api_key(&self.served, &key).await?
             }
             (None, Credentials { key: None, ticket: Some(ticket) }) => {
                 auth::authenticate_ticket(&self.served, &ticket).await?
             }
             (None, Credentials { key: None, ticket: None }) => {
-                return Err(auth::refuse("this connection needs a key: io(url, { auth: { key: \"es_…\" } })"));
+                return Err(auth::reject("this connection needs a key: io(url, { auth: { key: \"es_…\" } })"));
             }
-            _ => return Err(auth::refuse("send one key, or one ticket, in one place")),
+            _ => return Err(auth::reject("send one key, or one ticket, in one place")),
         };
         self.slot.name(caller.key)?;
         Ok(caller)
@@ -233,7 +233,7 @@ impl Session {
     /// Answers a request.
     async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), Over> {
         let caller = self.member.as_ref().expect("whoever asks is a member");
-        let answer = match (auth::count(&self.served, caller), name) {
+        let answer = match (auth::count_request(&self.served, caller), name) {
             (Err(problem), _) => Err(problem),
             (Ok(()), words::JOIN) => self.join(id, arguments).await,
             (Ok(()), words::LEAVE) => self.leave(arguments).await.map(Some),
@@ -258,7 +258,7 @@ impl Session {
         let Join { run_id, after } = read(arguments)?;
         let caller = self.member.clone().expect("whoever asks is a member");
         if !caller.may(Permission::View) {
-            return Err(auth::lacks(Permission::View));
+            return Err(auth::lacks_permission(Permission::View));
         }
         let run = runs::read_id(&run_id)?;
         self.rooms.retain(|_, room| !room.is_finished());

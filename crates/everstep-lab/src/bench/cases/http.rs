@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use everstep_api::auth::{Keys, Permission, Secret};
+use everstep_api::auth::{ApiKey, Keys, Permission};
 use everstep_api::{Audit, Live, Meters, Served, Streams};
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Ports;
@@ -55,7 +55,7 @@ async fn measure_direct(site: &Site, length: Duration) -> anyhow::Result<Pace> {
 
 async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
     ground::sample(site, move |stores| async move {
-        let secret = Secret::generate();
+        let secret = ApiKey::generate();
         let engine = ground::start_engine(stores.clone(), CHAIN.name, &(CHAIN.graph)()).await?;
         let now = engine.world().clock.now();
         stores.access.add_key(&secret.row(WorkspaceId::DEFAULT, "bench", &[Permission::Admin], now)).await?;

@@ -1,4 +1,4 @@
-//! Writes rows, at once or gathered.
+//! Writes audit rows, at once or in batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,25 +10,25 @@ use tokio::time::Instant;
 
 use crate::metrics::Meters;
 
-/// A row is written after this long at the latest.
-const GATHERED: Duration = Duration::from_millis(200);
-/// Rows that wait at once; with more, requests wait too.
-const ROOM: usize = 10_000;
+/// A queued row is written after this time at the latest.
+const BATCH_DELAY: Duration = Duration::from_millis(200);
+/// Queued rows; when the queue is full, requests wait.
+const QUEUED_ROWS_MAX: usize = 10_000;
 /// Rows of one statement.
-const BATCH: usize = 1_000;
-/// Between two tries while the database is away.
-const PAUSE: Duration = Duration::from_millis(500);
+const BATCH_ROWS_MAX: usize = 1_000;
+/// The pause between two attempts while the database is unavailable.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A handle to the audit. Cheap to clone.
 #[derive(Clone)]
 pub struct Audit {
     store: Arc<dyn AccessStore>,
-    waiting: mpsc::Sender<Message>,
+    queue: mpsc::Sender<Job>,
     /// Counts rows that will never be written.
     lost: Counter,
 }
 
-enum Message {
+enum Job {
     Row(Box<AuditRow>),
     Flush(oneshot::Sender<()>),
 }
@@ -36,59 +36,59 @@ enum Message {
 impl Audit {
     /// Begins to write. It ends when the last handle is gone.
     pub fn start(store: Arc<dyn AccessStore>, meters: &Meters) -> Self {
-        let (waiting, messages) = mpsc::channel(ROOM);
+        let (queue, jobs) = mpsc::channel(QUEUED_ROWS_MAX);
         let lost = meters.audit_lost();
-        tokio::spawn(run(Arc::clone(&store), messages, lost.clone()));
-        Self { store, waiting, lost }
+        tokio::spawn(run(Arc::clone(&store), jobs, lost.clone()));
+        Self { store, queue, lost }
     }
 
-    /// Writes a row before it returns. If the database is away just then, the row is gathered.
+    /// Writes a row before it returns. If the database is unavailable, the row is queued.
     pub(crate) async fn write(&self, row: AuditRow) {
         if let Err(error) = self.store.add_audit(std::slice::from_ref(&row)).await {
             tracing::warn!(%error, action = row.action, "a row of the audit is written later");
-            self.gather(row).await;
+            self.enqueue(row).await;
         }
     }
 
-    /// Has a row written soon.
-    pub(crate) async fn gather(&self, row: AuditRow) {
-        if let Err(mpsc::error::SendError(Message::Row(row))) = self.waiting.send(Message::Row(Box::new(row))).await {
-            lose(&self.lost, std::slice::from_ref(&*row), "nothing writes the audit any more");
+    /// Queues a row.
+    pub(crate) async fn enqueue(&self, row: AuditRow) {
+        if let Err(mpsc::error::SendError(Job::Row(row))) = self.queue.send(Job::Row(Box::new(row))).await {
+            count_lost(&self.lost, std::slice::from_ref(&*row), "nothing writes the audit any more");
         }
     }
 
-    /// Returns once everything that was gathered until now is written.
+    /// Returns once all rows that were queued before are written.
     pub async fn flush(&self) {
         let (done, is_done) = oneshot::channel();
-        if self.waiting.send(Message::Flush(done)).await.is_ok() {
+        if self.queue.send(Job::Flush(done)).await.is_ok() {
             // A closed channel means the same.
             let _ = is_done.await;
         }
     }
 }
 
-async fn run(store: Arc<dyn AccessStore>, mut messages: mpsc::Receiver<Message>, lost: Counter) {
+async fn run(store: Arc<dyn AccessStore>, mut jobs: mpsc::Receiver<Job>, lost: Counter) {
     let mut rows = Vec::new();
-    while let Some(first) = messages.recv().await {
-        let end = Instant::now() + GATHERED;
+    while let Some(first) = jobs.recv().await {
+        let end = Instant::now() + BATCH_DELAY;
         let mut next = Some(first);
         let mut flushed = None;
-        while let Some(message) = next.take() {
-            match message {
-                Message::Row(row) => rows.push(*row),
-                Message::Flush(done) => {
+        while let Some(job) = next.take() {
+            match job {
+                Job::Row(row) => rows.push(*row),
+                Job::Flush(done) => {
                     flushed = Some(done);
                     break;
                 }
             }
-            if rows.len() < BATCH {
-                next = tokio::time::timeout_at(end, messages.recv()).await.ok().flatten();
+            if rows.len() < BATCH_ROWS_MAX {
+                next = tokio::time::timeout_at(end, jobs.recv()).await.ok().flatten();
             }
         }
         write(&*store, &rows, &lost).await;
         rows.clear();
         if let Some(done) = flushed {
-            // Whoever asked may have gone.
+            // The caller may be gone.
             let _ = done.send(());
         }
     }
@@ -104,9 +104,9 @@ async fn write(store: &dyn AccessStore, rows: &[AuditRow], lost: &Counter) {
             Ok(()) => return,
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, rows = rows.len(), "the audit waits for the database");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
-            Err(error) if rows.len() == 1 => return lose(lost, rows, &error.to_string()),
+            Err(error) if rows.len() == 1 => return count_lost(lost, rows, &error.to_string()),
             Err(_) => break,
         }
     }
@@ -116,7 +116,7 @@ async fn write(store: &dyn AccessStore, rows: &[AuditRow], lost: &Counter) {
 }
 
 /// Tells the log what the audit will not have.
-fn lose(lost: &Counter, rows: &[AuditRow], why: &str) {
+fn count_lost(lost: &Counter, rows: &[AuditRow], why: &str) {
     lost.increment(rows.len() as u64);
     for row in rows {
         tracing::error!(

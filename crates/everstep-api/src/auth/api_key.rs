@@ -1,4 +1,4 @@
-//! Keys as their holders have them.
+//! API keys as their holders have them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,29 +11,29 @@ use sha2::{Digest, Sha256};
 use crate::auth::Permission;
 use crate::id;
 
-const PREFIX: &str = "es_";
+const KEY_PREFIX: &str = "es_";
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// So many letters of 62 hold 256 bits.
-const LETTERS: usize = 43;
+const KEY_LETTERS: usize = 43;
 
 /// A key: `es_` and 256 random bits in letters and digits. It is shown once and stored nowhere.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct ApiKey(String);
 
-impl Secret {
+impl ApiKey {
     /// Makes a key that nobody can guess.
     ///
     /// # Panics
     /// When the operating system has no randomness to give.
     pub fn generate() -> Self {
-        let mut text = PREFIX.to_owned();
+        let mut text = KEY_PREFIX.to_owned();
         let mut bytes = [0; 64];
-        while text.len() < PREFIX.len() + LETTERS {
+        while text.len() < KEY_PREFIX.len() + KEY_LETTERS {
             getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
             // 248 is four times 62: what lies above would make some letters likelier than others.
             let even = bytes.iter().filter(|byte| **byte < 248);
             let letters = even.map(|byte| char::from(ALPHABET[usize::from(byte % 62)]));
-            text.extend(letters.take(PREFIX.len() + LETTERS - text.len()));
+            text.extend(letters.take(KEY_PREFIX.len() + KEY_LETTERS - text.len()));
         }
         Self(text)
     }
@@ -65,21 +65,21 @@ impl Secret {
     }
 }
 
-impl FromStr for Secret {
-    type Err = NotAKey;
+impl FromStr for ApiKey {
+    type Err = ApiKeyError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let letters = text.strip_prefix(PREFIX).ok_or(NotAKey)?;
-        let is_key = letters.len() == LETTERS && letters.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if is_key { Ok(Self(text.to_owned())) } else { Err(NotAKey) }
+        let letters = text.strip_prefix(KEY_PREFIX).ok_or(ApiKeyError)?;
+        let is_key = letters.len() == KEY_LETTERS && letters.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if is_key { Ok(Self(text.to_owned())) } else { Err(ApiKeyError) }
     }
 }
 
-/// What was given has not the form of a key.
+/// The text does not have the form of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAKey;
+pub struct ApiKeyError;
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("es_…")
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_key_is_long_random_and_read_back() {
-        let (one, two) = (Secret::generate(), Secret::generate());
+        let (one, two) = (ApiKey::generate(), ApiKey::generate());
         assert_ne!(one, two);
         assert_eq!(one.reveal().len(), 46);
         assert_eq!(one.reveal().parse(), Ok(one.clone()));
@@ -105,7 +105,7 @@ mod tests {
         let long = format!("es_{}", "a".repeat(44));
         let odd = format!("es_{}-", "a".repeat(42));
         for text in ["", "es_", "es_short", &long, &odd, &"a".repeat(46)] {
-            assert_eq!(text.parse::<Secret>(), Err(NotAKey), "{text}");
+            assert_eq!(text.parse::<ApiKey>(), Err(ApiKeyError), "{text}");
         }
     }
 }
