@@ -9,8 +9,8 @@ use anyhow::Context;
 use everstep::command_settings::CommandSettings;
 use everstep::config::Config;
 use everstep::settings::{ClusterSettings, DatabaseSettings, EngineSettings, SecretsSettings, ServerSettings};
-use everstep::signals::Stop;
-use everstep::wire::{self, Node};
+use everstep::signals::StopSignals;
+use everstep::wire::{self, LocalNode};
 use everstep::{definition, exit, input, output};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::payload::Payload;
@@ -94,16 +94,16 @@ pub(crate) async fn run(args: &Args, config: &Config) -> anyhow::Result<ExitCode
     if args.data.is_none() && !config.database.is_shared() {
         return Err(exit::invalid("name a data folder with --data, or a database with --database-url"));
     }
-    let mut stop = Stop::new()?;
+    let mut stop = StopSignals::new()?;
     let graph = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
     let graph = graph.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
     let stores = wire::open_stores(&config.server.data, &config.database).await?;
     let vault = wire::open_vault(&stores.resources, &config.server.data, config)?;
-    let node = Node::start(stores, &vault, config, Arc::new(Blind)).await?;
+    let node = LocalNode::start(stores, &vault, config, Arc::new(Blind)).await?;
     let engine = node.engine.clone();
-    wire::publish(&engine, &name, &graph).await?;
+    wire::save_definition(&engine, &name, &graph).await?;
     let began = Instant::now();
     let summary = tokio::select! {
         summary = start_all(&engine, &name, &input, args) => summary?,
@@ -136,7 +136,7 @@ async fn start_all(engine: &Engine, name: &str, input: &Payload, args: &Args) ->
             NewStart { key: Some((name.to_owned(), format!("load-{number}"))), ..NewStart::new(name, input.clone()) };
         let engine = engine.clone();
         runs.spawn(async move {
-            let started = engine.start_run(start).await.map_err(wire::blame).context("starting a run")?;
+            let started = engine.start_run(start).await.map_err(wire::describe_error).context("starting a run")?;
             let status = wait(&engine, started.run).await?;
             drop(place);
             anyhow::Ok((started.created, status))

@@ -8,10 +8,10 @@ use everstep_api::auth::{Permission, Role};
 use crate::client_args::{
     CancelArgs, ControlArgs, ExportArgs, ForkArgs, ImportArgs, LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs,
 };
-use crate::config::Span;
+use crate::config::HumanDuration;
 use crate::settings::{
-    ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, RemoteSettings, SecretsSettings,
-    ServerSettings, TelemetrySettings,
+    ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, RemoteSettings, SecretsSettings, ServerSettings,
+    StorageSettings, TelemetrySettings,
 };
 
 /// A durable workflow engine.
@@ -231,7 +231,7 @@ pub(crate) struct CreateKeyArgs {
 
     /// How long the key is good, such as 12h or 30d. Without it, until it is revoked.
     #[arg(long, value_name = "DURATION")]
-    pub(crate) expires: Option<Span>,
+    pub(crate) expires: Option<HumanDuration>,
 
     /// Requests per second that the key may send to each server; 0 for any number. Without it the server's usual
     /// limit holds.
@@ -243,7 +243,7 @@ pub(crate) struct CreateKeyArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteSettings,
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// The workspace that a command is about.
@@ -267,7 +267,7 @@ pub(crate) struct ListKeysArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteSettings,
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// Revoke a key: it works no more after three seconds at the latest.
@@ -282,7 +282,7 @@ pub(crate) struct RevokeKeyArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteSettings,
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// Make and list workspaces: what is in one is not there for the keys of another.
@@ -312,7 +312,7 @@ pub(crate) struct CreateWorkspaceArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteSettings,
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// List the workspaces of a database.
@@ -326,7 +326,7 @@ pub(crate) struct ListWorkspacesArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteSettings,
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// Set, list and delete secrets that steps use as {"$secret": "name"}. No command shows their values.
@@ -367,7 +367,7 @@ pub(crate) struct SetSecretArgs {
     #[command(flatten)]
     pub(crate) secrets: SecretsSettings,
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// List the names of secrets, and when they were set.
@@ -383,7 +383,7 @@ pub(crate) struct ListSecretsArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteSettings,
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// Delete a secret. Steps that need it fail from then on.
@@ -397,7 +397,7 @@ pub(crate) struct DeleteSecretArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteSettings,
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// Print a new key for EVERSTEP_SECRETS_KEY, which secrets are sealed with.
@@ -420,7 +420,7 @@ pub(crate) struct NodesArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) place: PlaceSettings,
+    pub(crate) storage: StorageSettings,
 }
 
 /// Print the document of the HTTP API, OpenAPI 3.1.

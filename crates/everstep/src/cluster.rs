@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use everstep_api::cluster::{ClusterKey, check_address};
 use tokio::net::TcpListener;
 
-use crate::database::{Url, refuse_alone};
+use crate::database::{DatabaseUrl, refuse_alone};
 use crate::exit::invalid;
 use crate::settings::ClusterSettings;
 
@@ -43,7 +43,7 @@ impl Cluster {
     }
 
     /// Listens, and says where others find this node.
-    pub(crate) async fn bind(&self, database: &Url) -> anyhow::Result<(TcpListener, String)> {
+    pub(crate) async fn bind(&self, database: &DatabaseUrl) -> anyhow::Result<(TcpListener, String)> {
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
             anyhow!("cannot listen for other nodes on {}: {error}; choose another with --cluster-listen", self.listen)
         })?;
@@ -63,13 +63,13 @@ impl Cluster {
 }
 
 /// Whether the database is on this very machine.
-fn is_near(database: &Url) -> bool {
+fn is_near(database: &DatabaseUrl) -> bool {
     database.hosts().all(|(host, port)| route(host, port).is_none_or(|address| address.is_loopback()))
 }
 
 /// The address to tell others. One that stands for every address of the machine is replaced by the one from which
 /// this machine reaches the database, which all nodes reach, or else by the one from which it reaches the rest.
-fn reachable(listening: IpAddr, database: &Url) -> IpAddr {
+fn reachable(listening: IpAddr, database: &DatabaseUrl) -> IpAddr {
     if !listening.is_unspecified() {
         return listening;
     }
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_address_of_a_machine_is_told_as_one_of_them() {
-        let crate::database::Database::Postgres { url, .. } = crate::database::Database::new(
+        let crate::database::DatabaseConfig::Postgres { url, .. } = crate::database::DatabaseConfig::new(
             &crate::settings::DatabaseSettings {
                 database_url: Some("postgres://127.0.0.1/db".to_owned()),
                 ..Default::default()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::args::{Cli, Command, ConfigArgs, KeysCommand, SecretsCommand, WorkspacesCommand};
 use crate::settings::{
-    ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, PlaceSettings, SecretsSettings, ServerSettings,
+    ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, SecretsSettings, ServerSettings, StorageSettings,
     TelemetrySettings,
 };
 
@@ -32,9 +32,9 @@ pub struct CommandSettings {
 
 impl From<&Cli> for CommandSettings {
     fn from(cli: &Cli) -> Self {
-        let at = |place: &PlaceSettings| Self {
-            server: ServerSettings::in_folder(place.data.clone()),
-            database: place.database.clone(),
+        let at = |storage: &StorageSettings| Self {
+            server: ServerSettings::in_folder(storage.data.clone()),
+            database: storage.database.clone(),
             uses_database: true,
             ..Self::default()
         };
@@ -50,21 +50,21 @@ impl From<&Cli> for CommandSettings {
                 ..Self::default()
             },
             Command::Keys(args) => at(match &args.command {
-                KeysCommand::Create(args) => &args.place,
-                KeysCommand::List(args) => &args.place,
-                KeysCommand::Revoke(args) => &args.place,
+                KeysCommand::Create(args) => &args.storage,
+                KeysCommand::List(args) => &args.storage,
+                KeysCommand::Revoke(args) => &args.storage,
             }),
             Command::Workspaces(args) => at(match &args.command {
-                WorkspacesCommand::Create(args) => &args.place,
-                WorkspacesCommand::List(args) => &args.place,
+                WorkspacesCommand::Create(args) => &args.storage,
+                WorkspacesCommand::List(args) => &args.storage,
             }),
             Command::Secrets(args) => match &args.command {
-                SecretsCommand::Set(args) => Self { secrets: args.secrets.clone(), ..at(&args.place) },
-                SecretsCommand::List(args) => at(&args.place),
-                SecretsCommand::Delete(args) => at(&args.place),
+                SecretsCommand::Set(args) => Self { secrets: args.secrets.clone(), ..at(&args.storage) },
+                SecretsCommand::List(args) => at(&args.storage),
+                SecretsCommand::Delete(args) => at(&args.storage),
                 SecretsCommand::Key(_) => Self::default(),
             },
-            Command::Nodes(args) => at(&args.place),
+            Command::Nodes(args) => at(&args.storage),
             Command::Run(args) => Self {
                 engine: args.engine.clone(),
                 secrets: args.secrets.clone(),

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::args::Cli;
 use crate::cluster::Cluster;
 use crate::command_settings::CommandSettings;
-use crate::database::{Database, refuse_alone};
+use crate::database::{DatabaseConfig, refuse_alone};
 use crate::exit::invalid;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, SecretsSettings, ServerSettings,
@@ -27,34 +27,34 @@ use crate::settings::{
 use crate::telemetry::Telemetry;
 
 /// A node must be able to renew its lease several times before it is over.
-const LEAST_LEASE: Duration = Duration::from_millis(500);
+const LEASE_MIN: Duration = Duration::from_millis(500);
 
 /// Everything that is in force.
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub log: Log,
-    pub server: Server,
-    pub database: Database,
+    pub log: LogConfig,
+    pub server: ServerConfig,
+    pub database: DatabaseConfig,
     pub(crate) cluster: Cluster,
-    pub(crate) engine: Engine,
+    pub(crate) engine: EngineConfig,
     pub(crate) telemetry: Telemetry,
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: SecretsConfig,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Secrets {
+pub(crate) struct SecretsConfig {
     pub(crate) key: Option<SealKey>,
     pub(crate) old_keys: Vec<SealKey>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Log {
+pub struct LogConfig {
     pub(crate) filter: String,
     pub(crate) format: LogFormat,
 }
 
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ServerConfig {
     pub(crate) listen: SocketAddr,
     pub data: PathBuf,
     pub(crate) shutdown_grace: Duration,
@@ -64,7 +64,7 @@ pub struct Server {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Engine {
+pub(crate) struct EngineConfig {
     pub(crate) options: Options,
     pub(crate) javascript_threads: Option<usize>,
     /// Which addresses workflows may reach.
@@ -99,7 +99,7 @@ impl Config {
             File { database: Default::default(), cluster: Default::default(), ..file }
         };
         let rust_log = std::env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty());
-        let log = Log {
+        let log = LogConfig {
             filter: command
                 .log
                 .log
@@ -110,7 +110,7 @@ impl Config {
             format: command.log.log_format.or(file.log.log_format).unwrap_or_default(),
         };
         let streams = streams(&command.server, &file.server)?;
-        let server = Server {
+        let server = ServerConfig {
             listen: command.server.listen.or(file.server.listen).unwrap_or((Ipv4Addr::LOCALHOST, 7373).into()),
             data: command.server.data.clone().or(file.server.data).unwrap_or_else(|| PathBuf::from("./data")),
             shutdown_grace: command
@@ -121,18 +121,18 @@ impl Config {
             streams,
             rate_limit: command.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT_DEFAULT),
         };
-        let secrets = Secrets::new(&command.secrets, &file.secrets)?;
-        let mut database = Database::new(&command.database, &file.database)?;
+        let secrets = SecretsConfig::new(&command.secrets, &file.secrets)?;
+        let mut database = DatabaseConfig::new(&command.database, &file.database)?;
         let cluster = Cluster::new(&command.cluster, &file.cluster, server.listen, database.is_shared())?;
-        let mut engine = Engine::new(&command.engine, &file.engine, command.runs_own_file)?;
-        if let Some(Span(lease)) = command.cluster.node_lease.or(file.cluster.node_lease) {
+        let mut engine = EngineConfig::new(&command.engine, &file.engine, command.runs_own_file)?;
+        if let Some(HumanDuration(lease)) = command.cluster.node_lease.or(file.cluster.node_lease) {
             refuse_alone("node-lease", !database.is_shared())?;
-            if lease < LEAST_LEASE {
-                return Err(invalid(format!("node-lease must be at least {} ms", LEAST_LEASE.as_millis())));
+            if lease < LEASE_MIN {
+                return Err(invalid(format!("node-lease must be at least {} ms", LEASE_MIN.as_millis())));
             }
             engine.options.node_lease = lease;
         }
-        if let Database::Postgres { options, .. } = &mut database {
+        if let DatabaseConfig::Postgres { options, .. } = &mut database {
             options.heartbeat_timeout = engine.options.node_lease / 2;
         }
         let telemetry = Telemetry::new(&command.telemetry, &file.telemetry)?;
@@ -140,7 +140,7 @@ impl Config {
     }
 }
 
-impl Secrets {
+impl SecretsConfig {
     fn new(typed: &SecretsSettings, file: &SecretsSettings) -> anyhow::Result<Self> {
         let read = |name: &str, text: &str| text.parse().map_err(|error| invalid(format!("{name}: {error}")));
         let key = typed.secrets_key.as_ref().or(file.secrets_key.as_ref());
@@ -153,7 +153,7 @@ impl Secrets {
     }
 }
 
-impl Engine {
+impl EngineConfig {
     fn new(typed: &EngineSettings, file: &EngineSettings, runs_own_file: bool) -> anyhow::Result<Self> {
         let defaults = Options::default();
         let options = Options {
@@ -169,8 +169,8 @@ impl Engine {
                 .map_or(defaults.max_state_bytes, |mib| mib.saturating_mul(1024 * 1024)),
             park_after: typed.park_after.or(file.park_after).map_or(defaults.park_after, |span| span.0),
             worker_lease: match typed.worker_lease.or(file.worker_lease) {
-                Some(Span(lease)) if lease < LEAST_LEASE => {
-                    return Err(invalid(format!("worker-lease must be at least {} ms", LEAST_LEASE.as_millis())));
+                Some(HumanDuration(lease)) if lease < LEASE_MIN => {
+                    return Err(invalid(format!("worker-lease must be at least {} ms", LEASE_MIN.as_millis())));
                 }
                 lease => lease.map_or(defaults.worker_lease, |span| span.0),
             },
@@ -270,9 +270,9 @@ pub(crate) fn known_variables() -> Vec<String> {
 /// A duration as people write it: `500ms`, `10s`, `5m`, `2h`, `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Span(pub(crate) Duration);
+pub(crate) struct HumanDuration(pub(crate) Duration);
 
-impl FromStr for Span {
+impl FromStr for HumanDuration {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -293,7 +293,7 @@ impl FromStr for Span {
     }
 }
 
-impl TryFrom<String> for Span {
+impl TryFrom<String> for HumanDuration {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_people_write_them() {
-        let read = |text: &str| text.parse::<Span>().map(|span| span.0.as_millis());
+        let read = |text: &str| text.parse::<HumanDuration>().map(|span| span.0.as_millis());
         assert_eq!(read("500ms"), Ok(500));
         assert_eq!(read("10s"), Ok(10_000));
         assert_eq!(read("7d"), Ok(604_800_000));
@@ -332,7 +332,7 @@ mod tests {
         let error = toml::from_str::<File>("[server]\nlisten = \"127.0.0.1:1\"\ndatta = \"x\"").unwrap_err();
         assert!(error.to_string().contains("unknown field `datta`"), "{error}");
         let file = toml::from_str::<File>("[engine]\npark_after = \"1m\"\n[log]\nlog_format = \"json\"").unwrap();
-        assert_eq!(file.engine.park_after, Some(Span(Duration::from_secs(60))));
+        assert_eq!(file.engine.park_after, Some(HumanDuration(Duration::from_secs(60))));
         assert_eq!(file.log.log_format, Some(LogFormat::Json));
     }
 }

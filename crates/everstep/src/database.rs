@@ -8,14 +8,14 @@ use crate::exit::invalid;
 use crate::settings::DatabaseSettings;
 
 #[derive(Clone, Debug)]
-pub enum Database {
+pub enum DatabaseConfig {
     /// A file in the data folder.
     Sqlite,
     /// A server that other nodes may use too.
-    Postgres { url: Url, options: postgres::Options },
+    Postgres { url: DatabaseUrl, options: postgres::Options },
 }
 
-impl Database {
+impl DatabaseConfig {
     /// What was typed wins over the settings file.
     pub(crate) fn new(typed: &DatabaseSettings, file: &DatabaseSettings) -> anyhow::Result<Self> {
         let url = typed.database_url.as_ref().or(file.database_url.as_ref());
@@ -32,7 +32,7 @@ impl Database {
             given => given.unwrap_or(defaults.connections),
         };
         let options = postgres::Options { pooled: pooled.unwrap_or(defaults.pooled), connections, ..defaults };
-        Ok(Self::Postgres { url: Url::parse(url)?, options })
+        Ok(Self::Postgres { url: DatabaseUrl::parse(url)?, options })
     }
 
     /// Whether several nodes may use it.
@@ -63,9 +63,9 @@ pub(crate) fn refuse_alone(name: &str, is_given: bool) -> anyhow::Result<()> {
 
 /// The address of a PostgreSQL database. Its password is never shown.
 #[derive(Clone)]
-pub struct Url(String);
+pub struct DatabaseUrl(String);
 
-impl Url {
+impl DatabaseUrl {
     fn parse(text: &str) -> anyhow::Result<Self> {
         let how = "write postgres://user:password@host:port/name, or leave it out for SQLite in the data folder";
         match text.split_once("://") {
@@ -84,16 +84,16 @@ impl Url {
     }
 
     /// Where the database is: `host:port/name`.
-    pub(crate) fn place(&self) -> &str {
+    pub(crate) fn location(&self) -> &str {
         let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
-        let rest = rest.split_once('?').map_or(rest, |(place, _)| place);
+        let rest = rest.split_once('?').map_or(rest, |(location, _)| location);
         // A password may hold an @ that somebody forgot to write as %40.
-        rest.rsplit_once('@').map_or(rest, |(_, place)| place)
+        rest.rsplit_once('@').map_or(rest, |(_, location)| location)
     }
 
     /// The hosts, each with its port.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = (&str, u16)> {
-        let hosts = self.place().split('/').next().unwrap_or_default().split(',');
+        let hosts = self.location().split('/').next().unwrap_or_default().split(',');
         hosts.filter(|host| !host.is_empty()).map(|host| match host.rsplit_once(':') {
             Some((name, port)) if !name.ends_with(':') => (name, port.parse().unwrap_or(5432)),
             _ => (host, 5432),
@@ -101,9 +101,9 @@ impl Url {
     }
 }
 
-impl fmt::Debug for Url {
+impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Url({})", self.place())
+        write!(f, "DatabaseUrl({})", self.location())
     }
 }
 
@@ -111,12 +111,12 @@ impl fmt::Debug for Url {
 mod tests {
     use super::*;
 
-    fn of(url: &str) -> DatabaseSettings {
+    fn settings_for(url: &str) -> DatabaseSettings {
         DatabaseSettings { database_url: Some(url.to_owned()), ..DatabaseSettings::default() }
     }
 
     fn refused(typed: &DatabaseSettings) -> String {
-        Database::new(typed, &DatabaseSettings::default()).unwrap_err().to_string()
+        DatabaseConfig::new(typed, &DatabaseSettings::default()).unwrap_err().to_string()
     }
 
     #[test]
@@ -124,25 +124,25 @@ mod tests {
         for url in
             ["postgres://me:secret@db.example:6543/orders?sslmode=require", "postgresql://me:sec@ret@a:1,b/orders"]
         {
-            let database = Database::new(&of(url), &DatabaseSettings::default()).unwrap();
-            let Database::Postgres { url: read, .. } = &database else { panic!("PostgreSQL was asked for") };
+            let database = DatabaseConfig::new(&settings_for(url), &DatabaseSettings::default()).unwrap();
+            let DatabaseConfig::Postgres { url: read, .. } = &database else { panic!("PostgreSQL was asked for") };
             assert_eq!(read.reveal(), url);
             assert!(!format!("{database:?}").contains("sec"), "{database:?}");
-            assert!(!read.place().contains("sec"), "{}", read.place());
+            assert!(!read.location().contains("sec"), "{}", read.location());
         }
-        let url = Url::parse("postgres://me:x@db.example:6543/orders?sslmode=require").unwrap();
-        assert_eq!(url.place(), "db.example:6543/orders");
+        let url = DatabaseUrl::parse("postgres://me:x@db.example:6543/orders?sslmode=require").unwrap();
+        assert_eq!(url.location(), "db.example:6543/orders");
         assert_eq!(url.hosts().collect::<Vec<_>>(), [("db.example", 6543)]);
-        let url = Url::parse("postgres://a:1,b/orders").unwrap();
+        let url = DatabaseUrl::parse("postgres://a:1,b/orders").unwrap();
         assert_eq!(url.hosts().collect::<Vec<_>>(), [("a", 1), ("b", 5432)]);
     }
 
     #[test]
     fn another_kind_of_database_is_refused_without_telling_the_url() {
-        let error = refused(&of("mysql://me:secret@host/db"));
+        let error = refused(&settings_for("mysql://me:secret@host/db"));
         assert!(error.contains("mysql://") && error.contains("postgres://") && !error.contains("secret"), "{error}");
         for url in ["", "secret", "host=secret user=x", "pass word://secret"] {
-            let error = refused(&of(url));
+            let error = refused(&settings_for(url));
             assert!(error.contains("no URL") && !error.contains("secret"), "{error}");
         }
     }
@@ -151,7 +151,7 @@ mod tests {
     fn settings_of_a_server_mean_nothing_without_one() {
         let pooled = DatabaseSettings { database_pooled: Some(true), ..DatabaseSettings::default() };
         assert!(refused(&pooled).contains("EVERSTEP_DATABASE_POOLED"));
-        let few = DatabaseSettings { database_connections: Some(1), ..of("postgres://host/db") };
+        let few = DatabaseSettings { database_connections: Some(1), ..settings_for("postgres://host/db") };
         assert!(refused(&few).contains("at least 2"));
     }
 }

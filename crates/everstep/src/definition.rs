@@ -14,18 +14,18 @@ use crate::exit::invalid;
 use crate::text;
 
 /// A file beyond this is no workflow.
-const FILE_BYTES: u64 = 64 * 1024 * 1024;
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Problems that are shown to a person; a program is given all of them.
-const SHOWN: usize = 50;
+const PROBLEMS_SHOWN_MAX: usize = 50;
 
 /// Reads a file into JSON. What is wrong with its syntax is a problem like any other.
 pub fn read(path: &Path) -> anyhow::Result<Result<Value, Vec<Problem>>> {
     let unreadable = |error: std::io::Error| invalid(format!("{} cannot be read: {error}", path.display()));
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_BYTES {
-        return Err(invalid(format!("{} has more than {} MiB", path.display(), FILE_BYTES / 1024 / 1024)));
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(invalid(format!("{} has more than {} MiB", path.display(), FILE_BYTES_MAX / 1024 / 1024)));
     }
     let Ok(text) = String::from_utf8(bytes) else {
         return Err(invalid(format!("{} is not a text in UTF-8", path.display())));
@@ -81,16 +81,20 @@ pub fn name(path: &Path, given: Option<&str>) -> anyhow::Result<String> {
 /// An error that lists the problems of a file: where, what, and what to do.
 pub fn refuse(path: &Path, problems: &[Problem]) -> anyhow::Error {
     let mut message = format!("{} is not a valid workflow: {}", path.display(), text::count(problems.len(), "problem"));
-    for problem in problems.iter().take(SHOWN) {
-        let place = if problem.path.is_empty() { "/" } else { &problem.path };
+    for problem in problems.iter().take(PROBLEMS_SHOWN_MAX) {
+        let pointer = if problem.path.is_empty() { "/" } else { &problem.path };
         let node = problem.node.as_ref().map(|node| format!(" (node {node:?})")).unwrap_or_default();
-        let _ = write!(message, "\n  {}{}: {}", text::safe(place), text::safe(&node), text::safe(&problem.message));
+        let _ = write!(message, "\n  {}{}: {}", text::safe(pointer), text::safe(&node), text::safe(&problem.message));
         if let Some(hint) = &problem.hint {
             let _ = write!(message, "\n      hint: {}", text::safe(hint));
         }
     }
-    if problems.len() > SHOWN {
-        let _ = write!(message, "\n  … and {} more; --json of `everstep validate` lists all", problems.len() - SHOWN);
+    if problems.len() > PROBLEMS_SHOWN_MAX {
+        let _ = write!(
+            message,
+            "\n  … and {} more; --json of `everstep validate` lists all",
+            problems.len() - PROBLEMS_SHOWN_MAX
+        );
     }
     invalid(message)
 }

@@ -8,8 +8,8 @@ pub const FAILED: u8 = 1;
 /// What was given cannot be used: a file, an input, a setting.
 const INVALID: u8 = 2;
 /// The command could not do its work: the data folder, the port, the database.
-const TROUBLE: u8 = 3;
-/// The command was told to stop before it had come to its end.
+const ERROR: u8 = 3;
+/// The command was interrupted before its end.
 pub const INTERRUPTED: u8 = 130;
 
 /// What was given cannot be used, and why. It stands first in the chain of an error.
@@ -32,5 +32,5 @@ pub fn invalid(message: impl Into<String>) -> anyhow::Error {
 /// Tells a person what happened and turns it into an exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
-    ExitCode::from(if error.downcast_ref::<Invalid>().is_some() { INVALID } else { TROUBLE })
+    ExitCode::from(if error.downcast_ref::<Invalid>().is_some() { INVALID } else { ERROR })
 }

@@ -5,7 +5,7 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::FetchPolicy;
 
-/// Whoever runs a file may let it make requests.
+/// Allows every script to make requests: the user runs their own file.
 pub(crate) struct AllowAll;
 
 #[async_trait]

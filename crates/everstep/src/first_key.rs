@@ -12,7 +12,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::AccessStore;
 
-const DRAFT: &str = "admin.key.";
+const DRAFT_PREFIX: &str = "admin.key.";
 
 /// Where whoever starts the server finds a key.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) async fn ensure(store: &dyn AccessStore, data: &Path, now: Timestamp)
     }
     let secret = ApiKey::generate();
     // The file is there before the key counts: a crash in between loses nothing.
-    let draft = data.join(format!("{DRAFT}{}.new", uuid::Uuid::new_v4().simple()));
+    let draft = data.join(format!("{DRAFT_PREFIX}{}.new", uuid::Uuid::new_v4().simple()));
     write(data, &draft, &secret).with_context(|| format!("writing the first key to {}", draft.display()))?;
     let new =
         NewKey { name: "first admin".to_owned(), allows: Grant::Role(Role::Admin), expires_at: None, rate_limit: None };
@@ -64,7 +64,7 @@ fn drafts(data: &Path) -> Vec<PathBuf> {
     let is_draft = |path: &PathBuf| {
         path.file_name()
             .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with(DRAFT) && name.ends_with(".new"))
+            .is_some_and(|name| name.starts_with(DRAFT_PREFIX) && name.ends_with(".new"))
     };
     entries.filter(is_draft).collect()
 }

@@ -19,7 +19,6 @@ pub mod input;
 mod live;
 pub mod logging;
 pub mod output;
-mod place;
 #[cfg(test)]
 mod reference;
 mod remote;
@@ -28,6 +27,7 @@ pub mod settings;
 pub mod signals;
 mod spans;
 mod steps;
+mod target;
 mod telemetry;
 mod text;
 pub mod wire;

@@ -4,11 +4,11 @@ use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
 
-use crate::config::Log;
+use crate::config::LogConfig;
 use crate::exit::invalid;
 use crate::settings::LogFormat;
 
-pub fn start(log: &Log) -> anyhow::Result<()> {
+pub fn start(log: &LogConfig) -> anyhow::Result<()> {
     // Migrations, and statements with their values, are not told unless somebody asks for them by name.
     let mut filter = log.filter.clone();
     for (name, level) in [("refinery", "refinery_core=warn"), ("tokio_postgres", "tokio_postgres=info")] {

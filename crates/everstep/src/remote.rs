@@ -1,4 +1,4 @@
-//! A server that is asked over HTTP.
+//! A server that a command uses over HTTP.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::exit::invalid;
 use crate::settings::RemoteSettings;
 use crate::text;
 
-/// Where `everstep serve` listens unless it is told otherwise.
-const USUAL: &str = "http://127.0.0.1:7373";
-const TIMEOUT: Duration = Duration::from_secs(60);
-const ANSWER: usize = 64 * 1024 * 1024;
+/// Where `everstep serve` listens by default.
+const DEFAULT_URL: &str = "http://127.0.0.1:7373";
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// For a path without one.
 pub(crate) const NO_QUERY: &[(&str, &str)] = &[];
@@ -29,7 +29,7 @@ pub(crate) struct Remote {
 
 impl Remote {
     /// The server that was named; none when none was.
-    pub(crate) fn of(settings: &RemoteSettings) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn from_settings(settings: &RemoteSettings) -> anyhow::Result<Option<Self>> {
         let Some(server) = settings.server.as_deref().filter(|server| !server.is_empty()) else { return Ok(None) };
         let wrong = || invalid(format!("--server is {server:?}; write http://HOST:PORT or https://HOST"));
         let url: Url = server.parse().map_err(|_| wrong())?;
@@ -37,8 +37,8 @@ impl Remote {
             return Err(wrong());
         }
         // The key of this machine's server is for nobody else's eyes.
-        let is_here = url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
-        let Some(key) = settings.api_key.clone().or_else(|| first_key().filter(|_| is_here)) else {
+        let is_local = url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
+        let Some(key) = settings.api_key.clone().or_else(|| first_key().filter(|_| is_local)) else {
             return Err(invalid(
                 "a server is asked with a key: put one into EVERSTEP_API_KEY, or on its machine go where its data folder is",
             ));
@@ -50,10 +50,10 @@ impl Remote {
     }
 
     /// The server that was named, else the one that `everstep serve` starts on this machine, with its first key.
-    pub(crate) fn usual(settings: &RemoteSettings) -> anyhow::Result<Self> {
+    pub(crate) fn from_settings_or_default(settings: &RemoteSettings) -> anyhow::Result<Self> {
         let mut settings = settings.clone();
-        settings.server = settings.server.filter(|server| !server.is_empty()).or_else(|| Some(USUAL.to_owned()));
-        Ok(Self::of(&settings)?.expect("a server is named"))
+        settings.server = settings.server.filter(|server| !server.is_empty()).or_else(|| Some(DEFAULT_URL.to_owned()));
+        Ok(Self::from_settings(&settings)?.expect("a server is named"))
     }
 
     /// A path of these segments, with a query.
@@ -67,7 +67,7 @@ impl Remote {
         format!("{}{query}", url.path())
     }
 
-    /// Asks, and tells a refusal as the server does.
+    /// Sends a request. An error response becomes an error with the server's message.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         self.ask_with(method, path, None, body).await
     }
@@ -81,7 +81,12 @@ impl Remote {
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
         let url = self.url.join(path).context("writing the address")?;
-        let mut request = Request { timeout: TIMEOUT, redirects: 0, max_bytes: ANSWER, ..Request::new(method, url) };
+        let mut request = Request {
+            timeout: REQUEST_TIMEOUT,
+            redirects: 0,
+            max_bytes: RESPONSE_BYTES_MAX,
+            ..Request::new(method, url)
+        };
         request.headers.insert("x-api-key", self.key.clone());
         if let Some(key) = key {
             let key =
@@ -98,7 +103,7 @@ impl Remote {
         if answer.status.is_success() {
             return Ok(body);
         }
-        let Some(message) = tell_refusal(&body) else { bail!("{} answered {}", self.url, answer.status) };
+        let Some(message) = describe_refusal(&body) else { bail!("{} answered {}", self.url, answer.status) };
         // What was given is wrong, or the server is.
         if answer.status.is_client_error() && ![401, 403, 429].contains(&answer.status.as_u16()) {
             return Err(invalid(message));
@@ -130,21 +135,21 @@ fn first_key() -> Option<String> {
     std::fs::read_to_string(Path::new(&data).join("admin.key")).ok()
 }
 
-/// A refusal as the server tells it, safe to show.
-fn tell_refusal(body: &Value) -> Option<String> {
-    let told = |name: &str| body[name].as_str().map(text::safe);
-    let (code, detail) = (told("code")?, told("detail")?);
-    let hint = told("hint").map(|hint| format!("; {hint}")).unwrap_or_default();
-    let problems = body["problems"].as_array().into_iter().flatten().map(tell_problem);
+/// An error response of the server as text, safe to show.
+fn describe_refusal(body: &Value) -> Option<String> {
+    let text_of = |name: &str| body[name].as_str().map(text::safe);
+    let (code, detail) = (text_of("code")?, text_of("detail")?);
+    let hint = text_of("hint").map(|hint| format!("; {hint}")).unwrap_or_default();
+    let problems = body["problems"].as_array().into_iter().flatten().map(describe_problem);
     Some(problems.fold(format!("{code}: {detail}{hint}"), |message, line| format!("{message}\n  {line}")))
 }
 
 /// What is wrong with a definition, and where.
-fn tell_problem(problem: &Value) -> String {
+fn describe_problem(problem: &Value) -> String {
     let said = |name: &str| problem[name].as_str().map(text::safe);
-    let place = said("path").filter(|path| !path.is_empty()).unwrap_or_else(|| "/".to_owned());
+    let pointer = said("path").filter(|path| !path.is_empty()).unwrap_or_else(|| "/".to_owned());
     let hint = said("hint").map(|hint| format!(" ({hint})")).unwrap_or_default();
-    format!("{place}: {}{hint}", said("message").unwrap_or_default())
+    format!("{pointer}: {}{hint}", said("message").unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -157,8 +162,8 @@ mod tests {
     fn a_refusal_is_safe_to_show() {
         let problems = json!([{"path": "/nodes/0", "message": "it\u{1b}[2J"}]);
         let body = json!({"code": "X", "detail": "no\u{1b}[2J", "hint": "try\u{9b}", "problems": problems});
-        let told = tell_refusal(&body).unwrap_or_default();
-        assert_eq!(told, "X: no\\u{1b}[2J; try\\u{9b}\n  /nodes/0: it\\u{1b}[2J");
-        assert_eq!(tell_refusal(&json!("<html>")), None);
+        let message = describe_refusal(&body).unwrap_or_default();
+        assert_eq!(message, "X: no\\u{1b}[2J; try\\u{9b}\n  /nodes/0: it\\u{1b}[2J");
+        assert_eq!(describe_refusal(&json!("<html>")), None);
     }
 }

@@ -11,7 +11,7 @@ use everstep_vault::{Keyring, SealKey};
 use crate::config::Config;
 use crate::exit::invalid;
 
-const FILE: &str = "secrets.key";
+const KEY_FILE: &str = "secrets.key";
 
 /// The keys that a vault on this database has. Without a setting, a database that others share has none: each node
 /// would make another.
@@ -19,14 +19,14 @@ pub(crate) fn ring(config: &Config, data: &Path) -> anyhow::Result<Option<Keyrin
     let current = match &config.secrets.key {
         Some(key) => key.clone(),
         None if config.database.is_shared() => return Ok(None),
-        None => kept(data)?,
+        None => read_or_create(data)?,
     };
     Ok(Some(Keyring::new(current, config.secrets.old_keys.clone())))
 }
 
 /// The key in the data folder; it is made if it is not there.
-fn kept(data: &Path) -> anyhow::Result<SealKey> {
-    let path = data.join(FILE);
+fn read_or_create(data: &Path) -> anyhow::Result<SealKey> {
+    let path = data.join(KEY_FILE);
     let about = || format!("the key for secrets in {}", path.display());
     match fs::read_to_string(&path) {
         Ok(text) => return text.parse().map_err(invalid).with_context(about),
@@ -35,7 +35,7 @@ fn kept(data: &Path) -> anyhow::Result<SealKey> {
     }
     let key = SealKey::generate();
     // It is there whole or not at all: a key that was cut off would lock its secrets away.
-    let draft = data.join(format!("{FILE}.{}.new", uuid::Uuid::new_v4().simple()));
+    let draft = data.join(format!("{KEY_FILE}.{}.new", uuid::Uuid::new_v4().simple()));
     write(&draft, &key).with_context(about)?;
     fs::rename(&draft, &path).and_then(|()| fs::File::open(data)?.sync_all()).with_context(about)?;
     Ok(key)

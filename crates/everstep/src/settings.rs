@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::Deserialize;
 
-use crate::config::Span;
+use crate::config::HumanDuration;
 
 /// `[log]` in the settings file.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -60,7 +60,7 @@ pub struct ServerSettings {
 
     /// How long to wait for tasks under way before stopping, such as 10s [default: 10s].
     #[arg(long, env = "EVERSTEP_SHUTDOWN_GRACE", hide_env_values = true, value_name = "DURATION")]
-    pub(crate) shutdown_grace: Option<Span>,
+    pub(crate) shutdown_grace: Option<HumanDuration>,
 
     /// Streams that this node serves at once: event streams, Socket.IO connections and the runs they have joined
     /// [default: 2000].
@@ -138,7 +138,7 @@ impl fmt::Debug for RemoteSettings {
 
 /// Where the data is, for commands that only look into it.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct PlaceSettings {
+pub(crate) struct StorageSettings {
     /// The data folder with the SQLite database, unless there is a database URL [default: ./data].
     #[arg(long, env = "EVERSTEP_DATA", hide_env_values = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -205,7 +205,7 @@ pub struct ClusterSettings {
         value_name = "DURATION",
         help_heading = "Cluster options (with PostgreSQL)"
     )]
-    pub(crate) node_lease: Option<Span>,
+    pub(crate) node_lease: Option<HumanDuration>,
 
     /// The address to listen on for other nodes [default: the host of --listen, with a free port].
     #[arg(
@@ -282,7 +282,7 @@ pub struct EngineSettings {
         value_name = "DURATION",
         help_heading = "Engine options"
     )]
-    pub(crate) park_after: Option<Span>,
+    pub(crate) park_after: Option<HumanDuration>,
 
     /// How long a worker of code workflows may be silent before its runs go to others; at least 500ms [default: 30s].
     #[arg(
@@ -292,7 +292,7 @@ pub struct EngineSettings {
         value_name = "DURATION",
         help_heading = "Engine options"
     )]
-    pub(crate) worker_lease: Option<Span>,
+    pub(crate) worker_lease: Option<HumanDuration>,
 
     /// Days after its end for which a run is kept at most, whatever its start asks for [default: 365].
     #[arg(

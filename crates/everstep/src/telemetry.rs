@@ -1,4 +1,4 @@
-//! Who is told what the engine does: meters, and whoever collects spans.
+//! The engine's observers: meters, and the collector of spans.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,19 +45,19 @@ impl Telemetry {
             }
         }
         let endpoint = typed.otlp_endpoint.clone().or_else(|| file.otlp_endpoint.clone());
-        let endpoint = endpoint.map(|url| place_of_traces(&url)).transpose()?;
+        let endpoint = endpoint.map(|url| traces_url(&url)).transpose()?;
         Ok(Self { metrics_listen, tracing: Some(Tracing { endpoint }) })
     }
 }
 
 /// The address of a collector, with the path under which it takes spans.
-fn place_of_traces(url: &str) -> anyhow::Result<String> {
-    const PATH: &str = "/v1/traces";
+fn traces_url(url: &str) -> anyhow::Result<String> {
+    const TRACES_PATH: &str = "/v1/traces";
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(invalid(format!("otlp-endpoint {url:?} is no address; write http://HOST:4318")));
     }
     let url = url.trim_end_matches('/');
-    Ok(if url.ends_with(PATH) { url.to_owned() } else { format!("{url}{PATH}") })
+    Ok(if url.ends_with(TRACES_PATH) { url.to_owned() } else { format!("{url}{TRACES_PATH}") })
 }
 
 /// Tells meters and, where they are wanted, makes spans.
@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn a_collector_is_named_with_or_without_its_path() {
-        let place = |url: &str| place_of_traces(url).ok();
+        let url_of = |url: &str| traces_url(url).ok();
         let whole = Some("http://c:4318/v1/traces".to_owned());
         assert_eq!(
-            [place("http://c:4318"), place("http://c:4318/"), place("http://c:4318/v1/traces")],
+            [url_of("http://c:4318"), url_of("http://c:4318/"), url_of("http://c:4318/v1/traces")],
             [whole.clone(), whole.clone(), whole]
         );
-        assert_eq!(place("c:4318"), None);
+        assert_eq!(url_of("c:4318"), None);
     }
 }

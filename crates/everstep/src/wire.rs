@@ -19,22 +19,22 @@ use everstep_vault::{DataSources, FetchOptions, Vault};
 use serde_json::Value;
 
 use crate::config::{self, Config};
-use crate::database::Database;
+use crate::database::DatabaseConfig;
 use crate::exit::invalid;
 use crate::fetch_policy::AllowAll;
 use crate::secrets_key;
 
-/// How long the others may take to be told that this node stops.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long the last hints to other nodes may take when this node stops.
+const HINT_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Opens the database that the settings name.
-pub async fn open_stores(data: &Path, database: &Database) -> anyhow::Result<Stores> {
+pub async fn open_stores(data: &Path, database: &DatabaseConfig) -> anyhow::Result<Stores> {
     let opened = match database {
-        Database::Sqlite => sqlite::open(data, &Default::default()),
-        Database::Postgres { url, options } => postgres::open(url.reveal(), options).await,
+        DatabaseConfig::Sqlite => sqlite::open(data, &Default::default()),
+        DatabaseConfig::Postgres { url, options } => postgres::open(url.reveal(), options).await,
     };
     // The store's error says what happened and what to do.
-    opened.map_err(told)
+    opened.map_err(describe_store_error)
 }
 
 /// The vault on a database; `data` is the folder that may hold its key.
@@ -42,7 +42,7 @@ pub fn open_vault(resources: &Arc<dyn ResourceStore>, data: &Path, config: &Conf
     Ok(Arc::new(Vault::new(Arc::clone(resources), secrets_key::ring(config, data)?)))
 }
 
-fn told(error: everstep_store::Error) -> anyhow::Error {
+fn describe_store_error(error: everstep_store::Error) -> anyhow::Error {
     match error {
         everstep_store::Error::Unusable(message) => invalid(message),
         error => error.into(),
@@ -50,21 +50,21 @@ fn told(error: everstep_store::Error) -> anyhow::Error {
 }
 
 /// An engine, and its way to other nodes.
-pub struct Node {
+pub struct LocalNode {
     pub engine: Engine,
     /// Where other nodes reach it, and how it reaches them; none where it cannot have others.
     pub(crate) cluster: Option<(String, Channel)>,
-    pub(crate) data: Data,
+    pub(crate) data: DataServices,
 }
 
 /// Data sources and saved queries, and how they are asked.
 #[derive(Clone)]
-pub(crate) struct Data {
+pub(crate) struct DataServices {
     pub(crate) sources: Arc<DataSources>,
     pub(crate) drivers: Drivers,
 }
 
-impl Node {
+impl LocalNode {
     /// Starts an engine on a database. Runs that are in it go on at once.
     pub async fn start(
         stores: Stores,
@@ -73,7 +73,7 @@ impl Node {
         observe: Arc<dyn Observe>,
     ) -> anyhow::Result<Self> {
         let (ports, data) = ports(&stores.resources, &stores.access, vault, &config.engine);
-        let Database::Postgres { url, .. } = &config.database else {
+        let DatabaseConfig::Postgres { url, .. } = &config.database else {
             let engine = start(stores, ports, config.engine.options.clone(), Arc::new(Alone), observe).await?;
             return Ok(Self { engine, cluster: None, data });
         };
@@ -95,8 +95,8 @@ impl Node {
     pub async fn stop(&self, grace: Duration) -> anyhow::Result<()> {
         self.engine.stop(grace).await.context("stopping the engine")?;
         if let Some((_, channel)) = &self.cluster {
-            // Whoever is not told finds out by itself.
-            let _ = tokio::time::timeout(FAREWELL, channel.flush()).await;
+            // A node that gets no hint finds out by its tick.
+            let _ = tokio::time::timeout(HINT_FLUSH_TIMEOUT, channel.flush()).await;
         }
         Ok(())
     }
@@ -129,10 +129,10 @@ fn ports(
     resources: &Arc<dyn ResourceStore>,
     access: &Arc<dyn AccessStore>,
     vault: &Arc<Vault>,
-    config: &config::Engine,
-) -> (Ports, Data) {
+    config: &config::EngineConfig,
+) -> (Ports, DataServices) {
     let client = Client::new(config.guard.clone());
-    let data = Data {
+    let data = DataServices {
         sources: Arc::new(DataSources::new(Arc::clone(resources))),
         drivers: Drivers::new(client.clone(), Arc::<Vault>::clone(vault), config.sqlite_sources.clone()),
     };
@@ -149,20 +149,20 @@ fn ports(
     (ports, data)
 }
 
-/// Checks a definition as publishing it would.
+/// Checks a definition as saving it would.
 pub fn check(definition: &Value) -> Result<Graph, Vec<Problem>> {
     graph::compile(definition, &Registry::standard(Ports::none()), &Expressions::default())
 }
 
 /// Saves a definition that was found valid.
-pub async fn publish(engine: &Engine, name: &str, graph: &Graph) -> anyhow::Result<u32> {
-    let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph.definition()).await;
-    let published = published.map_err(blame).context("saving the workflow")?;
-    published.map_err(|problems| invalid(problems.first().map_or("invalid", |problem| &problem.message)))
+pub async fn save_definition(engine: &Engine, name: &str, graph: &Graph) -> anyhow::Result<u32> {
+    let saved = engine.library().publish(WorkspaceId::DEFAULT, name, graph.definition()).await;
+    let saved = saved.map_err(describe_error).context("saving the workflow")?;
+    saved.map_err(|problems| invalid(problems.first().map_or("invalid", |problem| &problem.message)))
 }
 
 /// An engine's error, as the exit code needs it: an invalid input is the user's, the rest is ours.
-pub fn blame(error: Error) -> anyhow::Error {
+pub fn describe_error(error: Error) -> anyhow::Error {
     match error {
         Error::Invalid(message) => invalid(message),
         error => error.into(),

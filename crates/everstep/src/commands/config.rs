@@ -13,10 +13,10 @@ use serde::Serialize;
 use crate::args::{Cli, ConfigArgs};
 use crate::{config, output, text};
 
-/// What is shown in place of a value that nobody should see.
-const HIDDEN: &str = "(hidden)";
+/// Replaces the value of a secret setting.
+const HIDDEN_VALUE: &str = "(hidden)";
 /// Settings whose values are shown to nobody.
-const SECRET: &[&str] = &["cluster_key", "secrets_key", "secrets_old_keys"];
+const SECRET_SETTINGS: &[&str] = &["cluster_key", "secrets_key", "secrets_old_keys"];
 
 /// One setting.
 #[derive(Debug, PartialEq, Serialize)]
@@ -32,9 +32,9 @@ struct Setting {
 pub(crate) fn run(args: &ConfigArgs, file: Option<&Path>) -> anyhow::Result<ExitCode> {
     let matches = Cli::command().get_matches();
     let matches = matches.subcommand_matches("config").expect("this is the command that was typed");
-    let place = file.map(|path| path.display().to_string()).unwrap_or_default();
+    let source = file.map(|path| path.display().to_string()).unwrap_or_default();
     let file = file.map(config::read_values).transpose()?.unwrap_or_default();
-    let settings = settings(matches, &file, &place);
+    let settings = settings(matches, &file, &source);
     if args.json {
         output::print(serde_json::to_string_pretty(&settings)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ConfigArgs, file: Option<&Path>) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, place: &str) -> Vec<Setting> {
+fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, source: &str) -> Vec<Setting> {
     let cli = Cli::command();
     let command = cli.find_subcommand("config").expect("there is such a command");
     let mut seen = BTreeMap::new();
@@ -61,11 +61,12 @@ fn settings(matches: &ArgMatches, file: &BTreeMap<String, String>, place: &str) 
             Some(ValueSource::CommandLine) => (typed(), format!("--{}", name.replace('_', "-"))),
             Some(ValueSource::EnvVariable) => (typed(), variable),
             _ => match file.get(&name) {
-                Some(value) => (Some(value.clone()), place.to_owned()),
+                Some(value) => (Some(value.clone()), source.to_owned()),
                 None => (default, "default".to_owned()),
             },
         };
-        let value: Option<String> = if SECRET.contains(&&*name) { value.map(|_| HIDDEN.to_owned()) } else { value };
+        let value: Option<String> =
+            if SECRET_SETTINGS.contains(&&*name) { value.map(|_| HIDDEN_VALUE.to_owned()) } else { value };
         let value = if name == "database_url" { value.map(|url| without_password(&url)) } else { value };
         seen.insert(name.clone(), Setting { name, value, from });
     }
@@ -81,13 +82,13 @@ pub(crate) fn default_of(argument: &clap::Arg) -> Option<String> {
 
 /// A database's URL as it may be shown.
 fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return HIDDEN.to_owned() };
+    let Some((scheme, rest)) = url.split_once("://") else { return HIDDEN_VALUE.to_owned() };
     // A password may stand among the parameters as well.
     let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
     match rest.rsplit_once('@') {
-        Some((user, place)) => {
+        Some((user, location)) => {
             let user = user.split_once(':').map_or(user, |(user, _)| user);
-            format!("{scheme}://{user}@{place}")
+            format!("{scheme}://{user}@{location}")
         }
         None => format!("{scheme}://{rest}"),
     }
@@ -102,7 +103,7 @@ mod tests {
         for (url, shown) in [
             ("postgres://ada:s3@cr:et@db:5432/es", "postgres://ada@db:5432/es"),
             ("postgres://db/es?password=secret&user=ada", "postgres://db/es"),
-            ("host=db password=secret", HIDDEN),
+            ("host=db password=secret", HIDDEN_VALUE),
         ] {
             assert_eq!(without_password(url), shown);
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::{CreateKeyArgs, KeysArgs, KeysCommand, ListKeysArgs, RevokeKeyArgs};
 use crate::config::Config;
 use crate::exit::invalid;
-use crate::place::{self, Place};
+use crate::target::{self, Target};
 use crate::{output, text};
 
 pub(crate) async fn run(args: &KeysArgs, config: &Config) -> anyhow::Result<ExitCode> {
@@ -30,17 +30,17 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
     let expires_at = args.expires.map(|span| now.plus(span.0));
     let new = NewKey { name: args.name.clone(), allows, expires_at, rate_limit: args.rate_limit };
     new.check(now).map_err(invalid)?;
-    let secret = match Place::open(&args.remote, config).await? {
-        Place::Here(here) => {
-            let workspace = here.workspace(args.workspace.workspace.as_deref()).await?;
+    let secret = match Target::open(&args.remote, config).await? {
+        Target::Database(database) => {
+            let workspace = database.workspace(args.workspace.workspace.as_deref()).await?;
             let secret = ApiKey::generate();
             let row = new.row(&secret, workspace, now);
-            here.stores.access.add_key(&row).await.context("saving the key")?;
-            here.audit(workspace, "everstep keys create", &row.id.to_string()).await?;
+            database.stores.access.add_key(&row).await.context("saving the key")?;
+            database.audit(workspace, "everstep keys create", &row.id.to_string()).await?;
             secret.reveal().to_owned()
         }
-        Place::There(server) => {
-            place::refuse_workspace(args.workspace.workspace.as_deref())?;
+        Target::Server(server) => {
+            target::refuse_workspace(args.workspace.workspace.as_deref())?;
             let mut body = json!({"name": new.name});
             match &new.allows {
                 Grant::Role(role) => body["role"] = json!(role),
@@ -52,7 +52,7 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
             if let Some(limit) = new.rate_limit {
                 body["rateLimit"] = limit.into();
             }
-            place::field(&server.ask(Method::POST, "/v1/keys", Some(&body)).await?, "secret")?
+            target::field(&server.ask(Method::POST, "/v1/keys", Some(&body)).await?, "secret")?
         }
     };
     let words: Vec<_> = new.allows.permissions().iter().map(|permission| permission.as_str()).collect();
@@ -63,14 +63,18 @@ async fn create(args: &CreateKeyArgs, config: &Config) -> anyhow::Result<ExitCod
 
 async fn list(args: &ListKeysArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let workspace = args.workspace.workspace.as_deref();
-    let keys = match Place::open(&args.remote, config).await? {
-        Place::Here(here) => {
-            let rows =
-                here.stores.access.list_keys(here.workspace(workspace).await?).await.context("reading the keys")?;
+    let keys = match Target::open(&args.remote, config).await? {
+        Target::Database(database) => {
+            let rows = database
+                .stores
+                .access
+                .list_keys(database.workspace(workspace).await?)
+                .await
+                .context("reading the keys")?;
             rows.iter().map(describe).collect()
         }
-        Place::There(server) => {
-            place::refuse_workspace(workspace)?;
+        Target::Server(server) => {
+            target::refuse_workspace(workspace)?;
             server.list("/v1/keys", "keys").await?
         }
     };
@@ -83,19 +87,23 @@ async fn list(args: &ListKeysArgs, config: &Config) -> anyhow::Result<ExitCode> 
 }
 
 async fn revoke(args: &RevokeKeyArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let name = match Place::open(&args.remote, config).await? {
-        Place::Here(here) => {
-            let workspace = here.workspace(args.workspace.workspace.as_deref()).await?;
-            let revoked =
-                here.stores.access.revoke_key(workspace, args.id, here.now).await.context("revoking the key")?;
+    let name = match Target::open(&args.remote, config).await? {
+        Target::Database(database) => {
+            let workspace = database.workspace(args.workspace.workspace.as_deref()).await?;
+            let revoked = database
+                .stores
+                .access
+                .revoke_key(workspace, args.id, database.now)
+                .await
+                .context("revoking the key")?;
             let row = revoked.ok_or_else(|| invalid(format!("key {} was not found", args.id)))?;
-            here.audit(workspace, "everstep keys revoke", &row.id.to_string()).await?;
+            database.audit(workspace, "everstep keys revoke", &row.id.to_string()).await?;
             row.name
         }
-        Place::There(server) => {
-            place::refuse_workspace(args.workspace.workspace.as_deref())?;
+        Target::Server(server) => {
+            target::refuse_workspace(args.workspace.workspace.as_deref())?;
             let revoked = server.ask(Method::DELETE, &format!("/v1/keys/{}", args.id), None).await?;
-            place::field(&revoked, "name")?
+            target::field(&revoked, "name")?
         }
     };
     eprintln!("key {:?} is revoked", text::safe(&name));

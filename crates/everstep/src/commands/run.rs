@@ -17,8 +17,8 @@ use tempfile::TempDir;
 use crate::args::RunArgs;
 use crate::config::Config;
 use crate::live::Live;
-use crate::signals::Stop;
-use crate::wire::Node;
+use crate::signals::StopSignals;
+use crate::wire::LocalNode;
 use crate::{definition, exit, input, output, text, wire};
 
 /// How often the durations on a terminal are brought up to date.
@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const PAGE: usize = 1_000;
 
 pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let mut stop = Stop::new()?;
+    let mut stop = StopSignals::new()?;
     let graph = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
     let graph = graph.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let name = definition::name(&args.file, args.name.as_deref())?;
@@ -36,11 +36,11 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let folder = Folder::of(args.data.clone())?;
     let stores = wire::open_stores(folder.path(), &config.database).await?;
     let vault = wire::open_vault(&stores.resources, folder.path(), config)?;
-    let engine = Node::start(stores, &vault, config, Arc::new(Blind)).await?.engine;
-    wire::publish(&engine, &name, &graph).await?;
+    let engine = LocalNode::start(stores, &vault, config, Arc::new(Blind)).await?.engine;
+    wire::save_definition(&engine, &name, &graph).await?;
     let key = args.key.clone().map(|key| (name.clone(), key));
     let started = engine.start_run(NewStart { key, ..NewStart::new(name, input) }).await;
-    let started = started.map_err(wire::blame).context("starting the run")?;
+    let started = started.map_err(wire::describe_error).context("starting the run")?;
     if !started.created && !args.quiet {
         eprintln!("run {} has that key; going on with it", started.run);
     }

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::args::{DeleteSecretArgs, ListSecretsArgs, SecretsArgs, SecretsCommand, SetSecretArgs};
 use crate::config::Config;
 use crate::exit::invalid;
-use crate::place::{self, Place};
+use crate::target::{self, Target};
 use crate::{output, text, wire};
 
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 pub(crate) async fn run(args: &SecretsArgs, config: &Config) -> anyhow::Result<ExitCode> {
     match &args.command {
@@ -33,15 +33,15 @@ pub(crate) async fn run(args: &SecretsArgs, config: &Config) -> anyhow::Result<E
 async fn set(args: &SetSecretArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let value = read(args)?;
     let workspace = args.workspace.workspace.as_deref();
-    match Place::open(&args.remote, config).await? {
-        Place::Here(here) => {
-            let workspace = here.workspace(workspace).await?;
-            let vault = wire::open_vault(&here.stores.resources, &config.server.data, config)?;
-            vault.put(workspace, &args.name, &value, here.now).await.map_err(told)?;
-            here.audit(workspace, "everstep secrets set", &args.name).await?;
+    match Target::open(&args.remote, config).await? {
+        Target::Database(database) => {
+            let workspace = database.workspace(workspace).await?;
+            let vault = wire::open_vault(&database.stores.resources, &config.server.data, config)?;
+            vault.put(workspace, &args.name, &value, database.now).await.map_err(describe_error)?;
+            database.audit(workspace, "everstep secrets set", &args.name).await?;
         }
-        Place::There(server) => {
-            place::refuse_workspace(workspace)?;
+        Target::Server(server) => {
+            target::refuse_workspace(workspace)?;
             server.ask(Method::PUT, &path(&args.name)?, Some(&json!({"value": value}))).await?;
         }
     }
@@ -51,23 +51,23 @@ async fn set(args: &SetSecretArgs, config: &Config) -> anyhow::Result<ExitCode> 
 
 async fn list(args: &ListSecretsArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let workspace = args.workspace.workspace.as_deref();
-    let secrets = match Place::open(&args.remote, config).await? {
-        Place::Here(here) => {
-            let workspace = here.workspace(workspace).await?;
-            let vault = wire::open_vault(&here.stores.resources, &config.server.data, config)?;
+    let secrets = match Target::open(&args.remote, config).await? {
+        Target::Database(database) => {
+            let workspace = database.workspace(workspace).await?;
+            let vault = wire::open_vault(&database.stores.resources, &config.server.data, config)?;
             let mut all: Vec<SecretInfo> = Vec::new();
             loop {
                 let after = all.last().map(|info| info.name.clone());
-                let page = vault.list(workspace, after.as_deref(), PAGE).await.map_err(told)?;
-                let is_last = page.len() < PAGE;
+                let page = vault.list(workspace, after.as_deref(), PAGE_SIZE).await.map_err(describe_error)?;
+                let is_last = page.len() < PAGE_SIZE;
                 all.extend(page);
                 if is_last {
                     break all.iter().map(describe).collect();
                 }
             }
         }
-        Place::There(server) => {
-            place::refuse_workspace(workspace)?;
+        Target::Server(server) => {
+            target::refuse_workspace(workspace)?;
             server.list("/v1/secrets", "secrets").await?
         }
     };
@@ -87,15 +87,15 @@ async fn list(args: &ListSecretsArgs, config: &Config) -> anyhow::Result<ExitCod
 
 async fn delete(args: &DeleteSecretArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let workspace = args.workspace.workspace.as_deref();
-    match Place::open(&args.remote, config).await? {
-        Place::Here(here) => {
-            let workspace = here.workspace(workspace).await?;
-            let vault = wire::open_vault(&here.stores.resources, &config.server.data, config)?;
-            vault.delete(workspace, &args.name).await.map_err(told)?;
-            here.audit(workspace, "everstep secrets delete", &args.name).await?;
+    match Target::open(&args.remote, config).await? {
+        Target::Database(database) => {
+            let workspace = database.workspace(workspace).await?;
+            let vault = wire::open_vault(&database.stores.resources, &config.server.data, config)?;
+            vault.delete(workspace, &args.name).await.map_err(describe_error)?;
+            database.audit(workspace, "everstep secrets delete", &args.name).await?;
         }
-        Place::There(server) => {
-            place::refuse_workspace(workspace)?;
+        Target::Server(server) => {
+            target::refuse_workspace(workspace)?;
             server.ask(Method::DELETE, &path(&args.name)?, None).await?;
         }
     }
@@ -147,7 +147,7 @@ fn path(name: &str) -> anyhow::Result<String> {
 }
 
 /// What the user did wrong is theirs, the rest is ours.
-fn told(error: Error) -> anyhow::Error {
+fn describe_error(error: Error) -> anyhow::Error {
     match error {
         Error::Store(error) => error.into(),
         error => invalid(error.to_string()),

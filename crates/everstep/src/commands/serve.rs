@@ -13,20 +13,20 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::config::Config;
-use crate::database::Database;
+use crate::database::DatabaseConfig;
 use crate::first_key::{self, FirstKey};
-use crate::signals::Stop;
+use crate::signals::StopSignals;
 use crate::spans::Spans;
 use crate::telemetry::Observers;
-use crate::wire::Node;
+use crate::wire::LocalNode;
 use crate::{exit, text, wire};
 
 /// How long the database may take for the last rows of the audit.
-const FLUSH: Duration = Duration::from_secs(5);
+const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let server = &config.server;
-    let mut stop = Stop::new()?;
+    let mut stop = StopSignals::new()?;
     let listener = TcpListener::bind(server.listen).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             anyhow!("port {} is in use; stop who uses it, or choose another with --listen", server.listen.port())
@@ -45,13 +45,13 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         None => None,
     };
     let observers = Observers { meters: Arc::clone(&meters), spans: spans.clone() };
-    let node = Node::start(stores.clone(), &vault, config, Arc::new(observers)).await?;
+    let node = LocalNode::start(stores.clone(), &vault, config, Arc::new(observers)).await?;
     greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
     let engine = node.engine.clone();
     let live = Arc::new(Live::new(engine.clone(), server.streams));
-    let wire::Data { sources, drivers } = node.data.clone();
+    let wire::DataServices { sources, drivers } = node.data.clone();
     let store = config.database.kind();
     let served = Served {
         engine,
@@ -82,7 +82,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         node.stop(server.shutdown_grace).await?;
         // Idle connections are not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(1), http).await;
-        if tokio::time::timeout(FLUSH, audit.flush()).await.is_err() {
+        if tokio::time::timeout(AUDIT_FLUSH_TIMEOUT, audit.flush()).await.is_err() {
             tracing::error!("the database did not take the last rows of the audit; they are lost");
         }
         if let Some(spans) = spans {
@@ -102,13 +102,13 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
 }
 
 /// Says where everything is, and what to try first.
-fn greet(url: &str, node: &Node, config: &Config, key: &FirstKey) {
+fn greet(url: &str, node: &LocalNode, config: &Config, key: &FirstKey) {
     eprintln!("everstep {} listens on {url}", env!("CARGO_PKG_VERSION"));
     eprintln!("  health  {url}/readyz");
     eprintln!("  docs    {url}/docs");
     match &config.database {
-        Database::Sqlite => eprintln!("  data    {} (SQLite)", absolute(&config.server.data).display()),
-        Database::Postgres { url, .. } => eprintln!("  data    {} (PostgreSQL)", url.place()),
+        DatabaseConfig::Sqlite => eprintln!("  data    {} (SQLite)", absolute(&config.server.data).display()),
+        DatabaseConfig::Postgres { url, .. } => eprintln!("  data    {} (PostgreSQL)", url.location()),
     }
     eprintln!("  node    {}", node.engine.node());
     if let Some((address, _)) = &node.cluster {

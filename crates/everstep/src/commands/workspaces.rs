@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{CreateWorkspaceArgs, ListWorkspacesArgs, WorkspacesArgs, WorkspacesCommand};
 use crate::config::Config;
 use crate::exit::invalid;
-use crate::place::{self, Here, Place};
+use crate::target::{self, LocalDatabase, Target};
 use crate::{output, text};
 
 pub(crate) async fn run(args: &WorkspacesArgs, config: &Config) -> anyhow::Result<ExitCode> {
@@ -27,11 +27,11 @@ pub(crate) async fn run(args: &WorkspacesArgs, config: &Config) -> anyhow::Resul
 async fn create(args: &CreateWorkspaceArgs, config: &Config) -> anyhow::Result<ExitCode> {
     everstep_api::check_workspace_name(&args.name).map_err(invalid)?;
     let options = if args.fetch { json!({"fetch": true}) } else { json!({}) };
-    let secret = match Place::open(&args.remote, config).await? {
-        Place::Here(here) => make(&here, &args.name, options).await?,
-        Place::There(server) => {
+    let secret = match Target::open(&args.remote, config).await? {
+        Target::Database(database) => make(&database, &args.name, options).await?,
+        Target::Server(server) => {
             let body = json!({"name": args.name, "options": options});
-            place::field(&server.ask(Method::POST, "/v1/workspaces", Some(&body)).await?, "secret")?
+            target::field(&server.ask(Method::POST, "/v1/workspaces", Some(&body)).await?, "secret")?
         }
     };
     eprintln!("workspace {:?} with an admin's key; it is shown only now:", args.name);
@@ -39,30 +39,30 @@ async fn create(args: &CreateWorkspaceArgs, config: &Config) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-async fn make(here: &Here, name: &str, options: Value) -> anyhow::Result<String> {
+async fn make(database: &LocalDatabase, name: &str, options: Value) -> anyhow::Result<String> {
     let taken = || invalid(format!("there is a workspace {name:?} already"));
-    if here.stores.access.workspaces().await.context("reading the workspaces")?.iter().any(|row| row.name == name) {
+    if database.stores.access.workspaces().await.context("reading the workspaces")?.iter().any(|row| row.name == name) {
         return Err(taken());
     }
-    let id = WorkspaceId::from_uuid(everstep_api::new_id(here.now));
-    let row = WorkspaceRow { id, name: name.to_owned(), options: Payload::from(options), created_at: here.now };
-    let (secret, key) = everstep_api::first_key(&row, here.now);
+    let id = WorkspaceId::from_uuid(everstep_api::new_id(database.now));
+    let row = WorkspaceRow { id, name: name.to_owned(), options: Payload::from(options), created_at: database.now };
+    let (secret, key) = everstep_api::first_key(&row, database.now);
     // The key comes first: a workspace without one would be of no use.
-    here.stores.access.add_key(&key).await.context("saving the key")?;
-    if !here.stores.access.add_workspace(&row).await.context("saving the workspace")? {
-        here.stores.access.revoke_key(id, key.id, here.now).await.context("revoking the key")?;
+    database.stores.access.add_key(&key).await.context("saving the key")?;
+    if !database.stores.access.add_workspace(&row).await.context("saving the workspace")? {
+        database.stores.access.revoke_key(id, key.id, database.now).await.context("revoking the key")?;
         return Err(taken());
     }
-    here.audit(WorkspaceId::DEFAULT, "everstep workspaces create", name).await?;
+    database.audit(WorkspaceId::DEFAULT, "everstep workspaces create", name).await?;
     Ok(secret.reveal().to_owned())
 }
 
 async fn list(args: &ListWorkspacesArgs, config: &Config) -> anyhow::Result<ExitCode> {
-    let workspaces = match Place::open(&args.remote, config).await? {
-        Place::Here(here) => {
-            here.stores.access.workspaces().await.context("reading the workspaces")?.iter().map(describe).collect()
+    let workspaces = match Target::open(&args.remote, config).await? {
+        Target::Database(database) => {
+            database.stores.access.workspaces().await.context("reading the workspaces")?.iter().map(describe).collect()
         }
-        Place::There(server) => server.list("/v1/workspaces", "workspaces").await?,
+        Target::Server(server) => server.list("/v1/workspaces", "workspaces").await?,
     };
     if args.json {
         output::print(json!({"workspaces": workspaces}))?;

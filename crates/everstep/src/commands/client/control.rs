@@ -10,29 +10,29 @@ use crate::remote::{NO_QUERY, Remote};
 use crate::{exit, input, output, text};
 
 pub(crate) async fn signal(args: &SignalArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let payload = input::read(&args.payload)?;
     let path = Remote::path(&["v1", "runs", &args.run, "signals", &args.event], NO_QUERY);
     let answer = remote.ask_with(Method::POST, &path, args.key.as_deref(), Some(payload.value())).await?;
-    Ok(tell(&answer))
+    Ok(print_status(&answer))
 }
 
 pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let path = Remote::path(&["v1", "runs", &args.run, "cancel"], NO_QUERY);
     let body = json!({"reason": args.reason});
-    Ok(tell(&remote.ask(Method::POST, &path, Some(&body)).await?))
+    Ok(print_status(&remote.ask(Method::POST, &path, Some(&body)).await?))
 }
 
 /// `action` is pause, resume or retry.
 pub(crate) async fn control(args: &ControlArgs, action: &str) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let path = Remote::path(&["v1", "runs", &args.run, action], NO_QUERY);
-    Ok(tell(&remote.ask(Method::POST, &path, None).await?))
+    Ok(print_status(&remote.ask(Method::POST, &path, None).await?))
 }
 
 pub(crate) async fn fork(args: &ForkArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let path = Remote::path(&["v1", "runs", &args.run, "fork"], NO_QUERY);
     let body = args.at.map_or_else(|| json!({}), |at| json!({"at": at}));
     let forked = remote.ask(Method::POST, &path, Some(&body)).await?;
@@ -50,7 +50,7 @@ pub(crate) async fn fork(args: &ForkArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what became of it; what changed nothing is no success.
-fn tell(answer: &Value) -> ExitCode {
+fn print_status(answer: &Value) -> ExitCode {
     let said = |name: &str| answer[name].as_str().map(text::safe);
     let outcome = said("outcome").unwrap_or_default();
     let reason = said("reason").map(|reason| format!(": {reason}")).unwrap_or_default();

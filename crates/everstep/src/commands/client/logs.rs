@@ -9,7 +9,7 @@ use crate::remote::{NO_QUERY, Remote};
 use crate::{output, text};
 
 pub(crate) async fn run(args: &LogsArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let path = Remote::path(&["v1", "runs", &args.run, "logs"], NO_QUERY);
     let mut logs = remote.list(&path, "logs").await?;
     logs.retain(|line| args.step.as_ref().is_none_or(|step| line["step"] == json!(step)));

@@ -11,10 +11,10 @@ use crate::client_args::RunsArgs;
 use crate::remote::Remote;
 use crate::{output, text};
 
-const PAGE: usize = 500;
+const PAGE_SIZE_MAX: usize = 500;
 
 pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let most = args.limit as usize;
     let (mut runs, mut cursor) = (Vec::new(), None);
     while runs.len() < most {
@@ -54,7 +54,7 @@ pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn parameters(args: &RunsArgs, room: usize, cursor: Option<&str>) -> Vec<(String, String)> {
-    let mut parameters = vec![("limit".to_owned(), room.min(PAGE).to_string())];
+    let mut parameters = vec![("limit".to_owned(), room.min(PAGE_SIZE_MAX).to_string())];
     let mut add = |name: &str, value: &Option<String>| {
         parameters.extend(value.iter().map(|value| (name.to_owned(), value.clone())));
     };

@@ -12,7 +12,7 @@ use crate::remote::{NO_QUERY, Remote};
 use crate::{output, text};
 
 pub(crate) async fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let run = remote.ask(Method::GET, &Remote::path(&["v1", "runs", &args.run], NO_QUERY), None).await?;
     let steps = remote.list(&Remote::path(&["v1", "runs", &args.run, "steps"], NO_QUERY), "steps").await?;
     if args.json {

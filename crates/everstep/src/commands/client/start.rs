@@ -10,10 +10,10 @@ use crate::remote::{NO_QUERY, Remote};
 use crate::{exit, input, output, text};
 
 /// How long one request may wait for the run's end.
-const WAIT: &str = "30";
+const WAIT_SECONDS: &str = "30";
 
 pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let mut body = json!({"input": input::read(&args.input)?.value()});
     if let Some(key) = &args.key {
         body["idempotencyKey"] = json!(key);
@@ -36,11 +36,11 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
         eprintln!("warning: {}", text::safe(warning));
     }
     if args.wait {
-        let path = Remote::path(&["v1", "runs", &id], &[("waitSeconds", WAIT)]);
+        let path = Remote::path(&["v1", "runs", &id], &[("waitSeconds", WAIT_SECONDS)]);
         while started["run"]["endedAt"].is_null() {
             started["run"] = remote.ask(Method::GET, &path, None).await?;
         }
-        return tell_end(&started["run"], args.json);
+        return print_end(&started["run"], args.json);
     }
     if args.json {
         output::print(started)?;
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell_end(run: &Value, is_json: bool) -> anyhow::Result<ExitCode> {
+fn print_end(run: &Value, is_json: bool) -> anyhow::Result<ExitCode> {
     let is_completed = run["status"] == "completed";
     if is_json {
         output::print(run)?;

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use crate::text;
 
-/// Columns of the line of time, at most and at least.
-const LINE: (usize, usize) = (60, 10);
+/// Columns of the line of time.
+const LINE_COLUMNS_MAX: usize = 60;
+const LINE_COLUMNS_MIN: usize = 10;
 /// Columns of everything before it, besides the step's name.
-const BEFORE: usize = 32;
+const PREFIX_COLUMNS: usize = 32;
 
 struct Bar {
     name: String,
@@ -24,13 +25,13 @@ struct Bar {
 /// A line per step, within so many columns. A step without an end goes on until now, where the run does, else to the
 /// last time that is known.
 pub(super) fn draw(steps: &[Value], now: Option<Timestamp>, width: usize) -> Vec<String> {
-    let bars: Vec<Bar> = steps.iter().map(Bar::of).collect();
+    let bars: Vec<Bar> = steps.iter().map(Bar::from_step).collect();
     let begin = bars.iter().filter_map(|bar| bar.begin).min();
     let now = now.filter(|_| bars.iter().any(|bar| bar.begin.is_some() && bar.end.is_none()));
     let last = bars.iter().flat_map(|bar| [bar.begin, bar.end]).flatten().chain(now).max();
     let (Some(begin), Some(last)) = (begin, last) else { return Vec::new() };
     let names = bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0).clamp(4, 32);
-    let room = width.saturating_sub(names + BEFORE).clamp(LINE.1, LINE.0);
+    let columns = width.saturating_sub(names + PREFIX_COLUMNS).clamp(LINE_COLUMNS_MIN, LINE_COLUMNS_MAX);
     let mut lines = vec![format!("\n{:<names$}  {:<9} {:>3} {:>12}", "STEP", "STATUS", "TRY", "DURATION")];
     for bar in &bars {
         let name: String = bar.name.chars().take(names).collect();
@@ -40,7 +41,7 @@ pub(super) fn draw(steps: &[Value], now: Option<Timestamp>, width: usize) -> Vec
             Some(from) => {
                 let to = bar.end.unwrap_or(last);
                 let duration = text::span(to.since(from));
-                let drawn = span(begin, last, (from, to), room, bar.end.is_some());
+                let drawn = draw_bar(begin, last, (from, to), columns, bar.end.is_some());
                 format!("{name:<names$}  {status:<9} {attempts:>3} {duration:>12}  {drawn}")
             }
         };
@@ -53,7 +54,7 @@ pub(super) fn draw(steps: &[Value], now: Option<Timestamp>, width: usize) -> Vec
 }
 
 impl Bar {
-    fn of(step: &Value) -> Self {
+    fn from_step(step: &Value) -> Self {
         let said = |name: &str| step[name].as_str().map(text::safe).unwrap_or_default();
         let time = |name: &str| step[name].as_str().and_then(|time| time.parse().ok());
         let attempts = step["attempts"].as_array().map_or(&[][..], Vec::as_slice);
@@ -76,11 +77,17 @@ impl Bar {
 }
 
 /// Where a step lies between the first and the last time.
-fn span(begin: Timestamp, last: Timestamp, (from, to): (Timestamp, Timestamp), room: usize, is_over: bool) -> String {
+fn draw_bar(
+    begin: Timestamp,
+    last: Timestamp,
+    (from, to): (Timestamp, Timestamp),
+    columns: usize,
+    is_over: bool,
+) -> String {
     let whole = last.since(begin).max(Duration::from_micros(1)).as_secs_f64();
     let column = |time: Timestamp| {
         let part = time.since(begin).as_secs_f64() / whole;
-        ((part * room as f64) as usize).min(room - 1)
+        ((part * columns as f64) as usize).min(columns - 1)
     };
     let (from, to) = (column(from), column(to));
     let mark = if is_over { "█" } else { "▒" };

@@ -9,7 +9,7 @@ use crate::remote::{NO_QUERY, Remote};
 use crate::{definition, output, text};
 
 pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let document = definition::read(&args.file)?.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let saved = if document.get("everstep").is_some() {
         let name: Vec<_> = args.name.iter().map(|name| ("name", name.as_str())).collect();
@@ -23,7 +23,7 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) async fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
-    let remote = Remote::usual(&args.remote)?;
+    let remote = Remote::from_settings_or_default(&args.remote)?;
     let version: Vec<_> = args.version.iter().map(|version| ("version", version.to_string())).collect();
     let path = Remote::path(&["v1", "workflows", &args.workflow, "export"], &version);
     let document = remote.ask(Method::GET, &path, None).await?;

@@ -1,4 +1,4 @@
-//! Where a command does its work: in the database, or by asking a server.
+//! What a command works on: the database, or a server over HTTP.
 
 use anyhow::{Context, anyhow};
 use everstep_core::ids::WorkspaceId;
@@ -14,22 +14,22 @@ use crate::remote::Remote;
 use crate::settings::RemoteSettings;
 use crate::wire;
 
-pub(crate) enum Place {
-    Here(Here),
-    There(Remote),
+pub(crate) enum Target {
+    Database(LocalDatabase),
+    Server(Remote),
 }
 
 /// A database that this process may use.
-pub(crate) struct Here {
+pub(crate) struct LocalDatabase {
     pub(crate) stores: Stores,
     pub(crate) now: Timestamp,
 }
 
-impl Place {
+impl Target {
     /// A server that was named wins over the database.
     pub(crate) async fn open(remote: &RemoteSettings, config: &Config) -> anyhow::Result<Self> {
-        if let Some(remote) = Remote::of(remote)? {
-            return Ok(Self::There(remote));
+        if let Some(remote) = Remote::from_settings(remote)? {
+            return Ok(Self::Server(remote));
         }
         let stores = wire::open_stores(&config.server.data, &config.database).await;
         let stores = stores.map_err(|error| match error.downcast_ref::<Error>() {
@@ -39,11 +39,11 @@ impl Place {
             ),
             _ => error,
         })?;
-        Ok(Self::Here(Here { stores, now: NodeClock::system().now() }))
+        Ok(Self::Database(LocalDatabase { stores, now: NodeClock::system().now() }))
     }
 }
 
-impl Here {
+impl LocalDatabase {
     /// The id of a workspace, by its name.
     pub(crate) async fn workspace(&self, name: Option<&str>) -> anyhow::Result<WorkspaceId> {
         let Some(name) = name else { return Ok(WorkspaceId::DEFAULT) };
@@ -54,7 +54,7 @@ impl Here {
         })
     }
 
-    /// Writes down what was done.
+    /// Writes an audit row.
     pub(crate) async fn audit(&self, workspace: WorkspaceId, action: &str, target: &str) -> anyhow::Result<()> {
         let row = AuditRow {
             id: everstep_api::new_id(self.now),
