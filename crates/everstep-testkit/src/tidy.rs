@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that are made, not written.
-const MADE: &[&str] = &["target", ".git", "data", "node_modules", "dist"];
+/// Folders whose files are generated.
+const GENERATED_FOLDERS: &[&str] = &["target", ".git", "data", "node_modules", "dist"];
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
@@ -38,7 +38,7 @@ pub fn files() -> Vec<File> {
                 continue;
             }
             if path.is_dir() {
-                if !MADE.contains(&name) {
+                if !GENERATED_FOLDERS.contains(&name) {
                     folders.push(path);
                 }
                 continue;

@@ -12,10 +12,10 @@ use super::executor::OUTSIDE;
 use super::server::Server;
 use super::worker::{Link, Worker};
 
-/// How long a poll is held.
-const HELD: Duration = Duration::from_secs(4);
-/// How long a worker waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(6);
+/// How long a server holds a poll that has nothing to return.
+const POLL_WAIT: Duration = Duration::from_secs(4);
+/// How long a worker waits for a server's reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// What a server answers.
 enum Answer {
@@ -173,7 +173,7 @@ impl Worker {
             drop(answer);
             self.executor.sleep(there).await;
         }
-        let patience = std::pin::pin!(self.executor.sleep(PATIENCE));
+        let patience = std::pin::pin!(self.executor.sleep(REPLY_TIMEOUT));
         match future::select(answered, patience).await {
             Either::Left((answer, _)) => answer.ok(),
             Either::Right(_) => None,
@@ -191,7 +191,7 @@ async fn poll(engine: Engine, id: SessionId, seen: u64) -> Answer {
     if messages.is_empty() {
         let clock = Arc::clone(&engine.world().clock);
         let news = std::pin::pin!(session.turn_news(carrier));
-        future::select(news, clock.sleep(HELD)).await;
+        future::select(news, clock.sleep(POLL_WAIT)).await;
     }
     if session.is_over() {
         return Answer::Gone;
@@ -212,6 +212,6 @@ async fn results(engine: Engine, id: SessionId, seen: u64, batch: Vec<Reported>)
     // What is not answered by then is answered in a later message.
     let clock = Arc::clone(&engine.world().clock);
     let answered = std::pin::pin!(session.all_answered());
-    future::select(answered, clock.sleep(HELD)).await;
+    future::select(answered, clock.sleep(POLL_WAIT)).await;
     if session.is_over() { Answer::Gone } else { Answer::Messages(session.take().into_iter().collect()) }
 }

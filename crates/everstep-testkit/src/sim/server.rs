@@ -20,8 +20,8 @@ use super::store::SimStore;
 /// Who listens at which address.
 pub(super) type Directory = Arc<Mutex<BTreeMap<String, Server>>>;
 
-/// How long anybody waits for a server's answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a caller waits for a server's reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One machine and what runs on it. Cheap to clone.
 #[derive(Clone)]
@@ -162,7 +162,7 @@ impl Server {
         F: Future<Output = T> + Send + 'static,
     {
         let answer = std::pin::pin!(self.ask_patiently(request));
-        let patience = std::pin::pin!(self.executor.sleep(PATIENCE));
+        let patience = std::pin::pin!(self.executor.sleep(REPLY_TIMEOUT));
         match future::select(answer, patience).await {
             Either::Left((answer, _)) => answer,
             Either::Right(_) => None,

@@ -24,8 +24,8 @@ use super::scripts::{self, Demand, Op, Scripts};
 use super::server::Server;
 use super::store::SimStore;
 
-/// How long a worker keeps a report that nobody could take.
-const LATER: Duration = Duration::from_secs(1);
+/// A worker sends a report that no server accepted again after this time.
+const REPORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// One process. Cheap to clone.
 #[derive(Clone)]
@@ -288,7 +288,7 @@ impl Worker {
                 Letter::Wake { run, turn, step } => self.learn(*run, *turn, step),
                 Letter::Refused { n, code, detail } => self.refused(*n, code, detail),
                 Letter::Later { n } => {
-                    let at = self.executor.now().plus(LATER);
+                    let at = self.executor.now().plus(REPORT_RETRY_DELAY);
                     if let Some(unanswered) = self.inner().unanswered.get_mut(n) {
                         unanswered.sent = Sent::Later(at);
                     }
