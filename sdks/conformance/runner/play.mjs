@@ -107,9 +107,9 @@ const ACTIONS = {
   pause: (stage, { pause: run, expect }) => control(stage, run, 'pause', expect),
   resume: (stage, { resume: run, expect }) => control(stage, run, 'resume', expect),
 
-  proxy(stage, { proxy, results, cut }) {
+  proxy(stage, { proxy, reports, cut }) {
     const found = stage.proxies.get(proxy);
-    if (results) found.results = results;
+    if (reports) found.reports = reports;
     if (cut) found.cut();
   },
 

@@ -2,7 +2,7 @@
 //
 // Which server a request goes to: `first` is the first that can be connected to, `alternate` is each in turn,
 // or the next where one cannot be connected to.
-// What becomes of results, whichever carrier they come by:
+// What becomes of reports, whichever carrier they come by:
 //   pass     they go through
 //   hold     they never reach the server
 //   swallow  the server takes them, and nothing that it says reaches the worker from then on
@@ -11,11 +11,11 @@
 import http from 'node:http';
 import net from 'node:net';
 
-const RESULTS = '/v1/worker/results';
+const REPORTS_PATH = '/v1/worker/reports';
 
 export class Proxy {
-  results = 'pass';
-  /** How many messages with results were held, swallowed or doubled. */
+  reports = 'pass';
+  /** How many messages with reports were held, swallowed or doubled. */
   touched = 0;
   /** How many requests each server got. */
   passed;
@@ -77,7 +77,7 @@ export class Proxy {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
     const body = Buffer.concat(chunks);
-    const fate = request.url.startsWith(RESULTS) ? this.results : 'pass';
+    const fate = request.url.startsWith(REPORTS_PATH) ? this.reports : 'pass';
     if (fate !== 'pass') this.touched += 1;
     if (fate === 'hold') return;
     if (fate === 'swallow') this.#isMute = true;
@@ -116,7 +116,7 @@ export class Proxy {
     const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
     server.write(`${request.method} ${request.url} HTTP/1.1\r\n${lines}\r\n`);
     const frames = new Frames((frame, text) => {
-      const fate = text.includes('"results"') ? this.results : 'pass';
+      const fate = text.includes('"reports"') ? this.reports : 'pass';
       if (fate !== 'pass') this.touched += 1;
       if (fate === 'hold') return;
       if (fate === 'swallow') this.#isMute = true;

@@ -29,7 +29,7 @@ const VERBS = {
   cancel: ['expect'],
   pause: ['expect'],
   resume: ['expect'],
-  proxy: ['results', 'cut'],
+  proxy: ['reports', 'cut'],
   check: EXPECTED.filter((name) => name !== 'run'),
 };
 const AWAITED = ['note', 'entry', 'status', 'proxy', 'passed'];
@@ -61,7 +61,7 @@ function check(name, scenario) {
       if (!programs[served.program ?? served.workflow]) throw new Error(`there is no program for ${served.workflow}`);
     }
   }
-  for (const proxy of Object.values(scenario.proxies ?? {})) known('a proxy', proxy, ['kind', 'results']);
+  for (const proxy of Object.values(scenario.proxies ?? {})) known('a proxy', proxy, ['kind', 'reports']);
   for (const action of scenario.do) {
     const verb = verbOf(action);
     known(`the action ${verb}`, action, [verb, ...VERBS[verb]]);

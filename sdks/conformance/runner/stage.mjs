@@ -27,9 +27,9 @@ export class Stage {
     const made = await stage.client.expect([201], 'POST', '/v1/keys', { name: 'worker', role: 'worker' });
     stage.workerKey = made.secret;
     const ports = servers.map((server) => () => server.port);
-    for (const [name, { kind, results = 'pass' }] of Object.entries(scenario.proxies ?? {})) {
+    for (const [name, { kind, reports = 'pass' }] of Object.entries(scenario.proxies ?? {})) {
       const proxy = await Proxy.open(ports, kind);
-      proxy.results = results;
+      proxy.reports = reports;
       stage.proxies.set(name, proxy);
     }
     return stage;

@@ -8,7 +8,7 @@ import { connect, Refused, type WebSocket } from "./websocket.js";
 /** The session has ended: the worker opens a new one. */
 export class Gone extends Error {}
 
-/** A message with results is larger than somebody on the way takes. */
+/** A message with reports is larger than somebody on the way takes. */
 export class TooLarge extends ApiError {}
 
 /** Whoever a carrier carries for. After `lost` it hears nothing more. */
@@ -20,7 +20,7 @@ export interface Sink {
   message(message: Message): void;
   /** The server has heard what was sent at this time. */
   heard(sentAt: number): void;
-  /** A request with results was answered. */
+  /** A request with reports was answered. */
   answered(): void;
   lost(error: Error): void;
 }
@@ -29,10 +29,10 @@ export type Greeting = { hello: Hello } | { resume: { session: string; seen: num
 
 export interface Carrier {
   begin(greeting: Greeting): void;
-  /** Whether results must wait. */
+  /** Whether reports must wait. */
   readonly isBusy: boolean;
-  /** Sends results, which are JSON texts with commas between them. */
-  send(seen: number, results: string): void;
+  /** Sends reports, which are JSON texts with commas between them. */
+  send(seen: number, reports: string): void;
   saw(seen: number): void;
   /** Asks for a sign of life. False if something else always does. */
   ping(): boolean;
@@ -46,7 +46,7 @@ export interface Carrier {
 /** Bytes of a message from the server: a turn may bring a long journal. */
 const MOST = 256 * 1024 * 1024;
 const OPENING = 10_000;
-const RESULTS = "/v1/worker/results";
+const REPORTS_PATH = "/v1/worker/reports";
 
 export class SocketCarrier implements Carrier {
   readonly isBusy = false;
@@ -77,8 +77,8 @@ export class SocketCarrier implements Carrier {
     );
   }
 
-  send(seen: number, results: string): void {
-    this.socket?.send(`{"seen":${seen},"results":[${results}]}`);
+  send(seen: number, reports: string): void {
+    this.socket?.send(`{"seen":${seen},"reports":[${reports}]}`);
   }
 
   saw(seen: number): void {
@@ -194,11 +194,11 @@ export class HttpCarrier implements Carrier {
     });
   }
 
-  send(seen: number, results: string): void {
+  send(seen: number, reports: string): void {
     this.isBusy = true;
     const sentAt = performance.now();
-    const body = `{"session":"${this.session}","seen":${seen},"results":[${results}]}`;
-    this.ask(RESULTS, body, 60_000, (answer) => {
+    const body = `{"session":"${this.session}","seen":${seen},"reports":[${reports}]}`;
+    this.ask(REPORTS_PATH, body, 60_000, (answer) => {
       this.isBusy = false;
       this.take(messagesOf(answer), sentAt);
       if (!this.isDone) this.sink.answered();
@@ -256,7 +256,7 @@ export class HttpCarrier implements Carrier {
       if (answer.status === 200 || answer.status === 201) return take(answer);
       const found = problemOf(answer.status, answer.text);
       if (answer.status === 410) this.lose(new Gone(found.detail));
-      else if (answer.status === 413 && path === RESULTS) this.lose(new TooLarge(413, found.code, found.detail));
+      else if (answer.status === 413 && path === REPORTS_PATH) this.lose(new TooLarge(413, found.code, found.detail));
       else this.lose(found);
     } catch (error) {
       if (signal?.aborted === true) return;

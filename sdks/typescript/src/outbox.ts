@@ -26,13 +26,13 @@ const PATIENCE = 250;
 const BLOCKED = 160;
 /** Characters of an error's message that are kept at any rate. */
 const SENTENCE = 200;
-/** Bytes of a message that are not results. */
+/** Bytes of a message that are not reports. */
 const ENVELOPE = 1_024;
 
 export class Outbox {
-  maxResults = 512;
+  maxReports = 512;
   maxBytes = 4 * 1024 * 1024;
-  /** Characters of results in one message that were not refused yet. */
+  /** Characters of reports in one message that were not refused yet. */
   private most = Number.POSITIVE_INFINITY;
   /** When something was sent last. */
   sentAt = 0;
@@ -46,7 +46,7 @@ export class Outbox {
   private batch = 0;
   private batchAt = 0;
   /** How much went with the last message. */
-  private batchSize = { results: 0, characters: 0 };
+  private batchSize = { reports: 0, characters: 0 };
   private inFlight = 0;
   private isFlushing = false;
 
@@ -77,7 +77,7 @@ export class Outbox {
 
   /** The last message was larger than somebody on the way takes: the next are smaller. False if they cannot be. */
   shrink(): boolean {
-    if (this.batchSize.results > 1) {
+    if (this.batchSize.reports > 1) {
       this.most = Math.floor(this.batchSize.characters / 2);
       return true;
     }
@@ -135,7 +135,7 @@ export class Outbox {
     }
   }
 
-  /** A request with results was answered, if not all of them. */
+  /** A request with reports was answered, if not all of them. */
   answered(): void {
     this.inFlight = 0;
     this.flushSoon();
@@ -179,12 +179,12 @@ export class Outbox {
     if (carrier === undefined || this.inFlight > 0 || carrier.isBusy) return;
     const batch = ++this.batch;
     const queue = this.queue;
-    let results = "";
+    let reports = "";
     let count = 0;
-    while (count < queue.length && count < this.maxResults) {
+    while (count < queue.length && count < this.maxReports) {
       const pending = queue[count] as Pending;
-      if (count > 0 && this.isMuch(results.length + pending.text.length)) break;
-      results = count === 0 ? pending.text : `${results},${pending.text}`;
+      if (count > 0 && this.isMuch(reports.length + pending.text.length)) break;
+      reports = count === 0 ? pending.text : `${reports},${pending.text}`;
       pending.batch = batch;
       if (pending.replay !== undefined && isOpening(pending.report)) pending.replay.inBatch += 1;
       count += 1;
@@ -195,24 +195,24 @@ export class Outbox {
       this.candidates = [];
       for (const replay of candidates) {
         if (!this.isBlocked(replay)) continue;
-        if (count >= this.maxResults || (count > 0 && this.isMuch(results.length + BLOCKED))) {
+        if (count >= this.maxReports || (count > 0 && this.isMuch(reports.length + BLOCKED))) {
           this.consider(replay);
           continue;
         }
         replay.saidBlocked = replay.moves;
         const pending = this.pend(replay, replay.id, replay.turn, { kind: "blocked", seq: replay.seq });
         pending.batch = batch;
-        results = count === 0 ? pending.text : `${results},${pending.text}`;
+        reports = count === 0 ? pending.text : `${reports},${pending.text}`;
         count += 1;
       }
     }
     for (const pending of queue) if (pending.replay !== undefined) pending.replay.inBatch = 0;
     if (count === 0) return;
     this.inFlight = count;
-    this.batchSize = { results: count, characters: results.length };
+    this.batchSize = { reports: count, characters: reports.length };
     this.batchAt = performance.now();
     this.sentAt = this.batchAt;
-    carrier.send(this.seen(), results);
+    carrier.send(this.seen(), reports);
   };
 
   /** Whether a message with so many characters may be too large. */

@@ -13,7 +13,7 @@ export interface Welcome {
   session: string;
   leaseSeconds: number;
   maxMessageBytes: number;
-  maxResults: number;
+  maxReports: number;
 }
 
 /** Numbered by `m` from 1, and taken in that order. */
@@ -83,7 +83,7 @@ export type Report =
   | { kind: "diverged"; error: Fault }
   | { kind: "declined"; error: Fault };
 
-/** A result as it is sent. */
+/** The wire form of a report. */
 export function encode(n: number, run: string, turn: number, report: Report): string {
   let text = `{"n":${n},"run":"${run}","turn":${turn}`;
   if (report.kind === "completed" && report.logs === undefined) {

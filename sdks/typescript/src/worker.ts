@@ -232,7 +232,7 @@ class Serving implements Worker, Host, Sink {
     this.failures = 0;
     if (welcome !== undefined) {
       this.leaseMs = welcome.leaseSeconds * 1_000;
-      this.outbox.maxResults = welcome.maxResults;
+      this.outbox.maxReports = welcome.maxReports;
       this.outbox.maxBytes = welcome.maxMessageBytes;
       if (welcome.session !== this.session) {
         this.session = welcome.session;
@@ -326,7 +326,7 @@ class Serving implements Worker, Host, Sink {
 
   private take(message: Message): void {
     this.each(message.turns, (turn) => this.turn(turn));
-    // Before the acks: a result that the journal could not keep is acknowledged, and its step has failed.
+    // Before the acks: an output that the journal could not keep is acknowledged, and its step has failed.
     this.each(message.wakes, (wake) => this.held(wake.run, wake.turn)?.wake(wake));
     this.each(message.acks, ([n, seq]) => this.acknowledge(n, seq));
     this.each(message.refused, ({ n, code, detail }) => this.refused(n, code, detail));

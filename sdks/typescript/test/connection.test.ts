@@ -30,7 +30,7 @@ test("an answer of somebody on the way ends no worker and no session", async () 
   await peer.close();
 });
 
-test("where somebody on the way takes small requests only, results travel in smaller ones, and what is too large fails alone", async () => {
+test("where somebody on the way takes small requests only, reports travel in smaller ones, and what is too large fails alone", async () => {
   const peer = new Peer();
   await peer.listen();
   let refusals = 0;
@@ -67,7 +67,7 @@ test("a small message that is refused as too large is sent again, and not at onc
   await peer.listen();
   const refused: number[] = [];
   peer.onRequest = (path) => {
-    if (!path.endsWith("/results") || refused.length === 2) return undefined;
+    if (!path.endsWith("/reports") || refused.length === 2) return undefined;
     refused.push(performance.now());
     return { status: 413, text: "" };
   };
@@ -146,7 +146,7 @@ for (const transport of ["socket", "http"] as const) {
 for (const text of ["<h1>sign in first</h1>", "null", "{}"]) {
   test(`an answer that is none of the server's is no answer: ${text}`, async () => {
     const peer = new Peer();
-    const once = new Set(["/v1/worker/sessions", "/v1/worker/poll", "/v1/worker/results"]);
+    const once = new Set(["/v1/worker/sessions", "/v1/worker/poll", "/v1/worker/reports"]);
     peer.onRequest = (path) => (once.delete(path) ? { status: 200, text } : undefined);
     await peer.listen();
     const worker = serve({ url: peer.url, apiKey: "es_test", logger: false, workflows: [sum], transport: "http" });
@@ -233,7 +233,7 @@ test("a worker whose lease has run out by its own clock starts no step until it 
   await peer.ended(other);
   assert.ok(began > 0);
   // Its code outside steps went on at once after the block, and its step waited for an answer.
-  assert.ok((peer.results.find((sent) => sent.step === "late")?.output as number) > 0.05);
+  assert.ok((peer.reports.find((sent) => sent.step === "late")?.output as number) > 0.05);
   await worker.stop();
   await peer.close();
 });

@@ -20,7 +20,7 @@ withWorker(
     peer.tell({ cancels: [{ run: run.id, turn: run.turn }] });
     await peer.until(() => worker.running === 0, "it is forgotten");
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert.deepEqual(peer.results, []);
+    assert.deepEqual(peer.reports, []);
   },
 );
 
@@ -39,9 +39,9 @@ withWorker(
     const run = peer.start("long");
     await peer.until(() => worker.running === 1, "it runs");
     peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
-    await peer.until(() => peer.results.length === 1, "the step is reported");
+    await peer.until(() => peer.reports.length === 1, "the step is reported");
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert.deepEqual(peer.results.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
+    assert.deepEqual(peer.reports.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
     assert.equal(worker.running, 0);
   },
 );
@@ -85,7 +85,7 @@ withWorker(
     for (const refusing of [false, true]) {
       reset();
       isRefused = refusing;
-      peer.onResult = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
+      peer.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
       const run = peer.start("twice");
       await peer.until(() => run.status === "diverged", "it diverges");
       await peer.until(() => worker.running === 0, "the run has left");
@@ -114,7 +114,7 @@ withWorker(
     gates[1]?.("charged");
     await peer.ended(run);
     assert.equal(run.output, "charged");
-    assert.deepEqual(peer.results.filter((sent) => sent.step === "charge").map((sent) => sent.turn), [2]);
+    assert.deepEqual(peer.reports.filter((sent) => sent.step === "charge").map((sent) => sent.turn), [2]);
   },
 );
 
@@ -168,7 +168,7 @@ withWorker(
     setTimeout(() => gates[0]?.(""), 50);
     await stopped;
     assert.equal(calls.at(-1), "end slow");
-    assert.deepEqual(peer.results.map((sent) => sent.kind), ["returned"]);
+    assert.deepEqual(peer.reports.map((sent) => sent.kind), ["returned"]);
   },
 );
 
@@ -212,7 +212,7 @@ withWorker(
     };
     await worker.stop();
     assert.deepEqual(calls.slice(2), ["abort charge 1: the worker has stopped", "abort left: the worker has stopped", "bye"]);
-    assert.deepEqual(peer.results, []);
+    assert.deepEqual(peer.reports, []);
   },
   { graceMs: "50ms" },
 );
@@ -232,7 +232,7 @@ withWorker(
     peer.start("long");
     await peer.until(() => worker.running === 1, "it runs");
     await worker.stop();
-    assert.deepEqual(peer.results.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
+    assert.deepEqual(peer.reports.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
     assert.equal(peer.byes.length, 1);
     assert.ok(peer.capacities.includes(0));
   },

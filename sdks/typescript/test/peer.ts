@@ -61,8 +61,8 @@ export class Peer {
   readonly sessions = new Map<string, Session>();
   readonly runs = new Map<string, PeerRun>();
   /** Everything that workers have sent, in order. */
-  readonly results: Sent[] = [];
-  /** Results per message. */
+  readonly reports: Sent[] = [];
+  /** Reports per message. */
   readonly batches: number[] = [];
   readonly hellos: Hello[] = [];
   readonly resumed: number[] = [];
@@ -72,16 +72,16 @@ export class Peer {
   refuseSocket: number | undefined;
   /** How often it did. */
   refusals = 0;
-  /** Looks at a result before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
-  onResult: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
+  /** Looks at a report before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
+  onReport: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
   /** Answers a request in place of the server, as a proxy may. */
   onRequest: ((path: string, bytes: number) => { status: number; text: string } | undefined) | undefined;
-  /** Bytes of the longest message with results. */
+  /** Bytes of the longest message with reports. */
   longest = 0;
   leaseSeconds = 30;
   /** Answers no ping. */
   isMute = false;
-  maxResults = 512;
+  maxReports = 512;
   private readonly sockets = new Set<Duplex>();
 
   constructor() {
@@ -202,19 +202,19 @@ export class Peer {
   }
 
   private welcome(session: Session): object {
-    return { session: session.id, leaseSeconds: this.leaseSeconds, maxMessageBytes: 4_194_304, maxResults: this.maxResults };
+    return { session: session.id, leaseSeconds: this.leaseSeconds, maxMessageBytes: 4_194_304, maxReports: this.maxReports };
   }
 
-  /** Takes results; false if the connection is to be cut. */
-  private take(session: Session, results: Sent[]): boolean {
-    this.batches.push(results.length);
+  /** Takes reports; false if the connection is to be cut. */
+  private take(session: Session, reports: Sent[]): boolean {
+    this.batches.push(reports.length);
     const acks: [number, number][] = [];
     const later: number[] = [];
     const refused: { n: number; code: string; detail: string }[] = [];
     const after: (() => void)[] = [];
-    for (const sent of results) {
-      this.results.push(sent);
-      const verdict = this.onResult?.(sent) ?? "take";
+    for (const sent of reports) {
+      this.reports.push(sent);
+      const verdict = this.onReport?.(sent) ?? "take";
       if (verdict === "lose") return false;
       if (verdict === "keep") continue;
       if (verdict === "later") {
@@ -303,7 +303,7 @@ export class Peer {
       return void response.end(proxied.text);
     }
     const body = bytes.length === 0 ? {} : JSON.parse(bytes.toString("utf8"));
-    if (body.results !== undefined) this.longest = Math.max(this.longest, bytes.length);
+    if (body.reports !== undefined) this.longest = Math.max(this.longest, bytes.length);
     const reply = (status: number, document: object) => {
       response.writeHead(status, { "content-type": status < 400 ? "application/json" : "application/problem+json" });
       response.end(JSON.stringify(document));
@@ -324,9 +324,9 @@ export class Peer {
     const session = this.sessions.get(body.session);
     if (session === undefined) return reply(410, { code: "SESSION_GONE", detail: "the session has ended", status: 410 });
     session.sent = session.sent.filter((message) => message.m > body.seen);
-    if (request.url === "/v1/worker/results") {
+    if (request.url === "/v1/worker/reports") {
       const at = session.last;
-      if (!this.take(session, body.results as Sent[])) return void request.socket.destroy();
+      if (!this.take(session, body.reports as Sent[])) return void request.socket.destroy();
       return reply(200, { messages: session.sent.filter((message) => message.m > at) });
     }
     if (body.capacity !== undefined) this.capacities.push(body.capacity);
@@ -399,12 +399,12 @@ export class Peer {
         return;
       }
       if (session === undefined) return;
-      if (body.results !== undefined) this.longest = Math.max(this.longest, Buffer.byteLength(said));
+      if (body.reports !== undefined) this.longest = Math.max(this.longest, Buffer.byteLength(said));
       if (body.seen !== undefined) session.sent = session.sent.filter((message) => message.m > body.seen);
       if (body.ping && !this.isMute) socket.write(text('{"pong":true}'));
       if (body.capacity !== undefined) this.capacities.push(body.capacity);
       if (body.bye) this.byes.push(session.id);
-      if (body.results !== undefined && !this.take(session, body.results as Sent[])) socket.destroy();
+      if (body.reports !== undefined && !this.take(session, body.reports as Sent[])) socket.destroy();
     });
     socket.on("close", () => {
       if (session?.socket === socket) session.socket = undefined;

@@ -80,7 +80,7 @@ withWorker(
     peer.signal(run, "approve", { by: "me" });
     await peer.ended(run);
     assert.deepEqual(run.output, { yes: { by: "me" }, no: null });
-    const kinds = peer.results.map((sent) => sent.kind);
+    const kinds = peer.reports.map((sent) => sent.kind);
     assert.deepEqual(kinds, ["sleep", "blocked", "wait", "blocked", "wait", "blocked", "returned"]);
     // Each travels with the sleep or wait that blocks.
     assert.deepEqual(peer.batches, [2, 2, 2, 1]);
@@ -98,19 +98,19 @@ const steps = (count: number, fn: (i: number) => unknown = (i) => i) =>
 
 const calls: string[] = [];
 withWorker(
-  "a result that was lost with the connection is sent again, and its step is not run again",
+  "a report that was lost with the connection is sent again, and its step is not run again",
   () => [steps(3, (i) => calls.push(`s${i}`))],
   async (peer) => {
     calls.length = 0;
     const lost = new Set(["s0", "s1"]);
     // s0 never reaches the journal; s1 does, but not its answer.
-    peer.onResult = (sent) => (sent.step !== undefined && lost.delete(sent.step) ? (sent.step === "s0" ? "lose" : "drop") : "take");
+    peer.onReport = (sent) => (sent.step !== undefined && lost.delete(sent.step) ? (sent.step === "s0" ? "lose" : "drop") : "take");
     const run = peer.start("steps");
     await peer.ended(run);
     assert.equal(run.output, 3);
     assert.deepEqual(calls, ["s0", "s1", "s2"]);
     assert.equal(peer.hellos.length, 1, "the session went on");
-    assert.equal(peer.results.filter((sent) => sent.step === "s1").length, 2);
+    assert.equal(peer.reports.filter((sent) => sent.step === "s1").length, 2);
   },
 );
 
@@ -171,7 +171,7 @@ withWorker(
   () => [steps(3, (i) => calls.push(`s${i}`))],
   async (peer) => {
     calls.length = 0;
-    peer.onResult = (sent) => (sent.step === "s1" && sent.turn === 1 ? "keep" : "take");
+    peer.onReport = (sent) => (sent.step === "s1" && sent.turn === 1 ? "keep" : "take");
     const run = peer.start("steps");
     await peer.until(() => calls.includes("s1"), "the second step has run");
     peer.giveAll();
@@ -182,11 +182,11 @@ withWorker(
 );
 
 withWorker(
-  "a result that cannot be taken now is sent again after a second",
+  "a report that cannot be taken now is sent again after a second",
   () => [steps(1)],
   async (peer) => {
     let times = 0;
-    peer.onResult = (sent) => (sent.step === "s0" && ++times === 1 ? "later" : "take");
+    peer.onReport = (sent) => (sent.step === "s0" && ++times === 1 ? "later" : "take");
     const run = peer.start("steps");
     const began = Date.now();
     await peer.ended(run);
@@ -196,23 +196,23 @@ withWorker(
 );
 
 withWorker(
-  "a refused result fails the run with the reason, unless the run is lost",
+  "a refused report fails the run with the reason, unless the run is lost",
   () => [steps(2), workflow({ name: "naps", run: (ctx) => ctx.step.sleep("nap", 1) })],
   async (peer, worker) => {
-    peer.onResult = (sent) => (sent.kind === "sleep" ? { refuse: "VALIDATION_ERROR" } : "take");
+    peer.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "VALIDATION_ERROR" } : "take");
     const refused = peer.start("naps");
     await peer.ended(refused);
     assert.equal(refused.status, "threw");
     assert.equal(refused.error?.code, "VALIDATION_ERROR");
-    peer.onResult = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
+    peer.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
     const contradicted = peer.start("naps");
     await peer.ended(contradicted);
     assert.equal(contradicted.status, "diverged");
-    peer.onResult = () => ({ refuse: "FENCED" });
+    peer.onReport = () => ({ refuse: "FENCED" });
     peer.start("steps");
-    await peer.until(() => peer.results.some((sent) => sent.step === "s0"), "the first step is reported");
+    await peer.until(() => peer.reports.some((sent) => sent.step === "s0"), "the first step is reported");
     await peer.until(() => worker.running === 0, "the run is forgotten");
-    assert.ok(!peer.results.some((sent) => sent.step === "s1"));
+    assert.ok(!peer.reports.some((sent) => sent.step === "s1"));
   },
 );
 
@@ -227,13 +227,13 @@ withWorker(
     }),
   ],
   async (peer, worker) => {
-    peer.onResult = (sent) => (sent.step === undefined ? "take" : { refuse: "VALIDATION_ERROR" });
+    peer.onReport = (sent) => (sent.step === undefined ? "take" : { refuse: "VALIDATION_ERROR" });
     const odd = peer.start("odd");
     await peer.ended(odd);
     assert.deepEqual([odd.status, odd.error?.code], ["threw", "X"]);
     for (const times of [1, 2]) {
       let refusals = 0;
-      peer.onResult = () => (++refusals <= times ? { refuse: "VALIDATION_ERROR" } : "take");
+      peer.onReport = () => (++refusals <= times ? { refuse: "VALIDATION_ERROR" } : "take");
       const refused = peer.start("odd");
       await peer.until(() => refusals === 2, "it is said again");
       await peer.until(() => worker.running === 0, "it has left");
@@ -276,7 +276,7 @@ withWorker(
 );
 
 withWorker(
-  "results are gathered while an answer is out",
+  "reports are gathered while an answer is out",
   () => [
     workflow({
       name: "many",
@@ -288,12 +288,12 @@ withWorker(
   async (peer) => {
     const runs = Array.from({ length: 4 }, () => peer.start("many"));
     await Promise.all(runs.map((run) => peer.ended(run)));
-    assert.ok(peer.batches.length < 60, `256 results in ${peer.batches.length} messages`);
+    assert.ok(peer.batches.length < 60, `256 reports in ${peer.batches.length} messages`);
   },
 );
 
 withWorker(
-  "no message has more results than the server takes",
+  "no message has more reports than the server takes",
   () => [
     workflow({
       name: "wide",
@@ -306,11 +306,11 @@ withWorker(
     await peer.ended(peer.start("wide"));
     assert.ok(Math.max(...peer.batches) <= 16, String(peer.batches));
   },
-  { prepare: (peer) => (peer.maxResults = 16) },
+  { prepare: (peer) => (peer.maxReports = 16) },
 );
 
 withWorker(
-  "a result that is larger than a message fails its step for good",
+  "an output that is larger than a message fails its step for good",
   () => [workflow({ name: "large", run: (ctx) => ctx.step.run("a", () => "ä".repeat(2_200_000)) })],
   async (peer) => {
     const run = peer.start("large");
@@ -321,15 +321,15 @@ withWorker(
 );
 
 withWorker(
-  "a result that the journal cannot keep is a failure of its step, though it is acknowledged",
+  "an output that the journal cannot keep is a failure of its step, though it is acknowledged",
   () => [workflow({ name: "deep", run: (ctx) => ctx.step.run("a", () => "kept?").catch((error: StepError) => error.code) })],
   async (peer) => {
-    peer.onResult = (sent) => (sent.step === "a" ? "keep" : "take");
+    peer.onReport = (sent) => (sent.step === "a" ? "keep" : "take");
     const run = peer.start("deep");
-    await peer.until(() => peer.results.length === 1, "the step is reported");
+    await peer.until(() => peer.reports.length === 1, "the step is reported");
     const error = { code: "PAYLOAD_TOO_DEEP", message: "too deep", attempts: 1 };
     const wake = { run: run.id, turn: 1, step: "a", kind: "run" as const, seq: 3, status: "failed" as const, error };
-    peer.tell({ acks: [[peer.results[0]?.n ?? 0, 3]], wakes: [wake] });
+    peer.tell({ acks: [[peer.reports[0]?.n ?? 0, 3]], wakes: [wake] });
     await peer.ended(run);
     assert.equal(run.output, "PAYLOAD_TOO_DEEP");
   },
@@ -391,7 +391,7 @@ withWorker(
     ];
   },
   async (peer) => {
-    peer.onResult = (sent) => (sent.step === "quick" && sent.turn === 1 ? "keep" : "take");
+    peer.onReport = (sent) => (sent.step === "quick" && sent.turn === 1 ? "keep" : "take");
     const run = peer.start("reads");
     await peer.until(() => run.known.has("slow"), "the slow step is in the journal");
     peer.giveAll();
@@ -407,14 +407,14 @@ withWorker(
     workflow({ name: "large", run: async (ctx) => void (await ctx.step.run("a", () => "x".repeat(4_194_304 - 1_300))) }),
   ],
   async (peer) => {
-    peer.onResult = (sent) => (sent.step === "a" && sent.turn === 1 ? "keep" : "take");
+    peer.onReport = (sent) => (sent.step === "a" && sent.turn === 1 ? "keep" : "take");
     const large = peer.start("large");
     const waits = Array.from({ length: 30 }, () => peer.start("waits"));
     await peer.until(() => waits.every((run) => run.waits.has("go")), "they wait");
-    const before = peer.results.length;
+    const before = peer.reports.length;
     peer.giveAll();
     await peer.ended(large);
-    const isBlocked = (id: string) => peer.results.slice(before).some((sent) => sent.run === id && sent.kind === "blocked");
+    const isBlocked = (id: string) => peer.reports.slice(before).some((sent) => sent.run === id && sent.kind === "blocked");
     await peer.until(() => waits.every((run) => isBlocked(run.id)), "they say so");
     assert.ok(peer.longest > 4_192_000 && peer.longest <= 4_194_304, String(peer.longest));
   },

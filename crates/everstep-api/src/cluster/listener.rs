@@ -45,7 +45,7 @@ pub async fn serve(
         .route(INPUTS_PATH, post(deliver))
         .route(HINTS_PATH, post(hints))
         .route(worker::away::POLL, post(poll))
-        .route(worker::away::RESULTS, post(results))
+        .route(worker::away::REPORTS, post(reports))
         .route(worker::away::CLOSE, post(close))
         .route(worker::away::LIST, post(workers))
         .fallback(nothing)
@@ -76,8 +76,8 @@ async fn poll(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<
     worker::away::poll(&state.engine, signed.workspace()?, &signed.body).await
 }
 
-async fn results(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    worker::away::results(&state.engine, signed.workspace()?, &signed.body).await
+async fn reports(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
+    worker::away::reports(&state.engine, signed.workspace()?, &signed.body).await
 }
 
 async fn close(State(state): State<ListenerState>, signed: Signed) -> Result<(), Problem> {

@@ -17,7 +17,7 @@ use crate::body::Body;
 use crate::problem::Problem;
 
 pub(crate) const POLL: &str = "/cluster/v1/worker/poll";
-pub(crate) const RESULTS: &str = "/cluster/v1/worker/results";
+pub(crate) const REPORTS: &str = "/cluster/v1/worker/reports";
 pub(crate) const CLOSE: &str = "/cluster/v1/worker/close";
 pub(crate) const LIST: &str = "/cluster/v1/workers";
 
@@ -79,13 +79,13 @@ pub(super) async fn pass_poll(
     pass(engine, peer, Question { path: POLL, workspace, body: body.to_vec(), patience: HELD + WAY }).await
 }
 
-pub(super) async fn pass_results(
+pub(super) async fn pass_reports(
     engine: &Engine,
     workspace: WorkspaceId,
     peer: &Peer,
     body: &Bytes,
 ) -> Result<Vec<u8>, Problem> {
-    pass(engine, peer, Question { path: RESULTS, workspace, body: body.to_vec(), patience: ANSWERED + WAY }).await
+    pass(engine, peer, Question { path: REPORTS, workspace, body: body.to_vec(), patience: ANSWERED + WAY }).await
 }
 
 pub(super) async fn pass_close(
@@ -134,10 +134,10 @@ pub(crate) async fn poll(engine: &Engine, workspace: WorkspaceId, body: &Bytes) 
 }
 
 /// Takes reports that another node was sent.
-pub(crate) async fn results(engine: &Engine, workspace: WorkspaceId, body: &Bytes) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn reports(engine: &Engine, workspace: WorkspaceId, body: &Bytes) -> Result<Vec<u8>, Problem> {
     let sent = Sent::read(&Body::<BYTES>::from_bytes(body.clone()))?;
     let session = find(engine, workspace, &sent.session)?;
-    held::results(engine, &session, sent).await
+    held::reports(engine, &session, sent).await
 }
 
 /// Closes a session, as another node was asked to.

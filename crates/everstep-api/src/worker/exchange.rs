@@ -67,16 +67,16 @@ pub(crate) async fn poll(State(served): State<Served>, caller: Caller, body: Bod
 }
 
 /// Takes reports, and answers when they are in the journal.
-pub(crate) async fn results(
+pub(crate) async fn reports(
     State(served): State<Served>,
     caller: Caller,
     body: Body<BYTES>,
 ) -> Result<Response, Problem> {
     let sent = Sent::read(&body)?;
     match place(&served, &caller, &sent.session).await? {
-        Place::Here(session) => held::results(&served.engine, &session, sent).await.map(json),
+        Place::Here(session) => held::reports(&served.engine, &session, sent).await.map(json),
         Place::At(peer) => {
-            let passed = away::pass_results(&served.engine, caller.workspace, &peer, body.bytes()).await;
+            let passed = away::pass_reports(&served.engine, caller.workspace, &peer, body.bytes()).await;
             counted(&served, &caller, passed)
         }
     }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::hello;
 use super::message::Message;
-use super::report::{Item, Reports, check_number};
+use super::report::{Reports, WireReport, check_number};
 use super::{ANSWERED, BYTES, HELD, gone, hold_back};
 use crate::body::Body;
 use crate::problem::Problem;
@@ -49,16 +49,16 @@ impl Poll {
     }
 }
 
-/// `POST /v1/worker/results`.
+/// `POST /v1/worker/reports`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "WorkerResults")]
-pub(crate) struct Results<R> {
+#[schemars(rename = "WorkerReports")]
+pub(crate) struct ReportsRequest<R> {
     session: String,
     /// The last message of all that were seen without a gap; 0 for none.
     seen: u64,
     #[schemars(length(max = 512))]
-    results: R,
+    reports: R,
 }
 
 /// What a worker has sent.
@@ -71,13 +71,13 @@ pub(super) struct Sent {
 impl Sent {
     pub(super) fn read<const LIMIT: usize>(body: &Body<LIMIT>) -> Result<Self, Problem> {
         // Usually all reports are as they should be, and one pass reads them.
-        if let Ok(Results { session, seen, results }) = body.json::<Results<Vec<Item<'_>>>>() {
+        if let Ok(ReportsRequest { session, seen, reports }) = body.json::<ReportsRequest<Vec<WireReport<'_>>>>() {
             check_number("seen", seen)?;
-            return Ok(Self { session, seen, reports: Reports::of(results)? });
+            return Ok(Self { session, seen, reports: Reports::of(reports)? });
         }
-        let Results { session, seen, results } = body.json::<Results<Vec<&RawValue>>>()?;
+        let ReportsRequest { session, seen, reports } = body.json::<ReportsRequest<Vec<&RawValue>>>()?;
         check_number("seen", seen)?;
-        Ok(Self { session, seen, reports: Reports::pick(results)? })
+        Ok(Self { session, seen, reports: Reports::pick(reports)? })
     }
 }
 
@@ -122,7 +122,7 @@ async fn news(session: &Session, carrier: u64, patience: Duration) -> Vec<Arc<en
 }
 
 /// Takes reports, and waits until they are in the journal.
-pub(super) async fn results(engine: &Engine, session: &Arc<Session>, sent: Sent) -> Result<Vec<u8>, Problem> {
+pub(super) async fn reports(engine: &Engine, session: &Arc<Session>, sent: Sent) -> Result<Vec<u8>, Problem> {
     let Sent { seen, reports, .. } = sent;
     engine.heard(session);
     session.seen(seen);

@@ -159,8 +159,8 @@ pub(crate) struct Welcome {
     lease_seconds: f64,
     /// Bytes of what a worker sends at once.
     max_message_bytes: usize,
-    /// Results that a worker sends at once.
-    max_results: usize,
+    /// Reports that a worker sends at once.
+    max_reports: usize,
 }
 
 impl Welcome {
@@ -169,7 +169,7 @@ impl Welcome {
             session: session.id.to_string(),
             lease_seconds: engine.worker_lease().as_secs_f64(),
             max_message_bytes: BYTES,
-            max_results: REPORTS,
+            max_reports: REPORTS,
         }
     }
 }

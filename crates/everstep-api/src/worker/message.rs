@@ -17,13 +17,13 @@ use crate::wire::{Id, Json, Time};
 pub(crate) struct Message<'a> {
     /// Counts from 1; messages are taken in this order.
     m: u64,
-    /// Results that are in the journal: the number of each, and the seq of its entry, or 0 if it needed none.
+    /// Reports that are in the journal: the number of each, and the seq of its entry, or 0 if it needed none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     acks: Vec<(u64, u64)>,
-    /// Results that were not taken and never will be.
+    /// Reports that were not taken and never will be.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused: Vec<Refused<'a>>,
-    /// Results that are to be sent again after a second.
+    /// Reports that are to be sent again after a second.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     later: Vec<u64>,
     /// Runs to go on with.
@@ -41,7 +41,7 @@ pub(crate) struct Message<'a> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "RefusedResult")]
+#[schemars(rename = "RefusedReport")]
 struct Refused<'a> {
     n: u64,
     code: &'a str,
@@ -118,7 +118,7 @@ struct Failed<'a> {
     attempts: u32,
 }
 
-/// The answer to a poll and to results.
+/// The answer to a poll and to reports.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WorkerMessages")]
 pub(crate) struct Messages {

@@ -64,7 +64,7 @@ async fn hold_back(engine: &Engine, session: &Session) -> Result<(), Problem> {
 /// The paths of what workers say all the time. It is counted against no limit of requests: what a worker may have
 /// under way is bounded by its session.
 pub(crate) fn is_exchange(path: &str) -> bool {
-    [routes::POLL, routes::RESULTS].contains(&path)
+    [routes::POLL, routes::REPORTS].contains(&path)
 }
 
 /// A path as the audit may show it: without what only a worker may know.

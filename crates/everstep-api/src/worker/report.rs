@@ -43,8 +43,8 @@ const ERROR: &str = "ERROR";
 /// One piece of news of a run. Which fields there are depends on its kind.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "WorkerResult")]
-pub(crate) struct Item<'a> {
+#[schemars(rename = "WorkerReport")]
+pub(crate) struct WireReport<'a> {
     /// A number that the answer names.
     n: u64,
     #[schemars(with = "Id")]
@@ -129,20 +129,20 @@ struct Thrown {
 }
 
 /// What may stand in a list of reports. One that is none of a kind is refused by itself, as long as it has a number.
-pub(crate) enum AnyItem {}
+pub(crate) enum AnyReport {}
 
-impl JsonSchema for AnyItem {
+impl JsonSchema for AnyReport {
     fn inline_schema() -> bool {
         true
     }
 
     fn schema_name() -> Cow<'static, str> {
-        "AnyWorkerResult".into()
+        "AnyWorkerReport".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let numbered = generator.subschema_for::<Numbered>();
-        json_schema!({"anyOf": [generator.subschema_for::<Item<'static>>(), numbered]})
+        json_schema!({"anyOf": [generator.subschema_for::<WireReport<'static>>(), numbered]})
     }
 }
 
@@ -157,30 +157,30 @@ pub(super) struct Reports {
 
 impl Reports {
     /// Checks reports that could all be read.
-    pub(super) fn of(items: Vec<Item<'_>>) -> Result<Self, Problem> {
-        check_count(items.len())?;
-        let mut reports = Self { taken: Vec::with_capacity(items.len()), ..Self::default() };
-        for item in items {
-            check_number("n", item.n)?;
-            reports.add(item);
+    pub(super) fn of(sent: Vec<WireReport<'_>>) -> Result<Self, Problem> {
+        check_count(sent.len())?;
+        let mut reports = Self { taken: Vec::with_capacity(sent.len()), ..Self::default() };
+        for report in sent {
+            check_number("n", report.n)?;
+            reports.add(report);
         }
         Ok(reports.sure())
     }
 
     /// Reads reports one by one, because not all of them can be read.
-    pub(super) fn pick(items: Vec<&RawValue>) -> Result<Self, Problem> {
-        check_count(items.len())?;
+    pub(super) fn pick(sent: Vec<&RawValue>) -> Result<Self, Problem> {
+        check_count(sent.len())?;
         let mut reports = Self::default();
-        for (at, raw) in items.into_iter().enumerate() {
-            match read_object::<Item<'_>>(raw) {
-                Ok(item) => {
-                    check_number("n", item.n)?;
-                    reports.add(item);
+        for (at, raw) in sent.into_iter().enumerate() {
+            match read_object::<WireReport<'_>>(raw) {
+                Ok(report) => {
+                    check_number("n", report.n)?;
+                    reports.add(report);
                 }
                 Err(why) => {
                     let numbered = read_object::<Numbered>(raw);
                     let Numbered { n } = numbered.map_err(|error| {
-                        Problem::invalid(format!("results[{at}] has no number n to answer it by: {error}"))
+                        Problem::invalid(format!("reports[{at}] has no number n to answer it by: {error}"))
                     })?;
                     check_number("n", n)?;
                     reports.refused.push((n, why));
@@ -203,9 +203,9 @@ impl Reports {
         self
     }
 
-    fn add(&mut self, item: Item<'_>) {
-        let (n, run, turn) = (item.n, item.run, item.turn);
-        match item.check() {
+    fn add(&mut self, report: WireReport<'_>) {
+        let (n, run, turn) = (report.n, report.run, report.turn);
+        match report.check() {
             Ok(report) => self.taken.push(Reported { n, run, turn, report }),
             Err(why) => {
                 self.refused.push((n, why));
@@ -217,7 +217,7 @@ impl Reports {
 
 /// What can be read of every report.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "NumberedResult")]
+#[schemars(rename = "NumberedReport")]
 struct Numbered {
     /// A number that the answer names.
     n: u64,
@@ -239,7 +239,7 @@ pub(super) fn check_number(name: &str, number: u64) -> Result<(), Problem> {
 
 fn check_count(count: usize) -> Result<(), Problem> {
     if count > REPORTS {
-        return Err(Problem::invalid(format!("{count} results are sent at once; at most {REPORTS} are taken")));
+        return Err(Problem::invalid(format!("{count} reports are sent at once; at most {REPORTS} are taken")));
     }
     Ok(())
 }
@@ -252,7 +252,7 @@ fn read_object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, String> {
     serde_json::from_str(raw.get()).map_err(|error| error.to_string())
 }
 
-impl Item<'_> {
+impl WireReport<'_> {
     /// What it says, or why it cannot be taken.
     fn check(mut self) -> Result<Report, String> {
         let report = match self.kind {
@@ -301,7 +301,7 @@ impl Item<'_> {
         };
         match self.left() {
             None => Ok(report),
-            Some(name) => Err(format!("a result of this kind has no {name}")),
+            Some(name) => Err(format!("a report of this kind has no {name}")),
         }
     }
 

@@ -4,11 +4,11 @@ use axum::http::Method;
 use serde_json::json;
 
 use super::exchange;
-use super::held::{Poll, Results};
+use super::held::{Poll, ReportsRequest};
 use super::hello::{Hello, Welcome};
 use super::list::{self, Workers};
 use super::message::Messages;
-use super::report::AnyItem;
+use super::report::AnyReport;
 use super::socket;
 use crate::auth::Permission::{Read, Serve};
 use crate::openapi::{Doc, doc};
@@ -16,7 +16,7 @@ use crate::table::Table;
 
 pub(super) const SESSIONS: &str = "/v1/worker/sessions";
 pub(super) const POLL: &str = "/v1/worker/poll";
-pub(super) const RESULTS: &str = "/v1/worker/results";
+pub(super) const REPORTS: &str = "/v1/worker/reports";
 
 pub(crate) fn add(table: Table) -> Table {
     table
@@ -58,9 +58,9 @@ pub(crate) fn add(table: Table) -> Table {
             POLL,
             session_doc("Ask what a worker is to do")
                 .about(
-                    "Held until there is something to tell besides answers to results, at most 10 s. What was told \
+                    "Held until there is something to tell besides answers to reports, at most 10 s. What was told \
                      before and not seen is told again. A worker has one poll under way; a second one ends the first. \
-                     Polls and results count against no limit of requests.",
+                     Polls and reports count against no limit of requests.",
                 )
                 .takes::<Poll>()
                 .example(json!({"session": "…", "seen": 0, "capacity": 100, "waitMs": 10_000}))
@@ -70,17 +70,17 @@ pub(crate) fn add(table: Table) -> Table {
         .guarded(
             Serve,
             Method::POST,
-            RESULTS,
-            session_doc("Send the results of a worker")
+            REPORTS,
+            session_doc("Send the reports of a worker")
                 .about(
-                    "At most 512 results and 4 MiB, of any runs. Answered when all are in the journal: each is \
-                     acknowledged, refused, or to be sent again later. Sending a result again is always safe.",
+                    "At most 512 reports and 4 MiB, of any runs. Answered when all are in the journal: each is \
+                     acknowledged, refused, or to be sent again later. Sending a report again is always safe.",
                 )
-                .takes::<Results<Vec<AnyItem>>>()
+                .takes::<ReportsRequest<Vec<AnyReport>>>()
                 .example(json!({
                     "session": "…",
                     "seen": 1,
-                    "results": [{
+                    "reports": [{
                         "n": 1,
                         "run": "019a8b6e-9d00-7000-8000-000000000001",
                         "turn": 1,
@@ -92,7 +92,7 @@ pub(crate) fn add(table: Table) -> Table {
                     }],
                 }))
                 .answers::<Messages>(200),
-            exchange::results,
+            exchange::reports,
         )
         .guarded(
             Serve,
@@ -100,9 +100,9 @@ pub(crate) fn add(table: Table) -> Table {
             "/v1/worker/socket",
             doc("workers", "Speak with a worker over a WebSocket")
                 .about(
-                    "The same as sessions, polls and results, one JSON object per text frame: `{\"hello\": …}` or \
+                    "The same as sessions, polls and reports, one JSON object per text frame: `{\"hello\": …}` or \
                      `{\"resume\": {session, seen, capacity}}` first, answered by `{\"welcome\": …}`, `{\"gone\": …}` \
-                     or `{\"problem\": …}`; then `{seen, results}`, `{capacity}`, `{\"ping\": true}` and \
+                     or `{\"problem\": …}`; then `{seen, reports}`, `{capacity}`, `{\"ping\": true}` and \
                      `{\"bye\": true}` one way, messages and `{\"pong\": true}` the other.",
                 )
                 .answers_nothing(101)

@@ -19,7 +19,7 @@ use tokio::time::{Instant, interval_at, timeout};
 
 use super::hello::{self, Hello, Welcome};
 use super::message::{self, Message};
-use super::report::{Item, Reports};
+use super::report::{Reports, WireReport};
 use super::{BYTES, away, hold_back};
 use crate::audit;
 use crate::auth::{self, Caller, Permission};
@@ -75,7 +75,7 @@ struct Resume {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Said<R> {
     seen: Option<u64>,
-    results: Option<R>,
+    reports: Option<R>,
     capacity: Option<usize>,
     ping: Option<bool>,
     bye: Option<bool>,
@@ -243,14 +243,14 @@ impl Reader {
 
     async fn take(&mut self, text: &str) -> Result<(), End> {
         // Usually all reports are as they should be, and one pass reads them.
-        let (said, reports) = match read::<Said<Vec<Item<'_>>>>(text) {
+        let (said, reports) = match read::<Said<Vec<WireReport<'_>>>>(text) {
             Ok(mut said) => {
-                let reports = said.results.take().map(Reports::of);
+                let reports = said.reports.take().map(Reports::of);
                 (said.without::<()>(), reports)
             }
             Err(_) => {
                 let mut said = read::<Said<Vec<&RawValue>>>(text).map_err(|problem| End::of(&problem))?;
-                let reports = said.results.take().map(Reports::pick);
+                let reports = said.reports.take().map(Reports::pick);
                 (said.without::<()>(), reports)
             }
         };
@@ -296,7 +296,7 @@ impl<R> Said<R> {
     /// What is said beside reports.
     fn without<S>(self) -> Said<S> {
         let Self { seen, capacity, ping, bye, .. } = self;
-        Said { seen, results: None, capacity, ping, bye }
+        Said { seen, reports: None, capacity, ping, bye }
     }
 }
 

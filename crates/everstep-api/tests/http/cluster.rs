@@ -351,7 +351,7 @@ async fn ask(channel: &Channel, peer: &Peer, path: &'static str, body: &Value) -
 #[tokio::test]
 async fn what_is_said_to_a_worker_of_another_node_is_passed_on() {
     const POLL: &str = "/cluster/v1/worker/poll";
-    const RESULTS: &str = "/cluster/v1/worker/results";
+    const REPORTS: &str = "/cluster/v1/worker/reports";
     const CLOSE: &str = "/cluster/v1/worker/close";
     let listener = Listener::start().await;
     let (channel, _folder) = channel(KEY).await;
@@ -360,9 +360,9 @@ async fn what_is_said_to_a_worker_of_another_node_is_passed_on() {
     let run = listener.engine.start_run(start).await.unwrap().run;
     let (status, told) = ask(&channel, &listener.peer, POLL, &json!({"session": session, "seen": 0})).await;
     assert_eq!((status, &told["messages"][0]["turns"][0]["run"]), (200, &json!(run)), "{told}");
-    let result = json!({"n": 1, "run": run, "turn": 1, "kind": "returned", "output": "x".repeat(1024 * 1024 - 2)});
-    let sent = json!({"session": session, "seen": 1, "results": [result]});
-    let (status, told) = ask(&channel, &listener.peer, RESULTS, &sent).await;
+    let report = json!({"n": 1, "run": run, "turn": 1, "kind": "returned", "output": "x".repeat(1024 * 1024 - 2)});
+    let sent = json!({"session": session, "seen": 1, "reports": [report]});
+    let (status, told) = ask(&channel, &listener.peer, REPORTS, &sent).await;
     assert_eq!((status, &told["messages"][0]["acks"][0][0]), (200, &json!(1)), "{told}");
     assert_eq!(listener.engine.wait(WorkspaceId::DEFAULT, run).await.unwrap().status, Status::Completed);
     let (status, listed) = ask(&channel, &listener.peer, "/cluster/v1/workers", &json!({})).await;
@@ -371,7 +371,7 @@ async fn what_is_said_to_a_worker_of_another_node_is_passed_on() {
     assert_eq!(ask(&channel, &listener.peer, CLOSE, &json!({"session": session})).await.0, 200);
     for (path, body) in [
         (POLL, json!({"session": session, "seen": 0})),
-        (RESULTS, json!({"session": session, "seen": 0, "results": []})),
+        (REPORTS, json!({"session": session, "seen": 0, "reports": []})),
         (CLOSE, json!({"session": session})),
     ] {
         assert_eq!(ask(&channel, &listener.peer, path, &body).await.0, 410, "{path}");

@@ -132,7 +132,7 @@ fn written(route: &Route) -> (Value, Found) {
         ("POST", "/v1/worker/sessions") => (hello(&[("theirs-too", 1)]), Theirs),
         ("DELETE", "/v1/worker/sessions/{id}") => (nothing, Refused(410)),
         ("POST", "/v1/worker/poll") => (json!({"session": "", "seen": 0, "waitMs": 0}), Refused(410)),
-        ("POST", "/v1/worker/results") => (json!({"session": "", "seen": 0, "results": []}), Refused(410)),
+        ("POST", "/v1/worker/reports") => (json!({"session": "", "seen": 0, "reports": []}), Refused(410)),
         ("GET", path) if path.contains('{') => (nothing, Nothing),
         ("GET", _) => (nothing, Theirs),
         ("PUT", "/v1/workflows/{name}") => (chain(&[wait_for_go()]), Theirs),

@@ -32,7 +32,7 @@ impl Socket {
         socket.say(&json!({"hello": hello(workflows)})).await;
         let welcome = socket.frame().await;
         let session = welcome["welcome"]["session"].as_str().unwrap_or_else(|| panic!("{welcome}")).to_owned();
-        assert_eq!(welcome["welcome"]["maxResults"], 512);
+        assert_eq!(welcome["welcome"]["maxReports"], 512);
         (socket, session)
     }
 
@@ -82,9 +82,9 @@ impl Socket {
     }
 }
 
-fn about(turn: &Value, n: u64, mut result: Value) -> Value {
-    (result["n"], result["run"], result["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
-    result
+fn about(turn: &Value, n: u64, mut report: Value) -> Value {
+    (report["n"], report["run"], report["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
+    report
 }
 
 #[tokio::test]
@@ -96,16 +96,16 @@ async fn a_worker_runs_a_workflow_over_a_socket() {
     let message = socket.message("turns").await;
     let turn = &message["turns"][0];
     assert_eq!((&message["m"], &turn["input"]), (&json!(1), &json!([1, 2])));
-    socket.say(&json!({"seen": 1, "results": [about(turn, 1, completed("a", &json!("x")))]})).await;
+    socket.say(&json!({"seen": 1, "reports": [about(turn, 1, completed("a", &json!("x")))]})).await;
     let message = socket.message("acks").await;
     assert_eq!((&message["m"], &message["acks"][0][0]), (&json!(2), &json!(1)), "{message}");
     socket.say(&json!({"ping": true})).await;
     assert_eq!(socket.frame().await, json!({"pong": true}));
-    let results = json!([
+    let reports = json!([
         about(turn, 2, completed("", &json!(1))),
         about(turn, 3, json!({"kind": "returned", "output": "over"})),
     ]);
-    socket.say(&json!({"seen": 2, "results": results})).await;
+    socket.say(&json!({"seen": 2, "reports": reports})).await;
     let (mut acked, mut refused) = (Vec::new(), Vec::new());
     while acked.is_empty() || refused.is_empty() {
         let message = socket.frame().await;
@@ -130,14 +130,14 @@ async fn a_lost_socket_is_resumed_and_what_was_not_seen_comes_again() {
     assert_eq!(socket.message("turns").await, first);
     socket.say(&json!({"seen": first["m"]})).await;
     let turn = &first["turns"][0];
-    socket.say(&json!({"seen": first["m"], "results": [about(turn, 1, completed("a", &json!(1)))]})).await;
+    socket.say(&json!({"seen": first["m"], "reports": [about(turn, 1, completed("a", &json!(1)))]})).await;
     assert_eq!(socket.message("acks").await["acks"][0][0], 1);
     // Another one takes the session over while this one lasts.
     let mut other = Socket::resume(&server, &key, &session, first["m"].as_u64().unwrap()).await;
     assert_eq!(other.frame().await["welcome"]["session"], session);
     assert_eq!(other.message("acks").await["acks"][0][0], 1);
     assert_eq!(socket.closed().await, 4409);
-    other.say(&json!({"seen": 2, "results": [about(turn, 2, json!({"kind": "returned"}))]})).await;
+    other.say(&json!({"seen": 2, "reports": [about(turn, 2, json!({"kind": "returned"}))]})).await;
     assert_eq!(other.message("acks").await["acks"][0][0], 2);
 }
 
@@ -187,7 +187,7 @@ async fn a_frame_that_makes_no_sense_ends_the_socket() {
         assert_eq!(socket.frame().await["problem"]["code"], "VALIDATION_ERROR", "{frame}");
         assert_eq!(socket.closed().await, 4400, "{frame}");
     }
-    for frame in [json!({"seen": -1}), json!({"results": [1]}), json!({"colour": 1}), json!(["x"])] {
+    for frame in [json!({"seen": -1}), json!({"reports": [1]}), json!({"colour": 1}), json!(["x"])] {
         let (mut socket, _) = Socket::open(&server, &key, &[("greet", 1)]).await;
         socket.say(&frame).await;
         assert_eq!(socket.frame().await["problem"]["code"], "VALIDATION_ERROR", "{frame}");

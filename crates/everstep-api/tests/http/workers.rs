@@ -1,4 +1,4 @@
-//! Workers over HTTP: sessions, polls, results.
+//! Workers over HTTP: sessions, polls, reports.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -76,19 +76,19 @@ impl<'a> Worker<'a> {
         panic!("no turn came");
     }
 
-    /// Sends results about a turn and returns what is answered.
-    pub(crate) async fn send(&mut self, turn: &Value, results: &[Value]) -> Vec<Value> {
-        let results: Vec<_> = results.iter().map(|result| self.result(turn, result)).collect();
-        let body = json!({"session": self.session, "seen": self.seen, "results": results});
-        let answer = self.ask("/v1/worker/results", &body).await.is(200);
+    /// Sends reports about a turn and returns what is answered.
+    pub(crate) async fn send(&mut self, turn: &Value, reports: &[Value]) -> Vec<Value> {
+        let reports: Vec<_> = reports.iter().map(|report| self.report(turn, report)).collect();
+        let body = json!({"session": self.session, "seen": self.seen, "reports": reports});
+        let answer = self.ask("/v1/worker/reports", &body).await.is(200);
         self.take(&answer)
     }
 
-    fn result(&mut self, turn: &Value, result: &Value) -> Value {
+    fn report(&mut self, turn: &Value, report: &Value) -> Value {
         self.n += 1;
-        let mut result = result.clone();
-        (result["n"], result["run"], result["turn"]) = (json!(self.n), turn["run"].clone(), turn["turn"].clone());
-        result
+        let mut report = report.clone();
+        (report["n"], report["run"], report["turn"]) = (json!(self.n), turn["run"].clone(), turn["turn"].clone());
+        report
     }
 }
 
@@ -108,9 +108,9 @@ async fn who_has_no_session_is_bounded_by_the_limit_of_the_key() {
     let made = server.post("/v1/keys", &new).await.is(201);
     let key = made["secret"].as_str().unwrap();
     let nobody = format!("{}.{}", Uuid::from_u128(7), Uuid::from_u128(8));
-    for path in ["/v1/worker/poll", "/v1/worker/results"] {
+    for path in ["/v1/worker/poll", "/v1/worker/reports"] {
         let body = json!({"session": nobody, "seen": 0});
-        let body = if path.ends_with("results") { json!({"session": nobody, "seen": 0, "results": []}) } else { body };
+        let body = if path.ends_with("reports") { json!({"session": nobody, "seen": 0, "reports": []}) } else { body };
         let mut statuses = Vec::new();
         for _ in 0..10 {
             statuses.push(server.ask_as(key, Method::POST, path, &body).await.status);
@@ -202,11 +202,11 @@ async fn a_function_that_throws_half_an_emoji_fails_its_run() {
     let run = start(&server, "greet", &Value::Null).await;
     let turn = worker.turn().await;
     let threw = json!({"n": 1, "run": turn["run"], "turn": 1, "kind": "threw", "error": {"message": "HALF"}});
-    let body = json!({"session": worker.session, "seen": worker.seen, "results": [threw]});
+    let body = json!({"session": worker.session, "seen": worker.seen, "reports": [threw]});
     // As many languages write a text that was cut within a pair.
     let body = body.to_string().replace("HALF", r"no \ud83d");
     let headers = [("x-api-key", &*worker.key)];
-    server.ask(Method::POST, "/v1/worker/results", &headers, &body).await.is(200);
+    server.ask(Method::POST, "/v1/worker/reports", &headers, &body).await.is(200);
     let failed = server.wait_for(&run, "failed").await;
     assert_eq!(failed["error"]["message"], "no \u{fffd}", "{failed}");
 }
@@ -217,11 +217,11 @@ async fn messages_that_cannot_be_used_are_refused_whole() {
     let worker = Worker::open(&server, &[("greet", 1)]).await;
     let session = &worker.session;
     let wrong = [
-        ("/v1/worker/results", json!({"session": session, "seen": 0})),
-        ("/v1/worker/results", json!({"session": session, "seen": 0, "results": {}})),
-        ("/v1/worker/results", json!({"session": session, "seen": 0, "results": [{"kind": "returned"}]})),
-        ("/v1/worker/results", json!({"session": session, "seen": 0, "results": [], "more": 1})),
-        ("/v1/worker/results", json!({"session": session, "seen": 0, "results": vec![json!({"n": 1}); 513]})),
+        ("/v1/worker/reports", json!({"session": session, "seen": 0})),
+        ("/v1/worker/reports", json!({"session": session, "seen": 0, "reports": {}})),
+        ("/v1/worker/reports", json!({"session": session, "seen": 0, "reports": [{"kind": "returned"}]})),
+        ("/v1/worker/reports", json!({"session": session, "seen": 0, "reports": [], "more": 1})),
+        ("/v1/worker/reports", json!({"session": session, "seen": 0, "reports": vec![json!({"n": 1}); 513]})),
         ("/v1/worker/poll", json!({"session": session})),
         ("/v1/worker/poll", json!({"session": session, "seen": -1})),
         ("/v1/worker/poll", json!({"session": session, "seen": 0, "waitMs": 10_001})),
@@ -231,8 +231,8 @@ async fn messages_that_cannot_be_used_are_refused_whole() {
     for (path, body) in wrong {
         worker.ask(path, &body).await.refuses(400, "VALIDATION_ERROR");
     }
-    let large = json!({"session": session, "seen": 0, "results": ["x".repeat(4 * 1024 * 1024)]});
-    worker.ask("/v1/worker/results", &large).await.refuses(413, "PAYLOAD_TOO_LARGE");
+    let large = json!({"session": session, "seen": 0, "reports": ["x".repeat(4 * 1024 * 1024)]});
+    worker.ask("/v1/worker/reports", &large).await.refuses(413, "PAYLOAD_TOO_LARGE");
 }
 
 #[tokio::test]
@@ -278,10 +278,10 @@ async fn a_session_is_there_for_its_workspace_until_it_ends() {
     let worker = Worker::open(&server, &[("greet", 1)]).await;
     let other = add_key(&*server.access, WorkspaceId::from_uuid(Uuid::from_u128(7)), &[Permission::Serve]).await;
     let poll = json!({"session": worker.session, "seen": 0, "waitMs": 0});
-    let results = json!({"session": worker.session, "seen": 0, "results": []});
+    let reports = json!({"session": worker.session, "seen": 0, "reports": []});
     let place = format!("/v1/worker/sessions/{}", worker.session);
     let gone = async |key: &str| {
-        for (path, body) in [("/v1/worker/poll", &poll), ("/v1/worker/results", &results)] {
+        for (path, body) in [("/v1/worker/poll", &poll), ("/v1/worker/reports", &reports)] {
             let problem = server.ask_as(key, Method::POST, path, body).await.refuses(410, "SESSION_GONE");
             assert!(problem["hint"].as_str().unwrap().contains("holds"), "{problem}");
         }
@@ -346,8 +346,8 @@ async fn a_worker_is_not_counted_against_the_limit_of_its_key() {
     for _ in 0..20 {
         let poll = json!({"session": opened["session"], "seen": 0, "waitMs": 0});
         server.ask_as(key, Method::POST, "/v1/worker/poll", &poll).await.is(200);
-        let results = json!({"session": opened["session"], "seen": 0, "results": []});
-        server.ask_as(key, Method::POST, "/v1/worker/results", &results).await.is(200);
+        let reports = json!({"session": opened["session"], "seen": 0, "reports": []});
+        server.ask_as(key, Method::POST, "/v1/worker/reports", &reports).await.is(200);
     }
     // Everything else is.
     let open = async || server.ask_as(key, Method::POST, "/v1/worker/sessions", &hello(&[("greet", 1)])).await.status;
@@ -409,12 +409,12 @@ async fn what_is_on_its_way_as_an_answer_is_not_told_by_a_poll_as_well() {
     let before = worker.seen;
     worker.send(&turn, &[completed("hello", &json!(1))]).await;
     let poll = json!({"session": worker.session, "seen": before, "waitMs": 300});
-    let seen = json!({"session": worker.session, "seen": worker.seen, "results": []});
+    let seen = json!({"session": worker.session, "seen": worker.seen, "reports": []});
     let polls = carriers(&server.engine, &worker.session);
     let polled = worker.ask("/v1/worker/poll", &poll);
     let came = async {
         until_carriers(&server.engine, &worker.session, polls + 1).await;
-        worker.ask("/v1/worker/results", &seen).await.is(200)
+        worker.ask("/v1/worker/reports", &seen).await.is(200)
     };
     let (polled, _) = tokio::join!(polled, came);
     assert_eq!(polled.is(200), json!({"messages": []}));

@@ -139,11 +139,11 @@ fn play_code(server: &Server) -> String {
     let told = client.post("/v1/worker/poll", &json!({"session": session, "seen": 0})).is(200);
     let turn = told["messages"][0]["turns"][0].clone();
     let mut n = 0;
-    let mut send = |mut result: Value| {
+    let mut send = |mut report: Value| {
         n += 1;
-        (result["n"], result["run"], result["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
-        let body = json!({"session": session, "seen": 0, "results": [result]});
-        let told = client.post("/v1/worker/results", &body).is(200);
+        (report["n"], report["run"], report["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
+        let body = json!({"session": session, "seen": 0, "reports": [report]});
+        let told = client.post("/v1/worker/reports", &body).is(200);
         assert!(!told.to_string().contains("refused"), "{told}");
     };
     let has = |event: &str, step: &str| {

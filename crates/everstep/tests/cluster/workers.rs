@@ -38,11 +38,11 @@ fn a_worker_may_speak_with_any_node() {
     }
     assert_eq!(turn["run"], started["run"]["id"], "{turn}");
     let (mut n, mut acked) = (0, Vec::new());
-    let mut send = |client: &Client, mut result: Value| {
+    let mut send = |client: &Client, mut report: Value| {
         n += 1;
-        (result["n"], result["run"], result["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
-        let body = json!({"session": session, "seen": seen, "results": [result]});
-        let told = client.post("/v1/worker/results", &body).is(200);
+        (report["n"], report["run"], report["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
+        let body = json!({"session": session, "seen": seen, "reports": [report]});
+        let told = client.post("/v1/worker/reports", &body).is(200);
         for message in told["messages"].as_array().unwrap() {
             seen = message["m"].as_u64().unwrap();
             acked.extend(message["acks"].as_array().cloned().unwrap_or_default());

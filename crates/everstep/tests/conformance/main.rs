@@ -89,7 +89,7 @@ scenarios! {
         exhausted_retries_fail_the_run,
         five_hundred_parallel_steps_run_once_each,
         one_of_several_parallel_steps_fails,
-        results_that_arrive_twice_count_once,
+        reports_that_arrive_twice_count_once,
         sleeping_runs_take_nobodys_room,
         sleeps_end_when_they_should,
         steps_run_in_order_and_once,
