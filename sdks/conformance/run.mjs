@@ -43,7 +43,7 @@ for (const name of chosen) {
   if (!scenarios.some((scenario) => scenario.name === name)) throw new Error(`there is no scenario ${name}`);
 }
 const wanted = scenarios.filter(({ name, stores }) => chosen.includes(name) && stores.includes(options.store));
-const cases = wanted.flatMap((scenario) => scenario.carriers.map((carrier) => ({ scenario, carrier })));
+const cases = wanted.flatMap((scenario) => scenario.transports.map((transport) => ({ scenario, transport })));
 const place = fs.mkdtempSync(path.join(os.tmpdir(), 'everstep-conformance-'));
 const halls = new Halls({ binary: path.resolve(options.server), database: options.database, place });
 const began = Date.now();
@@ -63,8 +63,8 @@ const seconds = ((Date.now() - began) / 1000).toFixed(1);
 console.log(`${report.length - failed.length} of ${report.length} passed on ${options.store} in ${seconds} s`);
 process.exit(failed.length > 0 ? 1 : 0);
 
-/** Plays a scenario by one carrier, and says how it went. */
-async function perform({ scenario, carrier }) {
+/** Plays a scenario by one transport, and says how it went. */
+async function perform({ scenario, transport }) {
   const began = Date.now();
   let hall;
   let stage;
@@ -72,7 +72,7 @@ async function perform({ scenario, carrier }) {
   try {
     hall = await halls.take(scenario);
     const command = WORKERS[options.sdk];
-    stage = await Stage.set({ scenario, carrier, servers: hall.servers, key: hall.key, command });
+    stage = await Stage.set({ scenario, transport, servers: hall.servers, key: hall.key, command });
     await play(stage);
   } catch (error) {
     const told = stage ? await stage.explain() : '';
@@ -81,7 +81,7 @@ async function perform({ scenario, carrier }) {
   await stage?.close();
   await hall?.leave();
   const ms = Date.now() - began;
-  console.log(`${problem ? 'FAILED' : 'ok    '} ${scenario.name} (${carrier}) ${(ms / 1000).toFixed(1)} s`);
+  console.log(`${problem ? 'FAILED' : 'ok    '} ${scenario.name} (${transport}) ${(ms / 1000).toFixed(1)} s`);
   if (problem) console.log(problem.replace(/^/gm, '    '));
-  return { name: scenario.name, carrier, ms, problem };
+  return { name: scenario.name, transport, ms, problem };
 }

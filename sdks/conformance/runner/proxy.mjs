@@ -2,7 +2,7 @@
 //
 // Which server a request goes to: `first` is the first that can be connected to, `alternate` is each in turn,
 // or the next where one cannot be connected to.
-// What becomes of reports, whichever carrier they come by:
+// What becomes of reports, whichever transport they come by:
 //   pass     they go through
 //   hold     they never reach the server
 //   swallow  the server takes them, and nothing that it says reaches the worker from then on

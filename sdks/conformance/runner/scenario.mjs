@@ -4,9 +4,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 const STORES = ['sqlite', 'postgres'];
-const CARRIERS = ['socket', 'http'];
-const SCENARIO = ['proves', 'requirements', 'stores', 'carriers', 'servers', 'settings', 'programs', 'proxies', 'workers', 'do', 'expect'];
-const WORKER = ['serves', 'via', 'carrier', 'concurrency'];
+const TRANSPORTS = ['socket', 'http'];
+const SCENARIO = ['proves', 'requirements', 'stores', 'transports', 'servers', 'settings', 'programs', 'proxies', 'workers', 'do', 'expect'];
+const WORKER = ['serves', 'via', 'transport', 'concurrency'];
 const SERVED = ['workflow', 'version', 'retention', 'program'];
 const EXPECTED = ['run', 'status', 'output', 'error', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
 
@@ -49,11 +49,11 @@ export function readScenarios(folder) {
 
 function check(name, scenario) {
   known('a scenario', scenario, SCENARIO);
-  const { proves, requirements = [], stores = STORES, carriers = ['socket'], workers, programs } = scenario;
+  const { proves, requirements = [], stores = STORES, transports = ['socket'], workers, programs } = scenario;
   if (typeof proves !== 'string') throw new Error('it does not say what it proves');
   if (!requirements.every(Number.isInteger)) throw new Error('requirements are numbers');
   oneOf('store', stores, STORES);
-  oneOf('carrier', carriers, CARRIERS);
+  oneOf('transport', transports, TRANSPORTS);
   for (const [worker, told] of Object.entries(workers)) {
     known(`worker ${worker}`, told, WORKER);
     for (const served of told.serves) {
@@ -68,7 +68,7 @@ function check(name, scenario) {
     if (verb === 'await') known('what is awaited', action.await, [...AWAITED, 'run', 'times', 'server']);
   }
   for (const expected of scenario.expect ?? []) known('an expectation', expected, EXPECTED);
-  return { ...scenario, name, requirements, stores, carriers };
+  return { ...scenario, name, requirements, stores, transports };
 }
 
 export function verbOf(action) {

@@ -19,9 +19,9 @@ export class Stage {
   #retired = [];
 
   /** `servers` are those that the scenario may talk to, `key` is an admin's of its workspace. */
-  static async set({ scenario, carrier, servers, key, command }) {
+  static async set({ scenario, transport, servers, key, command }) {
     const stage = new Stage();
-    Object.assign(stage, { scenario, carrier, servers, command });
+    Object.assign(stage, { scenario, transport, servers, command });
     stage.client = new Client(() => servers[stage.asked].port, key);
     stage.ledger = await Ledger.open();
     const made = await stage.client.expect([201], 'POST', '/v1/keys', { name: 'worker', role: 'worker' });
@@ -36,13 +36,13 @@ export class Stage {
   }
 
   async startWorker(name, mayDie = false) {
-    const { serves, via = 0, concurrency = 200, carrier = this.carrier } = this.scenario.workers[name];
+    const { serves, via = 0, concurrency = 200, transport = this.transport } = this.scenario.workers[name];
     const url = typeof via === 'string' ? this.proxies.get(via).url : `http://127.0.0.1:${this.servers[via].port}`;
     const workflows = serves.map(({ workflow, version = 1, retention, program = workflow }) => {
       return { name: workflow, version, retention, program: this.scenario.programs[program] };
     });
     const { workerKey: apiKey, ledger } = this;
-    const config = { name, url, apiKey, carrier, concurrency, ledger: ledger.url, workflows };
+    const config = { name, url, apiKey, transport, concurrency, ledger: ledger.url, workflows };
     if (this.workers.has(name)) this.#retired.push(this.workers.get(name));
     this.workers.set(name, await Worker.start(this.command, config, { list: () => this.#listed(), mayDie }));
   }

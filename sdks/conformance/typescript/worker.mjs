@@ -1,6 +1,6 @@
 // A worker of the TypeScript SDK that plays the workflows of a scenario.
 //
-// Reads one line of JSON: {name, url, apiKey, carrier, concurrency, ledger, workflows: [{name, version, program}]}.
+// Reads one line of JSON: {name, url, apiKey, transport, concurrency, ledger, workflows: [{name, version, program}]}.
 // SIGTERM ends it in order; the end of its input ends it at once.
 
 import http from 'node:http';
@@ -29,8 +29,8 @@ const workflows = config.workflows.map(({ name, version, retention, program }) =
   if (retention) definition.retention = retention;
   return workflow(definition);
 });
-const { url, apiKey, carrier, concurrency } = config;
-const worker = serve({ url, apiKey, transport: carrier, concurrency, workflows });
+const { url, apiKey, transport, concurrency } = config;
+const worker = serve({ url, apiKey, transport, concurrency, workflows });
 process.once('SIGTERM', async () => {
   await worker.stop();
   process.exit(0);

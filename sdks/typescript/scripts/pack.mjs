@@ -20,12 +20,12 @@ try {
   assert.ok(!existsSync(join(installed, "dist", "test")), "tests are not packed");
 
   const { compile, run } = await import(new URL("../dist/test/examples.js", import.meta.url).href);
-  const { Peer } = await import(new URL("../dist/test/peer.js", import.meta.url).href);
-  const peer = new Peer();
-  await peer.listen();
+  const { FakeServer } = await import(new URL("../dist/test/fake-server.js", import.meta.url).href);
+  const server = new FakeServer();
+  await server.listen();
   compile(folder);
-  await run(folder, peer);
-  await peer.close();
+  await run(folder, server);
+  await server.close();
   console.log(`${tarball} installs in an empty project, and the examples compile and run there.`);
 } finally {
   rmSync(folder, { recursive: true, force: true });

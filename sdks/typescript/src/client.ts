@@ -1,10 +1,10 @@
-// The entry for those who start, signal and watch runs. It brings nothing of the runtime along.
+// The entry point for programs that start, signal and read runs. It does not import the runtime.
 
 import { milliseconds, type Duration } from "./duration.js";
 import { ApiError, RunFailedError } from "./errors.js";
-import { Address, type Answer, type Connection, CONNECTION, Http, isHeader, problemOf } from "./http.js";
+import { type Connection, CONNECTION_OPTIONS, Endpoint, HttpClient, type HttpResponse, isHeaderValue, problemFromBody } from "./http.js";
+import { encodeJson } from "./json.js";
 import { checkOptions } from "./options.js";
-import { jsonOf } from "./policy.js";
 import type { InputOf, Json, OutputOf, WorkflowRef } from "./types.js";
 
 export * from "./errors.js";
@@ -16,32 +16,32 @@ export type { InputOf, Json, Jsonify, OutputOf, WorkflowRef } from "./types.js";
 export type Named = WorkflowRef<any, any> | string;
 
 export interface StartOptions {
-  /** There is one run per key of a workflow, however often it is started. With a key, a start is safe to repeat. */
+  /** Starts with the same key of a workflow return the same run: a start with a key is safe to repeat. */
   idempotencyKey?: string;
-  /** The version; that of the workflow which is given, else the newest that the server knows. */
+  /** Default: the version of the workflow object, or the active version if the workflow is given by its name. */
   version?: number;
   retentionDays?: number;
-  /** Words to find the run by. */
+  /** Labels to find the run by. */
   tags?: Record<string, string>;
 }
 
 export interface Started {
   runId: string;
-  /** False when there was a run with that key before. */
+  /** False if a run with this key existed before. */
   created: boolean;
-  /** Of the run, when it was asked for. */
+  /** The status of the run at the time of the response. */
   status: Status;
-  /** What the caller should know: that nobody serves the workflow now, say. */
+  /** A warning, for example that no worker serves the workflow now. */
   warning?: string;
 }
 
 export interface SignalOptions {
-  /** Keeps the signal for the run if nothing waits for it yet. */
+  /** Buffers the signal if the run has no wait for it yet. */
   buffer?: boolean;
   idempotencyKey?: string;
 }
 
-/** What became of a signal or a cancellation: `ignored` says in `reason` why it changed nothing. */
+/** The outcome of a signal or a cancellation. For `ignored`, `reason` says why it had no effect. */
 export interface Outcome {
   outcome: "accepted" | "repeated" | "buffered" | "ignored";
   reason?: string;
@@ -70,10 +70,10 @@ export interface RunSummary {
 }
 
 export interface Run<Output = unknown> extends RunSummary {
-  /** Counts up with every change. */
+  /** Increases with every change. */
   version: number;
   input: Json;
-  /** What the workflow returned; null until it has completed. */
+  /** The return value of the workflow; null until it has completed. */
   output: Output | null;
   waitingFor: string | null;
   idempotencyKey: string | null;
@@ -89,7 +89,7 @@ export interface StepInfo {
   endedAt: string | null;
   durationMs: number | null;
   output: Json | null;
-  /** Why it failed at last. */
+  /** The error of the last attempt. */
   error: RunError | null;
 }
 
@@ -110,7 +110,7 @@ export interface RunPage {
   nextCursor: string | null;
 }
 
-/** Runs, newest first: all of them by `for await`, or a page at a time. */
+/** Runs, newest first: iterate over all of them with `for await`, or read them page by page. */
 export interface RunList extends AsyncIterable<RunSummary> {
   page(cursor?: string | null): Promise<RunPage>;
 }
@@ -118,36 +118,36 @@ export interface RunList extends AsyncIterable<RunSummary> {
 export interface WorkflowClient {
   /** Starts a run. */
   start<W extends Named>(workflow: W, input: InputOf<W>, options?: StartOptions): Promise<Started>;
-  /** Gives a run a signal. */
+  /** Sends a signal to a run. */
   signal(runId: string, event: string, payload?: unknown, options?: SignalOptions): Promise<Outcome>;
   readonly runs: {
     get<W extends Named>(workflow: W, runId: string): Promise<Run<OutputOf<W>>>;
     list(workflow: Named, filter?: RunFilter): RunList;
-    /** All steps of a run, in the order in which they began. */
+    /** All steps of a run, in the order in which they started. */
     steps(workflow: Named, runId: string): Promise<StepInfo[]>;
     cancel(workflow: Named, runId: string): Promise<Outcome>;
     /** Waits until a run has completed; rejects with `RunFailedError` if it does not. */
     wait<W extends Named>(workflow: W, runId: string, options?: { timeout?: Duration }): Promise<Run<OutputOf<W>> & { output: OutputOf<W> }>;
   };
-  /** Closes its connections. What is under way still rejects. */
+  /** Closes the connections. Requests in progress reject. */
   close(): void;
 }
 
-/** A client for the server at `url`. */
+/** Creates a client for the server at `url`. */
 export function createWorkflowClient(connection: Connection = {}): WorkflowClient {
-  checkOptions(connection, CONNECTION, "a client");
-  const address = new Address(connection);
-  const http = new Http(address, 64);
-  // A wait holds its connection for long: it takes none of those that other calls share.
-  const waits = new Http(address, Number.POSITIVE_INFINITY);
-  const ask = <T>(method: string, path: string, options?: Asking) => request<T>(http, method, path, options);
+  checkOptions(connection, CONNECTION_OPTIONS, "a client");
+  const endpoint = new Endpoint(connection);
+  const http = new HttpClient(endpoint, CONNECTIONS_MAX);
+  // A wait occupies its connection for long, so waits do not use the connections that other calls share.
+  const waits = new HttpClient(endpoint, Number.POSITIVE_INFINITY);
+  const ask = <T>(method: string, path: string, options?: RequestOptions) => request<T>(http, method, path, options);
 
   return {
     async start(workflow, input, options = {}) {
-      checkOptions(options, START, "a start");
+      checkOptions(options, START_OPTIONS, "a start");
       const { idempotencyKey, retentionDays, tags } = options;
       const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
-      const body = jsonOf({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags });
+      const body = encodeJson({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags });
       const started = await ask<{ run: Run; created: boolean; warning?: string }>("POST", `${path(workflow)}/runs`, {
         body,
         isRepeatable: idempotencyKey !== undefined,
@@ -157,12 +157,12 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
       return found;
     },
     async signal(runId, event, payload, options = {}) {
-      checkOptions(options, SIGNAL, "a signal");
+      checkOptions(options, SIGNAL_OPTIONS, "a signal");
       const query = options.buffer === true ? "?buffer=true" : "";
-      const asking: Asking = { isRepeatable: options.idempotencyKey !== undefined };
-      if (payload !== undefined) asking.body = jsonOf(payload);
-      if (options.idempotencyKey !== undefined) asking.headers = { "idempotency-key": headerOf(options.idempotencyKey) };
-      return ask("POST", `/v1/runs/${encodeURIComponent(runId)}/signals/${encodeURIComponent(event)}${query}`, asking);
+      const request: RequestOptions = { isRepeatable: options.idempotencyKey !== undefined };
+      if (payload !== undefined) request.body = encodeJson(payload);
+      if (options.idempotencyKey !== undefined) request.headers = { "idempotency-key": headerValue(options.idempotencyKey) };
+      return ask("POST", `/v1/runs/${encodeURIComponent(runId)}/signals/${encodeURIComponent(event)}${query}`, request);
     },
     runs: {
       get: (workflow, runId) => ask("GET", runPath(workflow, runId)),
@@ -180,11 +180,11 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
       },
       cancel: (workflow, runId) => ask("DELETE", runPath(workflow, runId), { isRepeatable: true }),
       async wait(workflow, runId, options = {}) {
-        checkOptions(options, WAIT, "a wait");
+        checkOptions(options, WAIT_OPTIONS, "a wait");
         const until = options.timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + milliseconds(options.timeout, "timeout");
         for (;;) {
           const left = Math.max(0, until - Date.now());
-          const seconds = Math.min(30, Math.ceil(left / 1_000));
+          const seconds = Math.min(WAIT_MAX_S, Math.ceil(left / 1_000));
           const path = `${runPath(workflow, runId)}?waitSeconds=${seconds}`;
           const run = await request<Run<OutputOf<typeof workflow>>>(waits, "GET", path, { until });
           if (run.status === "completed") return run as typeof run & { output: OutputOf<typeof workflow> };
@@ -192,7 +192,7 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
             throw new RunFailedError(runId, run.status, run.error ?? { code: run.status.toUpperCase(), message: `the run was ${run.status}` });
           }
           if (Date.now() >= until) {
-            throw new ApiError(0, "WAIT_TIMEOUT", `run ${runId} is ${run.status} still${run.waitingFor === null ? "" : `: it ${run.waitingFor}`}`);
+            throw new ApiError(0, "WAIT_TIMEOUT", `run ${runId} is still ${run.status}${run.waitingFor === null ? "" : `: it ${run.waitingFor}`}`);
           }
         }
       },
@@ -243,54 +243,60 @@ function list(page: (cursor: string | null | undefined) => Promise<RunPage>): Ru
   };
 }
 
-interface Asking {
+interface RequestOptions {
   body?: string | undefined;
   headers?: Record<string, string>;
-  /** Whether the same request may be sent again when nobody knows what became of it. */
+  /** Whether the request may be sent again when its outcome is unknown. */
   isRepeatable?: boolean;
-  /** Until when an answer is waited for, and a server that is away is asked again; six times if it is not given. */
+  /** The time until which the request is repeated while the server cannot be reached. Default: six tries. */
   until?: number;
 }
 
-const TRIES = 6;
-/** Milliseconds that a server may ask for between two tries. */
-const LONGEST_PAUSE = 60_000;
-const START = { idempotencyKey: true, version: true, retentionDays: true, tags: true } as const;
-const SIGNAL = { buffer: true, idempotencyKey: true } as const;
-const WAIT = { timeout: true } as const;
+/** Connections that calls share, besides those of waits. */
+const CONNECTIONS_MAX = 64;
+/** Seconds that the server holds a request for the end of a run. */
+const WAIT_MAX_S = 30;
+const TRIES_MAX = 6;
+const RESPONSE_TIMEOUT_MS = 45_000;
+/** The longest `retry-after` of a server that is respected. */
+const RETRY_AFTER_MAX_MS = 60_000;
+const BACKOFF_MAX_MS = 2_000;
+const START_OPTIONS = { idempotencyKey: true, version: true, retentionDays: true, tags: true } as const;
+const SIGNAL_OPTIONS = { buffer: true, idempotencyKey: true } as const;
+const WAIT_OPTIONS = { timeout: true } as const;
 
-async function request<T>(http: Http, method: string, path: string, asking: Asking = {}): Promise<T> {
-  const isRepeatable = method === "GET" || asking.isRepeatable === true;
-  const { until, headers } = asking;
+async function request<T>(http: HttpClient, method: string, path: string, options: RequestOptions = {}): Promise<T> {
+  const isRepeatable = method === "GET" || options.isRepeatable === true;
+  const { until, headers } = options;
   for (let tries = 1; ; tries++) {
     let error: ApiError;
-    let least = 0;
+    let retryAfterMs = 0;
     try {
-      // A server that holds the request until the time is over answers then.
-      const timeoutMs = until === undefined ? 45_000 : Math.min(60_000, Math.max(0, until - Date.now()) + 5_000);
-      const answer = await http.send(method, path, asking.body, { timeoutMs, ...(headers === undefined ? {} : { headers }) });
-      if (answer.status >= 200 && answer.status < 300) return parse<T>(answer);
-      error = problemOf(answer.status, answer.text);
-      least = Math.min(LONGEST_PAUSE, 1_000 * (Number(answer.headers["retry-after"]) || 0));
+      // The server may hold the request until the end of the wait and respond then.
+      const timeoutMs = until === undefined ? RESPONSE_TIMEOUT_MS : Math.min(60_000, Math.max(0, until - Date.now()) + 5_000);
+      const response = await http.send(method, path, options.body, { timeoutMs, ...(headers === undefined ? {} : { headers }) });
+      if (response.status >= 200 && response.status < 300) return parse<T>(response);
+      error = problemFromBody(response.status, response.text);
+      retryAfterMs = Math.min(RETRY_AFTER_MAX_MS, 1_000 * (Number(response.headers["retry-after"]) || 0));
     } catch (caught) {
       if (!(caught instanceof ApiError)) throw caught;
       error = caught;
     }
-    if (http.isClosed || !mayHelp(error, isRepeatable)) throw error;
-    const left = until === undefined ? TRIES - tries : until - Date.now();
-    if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the time is over: ${error.detail}`, undefined, { cause: error });
-    const pause = least + Math.min(2_000, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
+    if (http.isClosed || !mayRetry(error, isRepeatable)) throw error;
+    const left = until === undefined ? TRIES_MAX - tries : until - Date.now();
+    if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the timeout has expired: ${error.detail}`, undefined, { cause: error });
+    const pause = retryAfterMs + Math.min(BACKOFF_MAX_MS, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
     await new Promise((resolve) => setTimeout(resolve, until === undefined ? pause : Math.min(pause, left)));
     if (http.isClosed) throw error;
   }
 }
 
-/** Codes of servers that answer, and that TLS does not trust. */
+/** Error codes of a server whose certificate is not trusted. */
 const UNTRUSTED = /CERT|TLS|SSL|VERIFY|EPROTO/;
 
-/** Whether another try may help, and can do no harm. */
-function mayHelp(error: ApiError, isRepeatable: boolean): boolean {
-  // Both are said before anything is done.
+/** Whether another try may succeed and is safe. */
+function mayRetry(error: ApiError, isRepeatable: boolean): boolean {
+  // The server answers with these codes before it changes anything.
   if (error.code === "UNAVAILABLE" || error.code === "RATE_LIMITED") return true;
   if (error.status === 0) {
     const { code = "" } = (error.cause ?? {}) as { code?: string };
@@ -299,17 +305,17 @@ function mayHelp(error: ApiError, isRepeatable: boolean): boolean {
   return isRepeatable && (error.status === 429 || (error.status >= 502 && error.status <= 504));
 }
 
-/** Text as the bytes of a header. */
-function headerOf(text: string): string {
+/** Text as the bytes of a header value. */
+function headerValue(text: string): string {
   const bytes = Buffer.from(text).toString("latin1");
-  if (!isHeader(bytes)) throw new TypeError(`the idempotency key is ${JSON.stringify(text)}: it cannot have line breaks and the like`);
+  if (!isHeaderValue(bytes)) throw new TypeError(`the idempotency key is ${JSON.stringify(text)}: it must not contain control characters`);
   return bytes;
 }
 
-function parse<T>(answer: Answer): T {
+function parse<T>(response: HttpResponse): T {
   try {
-    return JSON.parse(answer.text) as T;
+    return JSON.parse(response.text) as T;
   } catch {
-    throw new ApiError(answer.status, "UNEXPECTED_ANSWER", "the answer is not JSON");
+    throw new ApiError(response.status, "UNEXPECTED_ANSWER", "the response is not JSON");
   }
 }

@@ -1,22 +1,25 @@
-// What a workflow's function is given: `ctx`, `ctx.step`, and the argument of a step's own function.
+// The arguments of user code: `ctx` and `ctx.step` of a workflow's function, and the argument of a step's function.
 
 import { milliseconds, moment } from "./duration.js";
-import type { Level } from "./log.js";
+import { encodeJson } from "./json.js";
+import type { LogLevel } from "./log.js";
 import { checkOptions } from "./options.js";
-import { checkName, jsonOf, messageOf, RETRY, retryOf } from "./policy.js";
 import type { Replay } from "./replay.js";
+import { messageOf } from "./reported-error.js";
+import { DEFAULT_RETRY, retryPolicy } from "./retry.js";
 import { Step } from "./step.js";
 import type { CallOptions, Context, Log, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
 import type { Report } from "./wire.js";
 
-const RUN = { retry: true } as const;
-const WAIT = { event: true, match: true, timeout: true } as const;
-const CALL = { version: true, timeout: true } as const;
+const RUN_OPTIONS = { retry: true } as const;
+const WAIT_OPTIONS = { event: true, match: true, timeout: true } as const;
+const CALL_OPTIONS = { version: true, timeout: true } as const;
+const STEP_NAME = /^[a-zA-Z0-9._-]{1,128}$/;
 
-/** All of it is its own and enumerable, and `ctx.step` has functions of its own: both may be spread and taken apart. */
-export class Ctx implements Context {
-  // One getter for all contexts: one of its own for each would take a microsecond.
-  static readonly #signal: PropertyDescriptor & ThisType<Ctx> = {
+/** `ctx`. All properties are own and enumerable, and those of `ctx.step` are bound functions: both may be spread and destructured. */
+export class FunctionContext implements Context {
+  // One getter for all contexts: to create one per context would take a microsecond.
+  static readonly #signal: PropertyDescriptor & ThisType<FunctionContext> = {
     enumerable: true,
     get() {
       return this.#replay.signal;
@@ -32,31 +35,32 @@ export class Ctx implements Context {
   constructor(replay: Replay) {
     const { run, workflow, version, startedAt } = replay.source;
     this.#replay = replay;
-    this.step = new Asking(replay);
+    this.step = new FunctionSteps(replay);
     this.attempt = replay.turn;
     this.run = { id: run, workflow, version, startedAt: new Date(startedAt) };
-    this.log = logging(replay, undefined);
-    Object.defineProperty(this, "signal", Ctx.#signal);
+    this.log = logOf(replay, undefined);
+    Object.defineProperty(this, "signal", FunctionContext.#signal);
   }
 }
 
-class Asking implements Steps {
+/** `ctx.step`. */
+class FunctionSteps implements Steps {
   readonly #replay: Replay;
 
   constructor(replay: Replay) {
     this.#replay = replay;
   }
 
-  // Not async: the promise of the step is the one that is awaited. What is wrong with the arguments is thrown at once.
+  // Not async: the caller awaits the promise of the step itself. Wrong arguments throw at once.
 
   readonly run = (name: string, fn: (step: StepContext) => unknown, options?: RunOptions): Promise<never> => {
-    checkName(name);
+    checkStepName(name);
     if (typeof fn !== "function") throw new TypeError(`step "${name}" has no function to run`);
     if (options !== undefined && "timeout" in options) {
       throw new TypeError(`step "${name}" cannot have a timeout: use AbortSignal.timeout in it, or race it with a sleep`);
     }
-    checkOptions(options, RUN, `step "${name}"`);
-    return this.#replay.ask(new Step(name, "run", fn, retryOf(options?.retry), undefined)) as Promise<never>;
+    checkOptions(options, RUN_OPTIONS, `step "${name}"`);
+    return this.#replay.ask(new Step(name, "run", fn, retryPolicy(options?.retry), undefined)) as Promise<never>;
   };
 
   readonly sleep = (name: string, duration: number | string): Promise<never> => {
@@ -68,7 +72,7 @@ class Asking implements Steps {
   };
 
   readonly waitForEvent = (name: string, options: WaitOptions = {}): Promise<never> => {
-    checkOptions(options, WAIT, `step "${name}"`);
+    checkOptions(options, WAIT_OPTIONS, `step "${name}"`);
     const report: Report = { kind: "wait", step: name };
     if (options.event !== undefined) report.event = options.event;
     if (options.match !== undefined) report.match = json(options.match, `the match of step "${name}"`, exact);
@@ -77,7 +81,7 @@ class Asking implements Steps {
   };
 
   readonly call = (name: string, workflow: WorkflowRef | string, input: unknown, options: CallOptions = {}): Promise<never> => {
-    checkOptions(options, CALL, `step "${name}"`);
+    checkOptions(options, CALL_OPTIONS, `step "${name}"`);
     const called = typeof workflow === "string" ? workflow : workflow.name;
     const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
     const report: Report = { kind: "call", step: name, workflow: called, input: json(input, `the input of step "${name}"`) };
@@ -87,12 +91,13 @@ class Asking implements Steps {
   };
 
   #open(kind: "sleep" | "wait" | "call", name: string, report: Report): Promise<never> {
-    checkName(name);
-    return this.#replay.ask(new Step(name, kind, undefined, RETRY, report)) as Promise<never>;
+    checkStepName(name);
+    return this.#replay.ask(new Step(name, kind, undefined, DEFAULT_RETRY, report)) as Promise<never>;
   }
 }
 
-export class StepCtx implements StepContext {
+/** The argument of a step's function. */
+export class AttemptContext implements StepContext {
   readonly attempt: number;
   readonly #replay: Replay;
   readonly #step: Step;
@@ -109,7 +114,7 @@ export class StepCtx implements StepContext {
   }
 
   get log(): Log {
-    this.#log ??= logging(this.#replay, this.#step);
+    this.#log ??= logOf(this.#replay, this.#step);
     return this.#log;
   }
 
@@ -118,21 +123,28 @@ export class StepCtx implements StepContext {
   }
 }
 
-function logging(replay: Replay, step: Step | undefined): Log {
-  const write = (level: Level) => (message: string, fields?: object) => replay.log(step, level, message, fields);
+function logOf(replay: Replay, step: Step | undefined): Log {
+  const write = (level: LogLevel) => (message: string, fields?: object) => replay.log(step, level, message, fields);
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/** Throws unless it is the name of a step. */
+function checkStepName(name: string): void {
+  if (typeof name !== "string" || !STEP_NAME.test(name)) {
+    throw new TypeError(`a step's name has 1 to 128 letters, digits, dots, underscores and hyphens: ${JSON.stringify(name)} does not`);
+  }
 }
 
 /** JSON text; null for undefined. */
 function json(value: unknown, what: string, replacer?: (key: string, value: unknown) => unknown): string {
   try {
-    return jsonOf(value, replacer) ?? "null";
+    return encodeJson(value, replacer) ?? "null";
   } catch (error) {
     throw new TypeError(`${what} cannot be written as JSON: ${messageOf(error)}`);
   }
 }
 
-/** Refuses what JSON would leave out or change: a match without it would take other signals. */
+/** Rejects values that JSON would leave out or change: a match without them would accept other signals. */
 function exact(key: string, value: unknown): unknown {
   const isKept = typeof value === "number" ? Number.isFinite(value) : value !== undefined && typeof value !== "function" && typeof value !== "symbol";
   if (!isKept) throw new TypeError(`${JSON.stringify(key)} is ${String(value)}`);

@@ -3,20 +3,20 @@
 /** Milliseconds, or text such as "500ms", "1s", "5m", "1h30m", "7d", "2w". */
 export type Duration = number | string;
 
-const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
-const WHOLE = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+$/;
+const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+$/;
 const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d|w)/g;
 
-/** A hundred years: what is longer is a mistake. */
-const LONGEST = 100 * 365 * 86_400_000;
+/** A hundred years: a longer duration is a mistake. */
+const DURATION_MAX_MS = 100 * 365 * 86_400_000;
 
-/** Milliseconds of a duration. Throws a TypeError that names `what` if it is none. */
+/** Milliseconds of a duration. Throws a TypeError that names `what` if the value is not a duration. */
 export function milliseconds(duration: Duration, what: string): number {
   const found = typeof duration === "string" ? parse(duration) : duration;
   if (typeof found !== "number" || !Number.isFinite(found) || found < 0) {
     throw new TypeError(`${what} is ${JSON.stringify(duration)}: write milliseconds, or "500ms", "1s", "5m", "1h30m", "7d"`);
   }
-  if (found > LONGEST) {
+  if (found > DURATION_MAX_MS) {
     throw new TypeError(`${what} is ${JSON.stringify(duration)}: that is more than a hundred years`);
   }
   return Math.ceil(found);
@@ -24,10 +24,10 @@ export function milliseconds(duration: Duration, what: string): number {
 
 function parse(text: string): number {
   const compact = text.replaceAll(" ", "");
-  if (!WHOLE.test(compact)) return Number.NaN;
+  if (!DURATION.test(compact)) return Number.NaN;
   let sum = 0;
   for (const [, amount, unit] of compact.matchAll(PART)) {
-    sum += Number(amount) * (UNITS[unit as string] as number);
+    sum += Number(amount) * (UNITS_MS[unit as string] as number);
   }
   return sum;
 }
@@ -52,7 +52,7 @@ export function moment(when: Date | string | number, what: string): number {
   return Math.ceil(found);
 }
 
-/** `Date.parse` alone would take "order 7", make March of a 31 February, and read a time without an offset as this machine's. */
+/** `Date.parse` alone would accept "order 7", turn 31 February into March, and read a time without an offset as local time. */
 function parseMoment(text: string): number {
   const day = RFC_3339.exec(text)?.[1];
   if (day === undefined) return Number.NaN;

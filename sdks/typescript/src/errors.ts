@@ -1,6 +1,6 @@
-// Errors that workflows and callers of the API meet. Both entry points share them.
+// Errors of workflows and of the client. Both entry points export them.
 
-/** Another attempt cannot mend it: a step that throws this is not tried again. */
+/** A step that throws this is not retried. */
 export class NonRetriableError extends Error {
   override readonly name: string = "NonRetriableError";
   readonly code: string | undefined;
@@ -11,7 +11,7 @@ export class NonRetriableError extends Error {
   }
 }
 
-/** A step has failed for good. Thrown by `ctx.step.run` and `ctx.step.call`; a workflow may catch it. */
+/** A step has failed and has no attempt left. Thrown by `ctx.step.run` and `ctx.step.call`; a workflow may catch it. */
 export class StepError extends Error {
   override readonly name: string = "StepError";
 
@@ -31,7 +31,7 @@ export class WorkflowVersionMismatch extends Error {
 
   constructor(
     readonly workflow: string,
-    /** The newest version that this worker has; 0 if it does not have the workflow. */
+    /** The newest version that this worker serves; 0 if it does not serve the workflow. */
     readonly expected: number,
     /** The version of the run. */
     readonly got: number,
@@ -44,17 +44,17 @@ export class WorkflowVersionMismatch extends Error {
   }
 }
 
-/** The function and the journal disagree. The run is paused; resume it once the code is mended. */
+/** The function and the journal disagree. The run is paused; resume it when the code is corrected. */
 export class NonDeterministicError extends Error {
   override readonly name: string = "NonDeterministicError";
   readonly code = "NONDETERMINISTIC";
 }
 
-/** A run that was waited for did not complete. */
+/** The run of a `wait` call did not complete. */
 export class RunFailedError extends Error {
   override readonly name: string = "RunFailedError";
   readonly code: string;
-  /** The step that it failed at, and how often that was tried. */
+  /** The step whose failure ended the run, and the number of its attempts. */
   readonly step: string | undefined;
   readonly attempts: number | undefined;
 
@@ -71,12 +71,12 @@ export class RunFailedError extends Error {
   }
 }
 
-/** The server did not do what it was asked for. Programs decide by `code`, which never changes. */
+/** A request failed. Programs decide by `code`, which is stable. */
 export class ApiError extends Error {
   override readonly name: string = "ApiError";
 
   constructor(
-    /** The HTTP status; 0 when there was no answer. */
+    /** The HTTP status; 0 if there was no response. */
     readonly status: number,
     readonly code: string,
     readonly detail: string,

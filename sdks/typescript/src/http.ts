@@ -1,41 +1,41 @@
-// Requests over node:http with connections that are kept. `fetch` costs ten times as much per request.
+// Requests over node:http with keep-alive connections. `fetch` costs ten times as much per request.
 
 import * as http from "node:http";
 import * as https from "node:https";
 import { ApiError } from "./errors.js";
 
 export interface Connection {
-  /** Where the server is. `EVERSTEP_URL`, or http://127.0.0.1:7373, if it is not given. */
+  /** The address of the server. Default: `EVERSTEP_URL`, then http://127.0.0.1:7373. */
   url?: string | undefined;
-  /** `EVERSTEP_API_KEY` if it is not given. */
+  /** Default: `EVERSTEP_API_KEY`. */
   apiKey?: string | undefined;
 }
 
-export const CONNECTION = { url: true, apiKey: true } as const;
+export const CONNECTION_OPTIONS = { url: true, apiKey: true } as const;
 
-export interface Answer {
+export interface HttpResponse {
   status: number;
   headers: http.IncomingHttpHeaders;
   text: string;
 }
 
-export interface RequestOptions {
+export interface SendOptions {
   headers?: Record<string, string>;
   timeoutMs?: number;
   signal?: AbortSignal;
 }
 
-/** Where the server is, and what opens it. */
-export class Address {
+/** The address of the server and the key for it. */
+export class Endpoint {
   readonly url: URL;
-  // Not shown to whoever prints a worker.
+  // Private, so that printing a worker does not show the key.
   readonly #headers: Record<string, string>;
   readonly isSecure: boolean;
   private readonly prefix: string;
 
   constructor(connection: Connection) {
     const text = connection.url ?? process.env["EVERSTEP_URL"] ?? "http://127.0.0.1:7373";
-    // A key that was read from a file has a line's end.
+    // A key that was read from a file ends with a line break.
     const key = (connection.apiKey ?? process.env["EVERSTEP_API_KEY"])?.trim();
     if (!URL.canParse(text)) throw new TypeError(`the server's url is ${JSON.stringify(text)}: write http://host:port`);
     this.url = new URL(text);
@@ -45,7 +45,7 @@ export class Address {
     if (key === undefined || key === "") {
       throw new TypeError("there is no API key: give apiKey, or set EVERSTEP_API_KEY");
     }
-    if (!isHeader(key)) throw new TypeError("the API key has characters that no key has");
+    if (!isHeaderValue(key)) throw new TypeError("the API key contains characters that are not allowed in a key");
     this.isSecure = this.url.protocol === "https:";
     this.prefix = this.url.pathname.replace(/\/+$/, "");
     this.#headers = { authorization: `Bearer ${key}` };
@@ -55,7 +55,7 @@ export class Address {
     return this.#headers;
   }
 
-  /** What node:http is asked with. */
+  /** The options of node:http for a request. */
   options(method: string, path: string): https.RequestOptions {
     const { hostname, port } = this.url;
     const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
@@ -67,23 +67,23 @@ export class Address {
   }
 }
 
-export class Http {
+export class HttpClient {
   isClosed = false;
   private readonly agent: http.Agent;
 
   constructor(
-    readonly address: Address,
+    readonly endpoint: Endpoint,
     maxSockets: number,
   ) {
-    // A connection that is idle for long may be closed by the server just when a request is sent: it is given up before.
+    // The server may close an idle connection just when a request is sent: the client closes it earlier.
     const options = { keepAlive: true, noDelay: true, maxSockets, scheduling: "lifo" as const, timeout: 15_000 };
-    this.agent = address.isSecure ? new https.Agent(options) : new http.Agent(options);
+    this.agent = endpoint.isSecure ? new https.Agent(options) : new http.Agent(options);
   }
 
-  /** Sends one request. Rejects with an `ApiError` of status 0 if there is no answer. */
-  send(method: string, path: string, body: string | undefined, options: RequestOptions = {}): Promise<Answer> {
+  /** Sends one request. Rejects with an `ApiError` of status 0 if no response arrives. */
+  send(method: string, path: string, body: string | undefined, options: SendOptions = {}): Promise<HttpResponse> {
     return new Promise((resolve, reject) => {
-      const headers: Record<string, string | number> = { ...this.address.headers, accept: "application/json", ...options.headers };
+      const headers: Record<string, string | number> = { ...this.endpoint.headers, accept: "application/json", ...options.headers };
       if (body !== undefined) {
         headers["content-type"] = "application/json";
         headers["content-length"] = Buffer.byteLength(body);
@@ -92,8 +92,8 @@ export class Http {
         const detail = `${method} ${path}: ${error.message || (error as { code?: string }).code || "no answer"}`;
         reject(new ApiError(0, "NO_ANSWER", detail, undefined, { cause: error }));
       };
-      const request = this.address.request({
-        ...this.address.options(method, path),
+      const request = this.endpoint.request({
+        ...this.endpoint.options(method, path),
         agent: this.agent,
         headers,
         ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
@@ -110,7 +110,7 @@ export class Http {
           resolve({ status: response.statusCode ?? 0, headers: response.headers, text: bytes.toString("utf8") });
         });
       });
-      // Text would be sent along with the headers, in one encoding: those that are bytes already would be encoded twice.
+      // Node.js encodes a text body together with the headers: header values that are bytes already would be encoded twice.
       request.end(body === undefined || options.headers === undefined ? body : Buffer.from(body));
     });
   }
@@ -122,7 +122,7 @@ export class Http {
 }
 
 /** Whether a header may have this value. */
-export function isHeader(value: string): boolean {
+export function isHeaderValue(value: string): boolean {
   try {
     http.validateHeaderValue("value", value);
     return true;
@@ -131,19 +131,19 @@ export function isHeader(value: string): boolean {
   }
 }
 
-/** The problem that an answer tells of. */
-export function problemOf(status: number, text: string): ApiError {
+/** The problem document in the body of a response, as an error. */
+export function problemFromBody(status: number, text: string): ApiError {
   try {
-    return problem(status, JSON.parse(text));
+    return problemFromDocument(status, JSON.parse(text));
   } catch {
-    return new ApiError(status, "UNEXPECTED_ANSWER", `the answer has status ${status} and is no problem document: ${text.slice(0, 200)}`);
+    return new ApiError(status, "UNEXPECTED_ANSWER", `the response has status ${status} and is not a problem document: ${text.slice(0, 200)}`);
   }
 }
 
 /** A problem document as an error. */
-export function problem(status: number, document: { code?: unknown; detail?: unknown; hint?: unknown; status?: unknown }): ApiError {
+export function problemFromDocument(status: number, document: { code?: unknown; detail?: unknown; hint?: unknown; status?: unknown }): ApiError {
   const { code, detail, hint } = document;
-  if (typeof code !== "string") throw new TypeError("this is no problem document");
+  if (typeof code !== "string") throw new TypeError("this is not a problem document");
   const number = typeof document.status === "number" ? document.status : status;
   return new ApiError(number, code, typeof detail === "string" ? detail : code, typeof hint === "string" ? hint : undefined);
 }

@@ -1,4 +1,4 @@
-// Everything: the client and the runtime.
+// The entry point with the client and the runtime together.
 
 export * from "./client.js";
 export * from "./runtime.js";

@@ -1,30 +1,30 @@
-// What the journal knows of a run's steps, and in which order the function is given it.
+// The steps of a run according to the server's journal, and the order in which the function receives their results.
 
-import type { Known } from "./wire.js";
+import type { StepRecord } from "./wire.js";
 
-/** A result on its way to the function. */
-export interface Result {
+/** A result that the function has not received yet. */
+export interface StepResult {
   readonly seq: number;
   readonly step: string;
-  /** Undefined: what the step has given in this very turn. */
-  readonly known: Known | undefined;
+  /** Undefined for a step that completed in this turn: its output is in memory. */
+  readonly record: StepRecord | undefined;
 }
 
 export class Journal {
-  /** Steps that the function has not asked for yet. */
+  /** How many steps of the journal the function has not asked for yet. */
   unasked = 0;
-  /** Results of earlier turns that the function does not have yet. */
+  /** How many results of earlier turns the function has not received yet. */
   private replayed = 0;
-  private readonly known = new Map<string, Known>();
-  /** In the order of their seq; those before `head` are delivered. */
-  private readonly results: Result[] = [];
+  private readonly records = new Map<string, StepRecord>();
+  /** In the order of `seq`; the function has received those before `head`. */
+  private readonly results: StepResult[] = [];
   private head = 0;
 
-  constructor(steps: readonly Known[]) {
-    for (const known of steps) if (this.learn(known)) this.replayed += 1;
+  constructor(steps: readonly StepRecord[]) {
+    for (const record of steps) if (this.learn(record)) this.replayed += 1;
   }
 
-  /** Whether the function is told things that it was told before. */
+  /** Whether the function repeats what it did in an earlier turn. */
   get isReplaying(): boolean {
     return this.unasked > 0 || this.replayed > 0;
   }
@@ -34,34 +34,34 @@ export class Journal {
   }
 
   /** The function asks for a step. */
-  ask(step: string): Known | undefined {
-    const known = this.known.get(step);
-    if (known !== undefined) this.unasked -= 1;
-    return known;
+  ask(step: string): StepRecord | undefined {
+    const record = this.records.get(step);
+    if (record !== undefined) this.unasked -= 1;
+    return record;
   }
 
-  /** Something is known of a step that the function has not asked for. Whether it is a result. */
-  learn(known: Known): boolean {
-    const before = this.known.get(known.step);
+  /** Adds a record of a step that the function has not asked for. Returns whether it is a result. */
+  learn(record: StepRecord): boolean {
+    const before = this.records.get(record.step);
     if (before === undefined) this.unasked += 1;
     else if (isResult(before)) return false;
-    this.known.set(known.step, known);
-    if (!isResult(known)) return false;
-    this.add({ seq: known.seq, step: known.step, known });
+    this.records.set(record.step, record);
+    if (!isResult(record)) return false;
+    this.add({ seq: record.seq, step: record.step, record });
     return true;
   }
 
-  add(result: Result): void {
+  add(result: StepResult): void {
     const results = this.results;
     results.push(result);
-    for (let i = results.length - 1; i > this.head && (results[i - 1] as Result).seq > result.seq; i--) {
-      results[i] = results[i - 1] as Result;
+    for (let i = results.length - 1; i > this.head && (results[i - 1] as StepResult).seq > result.seq; i--) {
+      results[i] = results[i - 1] as StepResult;
       results[i - 1] = result;
     }
   }
 
-  /** The result that comes next. */
-  peek(): Result | undefined {
+  /** The next result in order. */
+  peek(): StepResult | undefined {
     const next = this.results[this.head];
     if (next === undefined && this.head > 0) {
       this.results.length = 0;
@@ -70,36 +70,36 @@ export class Journal {
     return next;
   }
 
-  /** The function is given a result. */
-  deliver(result: Result): void {
+  /** Removes a result that the function receives now. */
+  deliver(result: StepResult): void {
     if (this.results[this.head] === result) this.head += 1;
     else this.results.splice(this.results.indexOf(result), 1);
     this.forget(result);
   }
 
-  /** A result need not be kept. */
-  forget(result: Result): void {
-    if (result.known === undefined) return;
-    this.known.delete(result.step);
+  /** Removes the record of a result. */
+  forget(result: StepResult): void {
+    if (result.record === undefined) return;
+    this.records.delete(result.step);
     if (this.replayed > 0) this.replayed -= 1;
   }
 
-  /** The first result, out of order, of a step that was asked for. */
-  firstOf(isAsked: (step: string) => boolean): Result | undefined {
+  /** The first result whose step was asked for, though earlier ones were not. */
+  firstOf(isAsked: (step: string) => boolean): StepResult | undefined {
     return this.results.slice(this.head).find((result) => isAsked(result.step));
   }
 
-  /** The first step that was not asked for. */
-  missing(isAsked: (step: string) => boolean): Known | undefined {
+  /** The step with the lowest seq that was not asked for. */
+  missing(isAsked: (step: string) => boolean): StepRecord | undefined {
     if (this.unasked === 0) return undefined;
-    let first: Known | undefined;
-    for (const known of this.known.values()) {
-      if (!isAsked(known.step) && (first === undefined || known.seq < first.seq)) first = known;
+    let first: StepRecord | undefined;
+    for (const record of this.records.values()) {
+      if (!isAsked(record.step) && (first === undefined || record.seq < first.seq)) first = record;
     }
     return first;
   }
 }
 
-function isResult(known: Known): boolean {
-  return known.status !== "open" && known.status !== "retry";
+function isResult(record: StepRecord): boolean {
+  return record.status !== "open" && record.status !== "retry";
 }

@@ -1,133 +1,134 @@
 // Reports on their way to the server: kept until they are answered, and sent in batches.
 //
-// A report is sent in the next tick if nothing is unanswered, and else gathered until the answer comes.
+// A report is sent in the next tick of the event loop if no batch is unanswered. Otherwise reports are gathered until the
+// answer arrives.
 
-import type { Carrier } from "./carrier.js";
 import type { Replay } from "./replay.js";
-import { encode, type Fault, type Report } from "./wire.js";
+import type { Transport } from "./transport.js";
+import { encodeReport, type Report, type ReportedError } from "./wire.js";
 
 /** A report that is not answered yet. */
-export interface Pending {
+export interface PendingReport {
   readonly n: number;
   readonly text: string;
   readonly report: Report;
   readonly run: string;
   readonly turn: number;
   readonly replay: Replay | undefined;
-  /** The message that it went with last. */
+  /** The batch that contained it last. */
   batch: number;
 }
 
-/** After which time a report is sent again that the server could not take. */
-const LATER = 1_000;
-/** How long one answer may hold up everything else. */
-const PATIENCE = 250;
-/** Characters of a report that a run is blocked, at most. */
-const BLOCKED = 160;
-/** Characters of an error's message that are kept at any rate. */
-const SENTENCE = 200;
-/** Bytes of a message that are not reports. */
-const ENVELOPE = 1_024;
+/** Milliseconds until a report is sent again that the server could not process (`later`). */
+const RESEND_DELAY_MS = 1_000;
+/** Milliseconds that an unanswered batch may delay the next one. */
+const BATCH_WAIT_MAX_MS = 250;
+/** Characters of a `blocked` report. */
+const BLOCKED_CHARACTERS_MAX = 160;
+/** Characters of an error message that are kept when a report is shortened. */
+const SHORT_MESSAGE_CHARACTERS = 200;
+/** Bytes of a request that do not belong to reports. */
+const ENVELOPE_BYTES_MAX = 1_024;
 
 export class Outbox {
   maxReports = 512;
   maxBytes = 4 * 1024 * 1024;
-  /** Characters of reports in one message that were not refused yet. */
-  private most = Number.POSITIVE_INFINITY;
+  /** Characters of reports in one batch: less than a size that was refused. */
+  private maxCharacters = Number.POSITIVE_INFINITY;
   /** When something was sent last. */
   sentAt = 0;
-  private carrier: Carrier | undefined;
+  private transport: Transport | undefined;
   private n = 0;
-  private readonly unanswered = new Map<number, Pending>();
-  private queue: Pending[] = [];
-  private readonly postponed: { pending: Pending; due: number }[] = [];
-  /** Runs that may wait for the journal alone. */
+  private readonly unanswered = new Map<number, PendingReport>();
+  private queue: PendingReport[] = [];
+  private readonly postponed: { pending: PendingReport; due: number }[] = [];
+  /** Runs that may be blocked. */
   private candidates: Replay[] = [];
   private batch = 0;
   private batchAt = 0;
-  /** How much went with the last message. */
+  /** The size of the last batch. */
   private batchSize = { reports: 0, characters: 0 };
   private inFlight = 0;
   private isFlushing = false;
 
   constructor(
-    /** The last message that was taken. */
+    /** The number of the last message that was processed. */
     private readonly seen: () => number,
-    /** The server has answered everything that was sent at this time. */
-    private readonly heard: (sentAt: number) => void,
+    /** The server has received everything that was sent at this time. */
+    private readonly confirmed: (sentAt: number) => void,
   ) {}
 
   get isEmpty(): boolean {
     return this.unanswered.size === 0;
   }
 
-  /** There is a carrier. */
-  open(carrier: Carrier): void {
-    this.carrier = carrier;
+  /** A transport is open. */
+  open(transport: Transport): void {
+    this.transport = transport;
     this.flushSoon();
   }
 
-  /** There is no carrier any more: all that is unanswered is sent again. */
+  /** The transport is lost: every unanswered report is sent again over the next one. */
   close(): void {
-    this.carrier = undefined;
+    this.transport = undefined;
     this.inFlight = 0;
     this.queue = [...this.unanswered.values()];
     this.postponed.length = 0;
   }
 
-  /** The last message was larger than somebody on the way takes: the next are smaller. False if they cannot be. */
+  /** The last batch was refused because of its size: the next ones are smaller. False if it cannot be made smaller. */
   shrink(): boolean {
     if (this.batchSize.reports > 1) {
-      this.most = Math.floor(this.batchSize.characters / 2);
+      this.maxCharacters = Math.floor(this.batchSize.characters / 2);
       return true;
     }
     const alone = [...this.unanswered.values()].find((pending) => pending.batch === this.batch);
     if (alone === undefined) return true;
-    // Its size is not what is refused.
-    if (alone.text.length <= ENVELOPE) return false;
-    const report = smaller(alone.report, `somebody on the way refuses its ${Buffer.byteLength(alone.text)} bytes`);
+    // The report is small: its size is not the reason.
+    if (alone.text.length <= ENVELOPE_BYTES_MAX) return false;
+    const report = shorten(alone.report, `a proxy or the server refuses its ${Buffer.byteLength(alone.text)} bytes`);
     if (report === undefined) return false;
-    this.unanswered.set(alone.n, { ...alone, report, text: encode(alone.n, alone.run, alone.turn, report) });
+    this.unanswered.set(alone.n, { ...alone, report, text: encodeReport(alone.n, alone.run, alone.turn, report) });
     this.queue = [...this.unanswered.values()];
     return true;
   }
 
   post(replay: Replay | undefined, run: string, turn: number, report: Report): void {
-    const pending = this.pend(replay, run, turn, report);
+    const pending = this.add(replay, run, turn, report);
     if (replay !== undefined) replay.unanswered += 1;
     this.queue.push(pending);
     this.flushSoon();
   }
 
-  /** Perhaps the function waits for the journal alone: that is looked at when the next message is made. */
-  consider(replay: Replay): void {
+  /** The function may be blocked: this is checked when the next batch is made. */
+  considerBlocked(replay: Replay): void {
     if (replay.isCandidate || replay.saidBlocked === replay.moves) return;
     replay.isCandidate = true;
     this.candidates.push(replay);
     this.flushSoon();
   }
 
-  /** A report is answered. Undefined if it was answered before. */
-  answer(n: number): Pending | undefined {
+  /** Removes a report that was answered. Undefined if it was answered before. */
+  answer(n: number): PendingReport | undefined {
     const pending = this.unanswered.get(n);
     if (pending === undefined) return undefined;
     this.unanswered.delete(n);
     if (pending.replay !== undefined && pending.report.kind !== "blocked") pending.replay.unanswered -= 1;
-    this.land(pending);
+    this.settle(pending);
     return pending;
   }
 
-  /** A report is to be sent again in a while. */
+  /** The server could not process a report now: it is sent again later. */
   postpone(n: number): void {
     const pending = this.unanswered.get(n);
     if (pending === undefined) return;
-    this.land(pending);
-    this.postponed.push({ pending, due: performance.now() + LATER });
+    this.settle(pending);
+    this.postponed.push({ pending, due: performance.now() + RESEND_DELAY_MS });
   }
 
-  /** Sends what was postponed and is due, and what waits too long for the answer to something else. */
+  /** Sends postponed reports that are due, and stops waiting for a batch that takes too long. */
   tick(now: number): void {
-    if (this.inFlight > 0 && now - this.batchAt > PATIENCE) this.answered();
+    if (this.inFlight > 0 && now - this.batchAt > BATCH_WAIT_MAX_MS) this.batchAnswered();
     for (let next = this.postponed[0]; next !== undefined && next.due <= now; next = this.postponed[0]) {
       this.postponed.shift();
       if (this.unanswered.has(next.pending.n)) this.queue.push(next.pending);
@@ -135,58 +136,59 @@ export class Outbox {
     }
   }
 
-  /** A request with reports was answered, if not all of them. */
-  answered(): void {
+  /** The request with the last batch was answered, though perhaps not every report in it. */
+  batchAnswered(): void {
     this.inFlight = 0;
     this.flushSoon();
   }
 
-  private pend(replay: Replay | undefined, run: string, turn: number, report: Report): Pending {
+  private add(replay: Replay | undefined, run: string, turn: number, report: Report): PendingReport {
     const n = ++this.n;
-    let text = encode(n, run, turn, report);
-    const most = this.maxBytes - ENVELOPE;
-    while (text.length * 3 > most && Buffer.byteLength(text) > most) {
-      const less = smaller(report, `it has more than ${this.maxBytes} bytes`);
-      if (less === undefined) break;
-      report = less;
-      text = encode(n, run, turn, report);
+    let text = encodeReport(n, run, turn, report);
+    const bytesMax = this.maxBytes - ENVELOPE_BYTES_MAX;
+    while (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
+      const shorter = shorten(report, `it has more than ${this.maxBytes} bytes`);
+      if (shorter === undefined) break;
+      report = shorter;
+      text = encodeReport(n, run, turn, report);
     }
-    const pending: Pending = { n, text, report, run, turn, replay, batch: 0 };
+    const pending: PendingReport = { n, text, report, run, turn, replay, batch: 0 };
     this.unanswered.set(n, pending);
     return pending;
   }
 
-  private land(pending: Pending): void {
+  /** A report of the last batch is answered or postponed. */
+  private settle(pending: PendingReport): void {
     if (pending.batch !== this.batch || this.inFlight === 0) return;
     this.inFlight -= 1;
     if (this.inFlight > 0) return;
-    this.heard(this.batchAt);
+    this.confirmed(this.batchAt);
     this.flushSoon();
   }
 
   private flushSoon(): void {
-    if (this.isFlushing || this.carrier === undefined) return;
+    if (this.isFlushing || this.transport === undefined) return;
     this.isFlushing = true;
-    // After all microtasks: what the functions do next travels along.
-    queueMicrotask(this.arm);
+    // After all microtasks, so that the next reports of the functions are part of the batch.
+    queueMicrotask(this.scheduleFlush);
   }
 
-  private readonly arm = (): void => process.nextTick(this.flush);
+  private readonly scheduleFlush = (): void => process.nextTick(this.flush);
 
   private readonly flush = (): void => {
     this.isFlushing = false;
-    const carrier = this.carrier;
-    if (carrier === undefined || this.inFlight > 0 || carrier.isBusy) return;
+    const transport = this.transport;
+    if (transport === undefined || this.inFlight > 0 || transport.isBusy) return;
     const batch = ++this.batch;
     const queue = this.queue;
     let reports = "";
     let count = 0;
     while (count < queue.length && count < this.maxReports) {
-      const pending = queue[count] as Pending;
-      if (count > 0 && this.isMuch(reports.length + pending.text.length)) break;
+      const pending = queue[count] as PendingReport;
+      if (count > 0 && this.isTooLarge(reports.length + pending.text.length)) break;
       reports = count === 0 ? pending.text : `${reports},${pending.text}`;
       pending.batch = batch;
-      if (pending.replay !== undefined && isOpening(pending.report)) pending.replay.inBatch += 1;
+      if (pending.replay !== undefined && opensStep(pending.report)) pending.replay.inBatch += 1;
       count += 1;
     }
     this.queue = count === queue.length ? [] : queue.slice(count);
@@ -195,12 +197,12 @@ export class Outbox {
       this.candidates = [];
       for (const replay of candidates) {
         if (!this.isBlocked(replay)) continue;
-        if (count >= this.maxReports || (count > 0 && this.isMuch(reports.length + BLOCKED))) {
-          this.consider(replay);
+        if (count >= this.maxReports || (count > 0 && this.isTooLarge(reports.length + BLOCKED_CHARACTERS_MAX))) {
+          this.considerBlocked(replay);
           continue;
         }
         replay.saidBlocked = replay.moves;
-        const pending = this.pend(replay, replay.id, replay.turn, { kind: "blocked", seq: replay.seq });
+        const pending = this.add(replay, replay.id, replay.turn, { kind: "blocked", seq: replay.seq });
         pending.batch = batch;
         reports = count === 0 ? pending.text : `${reports},${pending.text}`;
         count += 1;
@@ -212,34 +214,36 @@ export class Outbox {
     this.batchSize = { reports: count, characters: reports.length };
     this.batchAt = performance.now();
     this.sentAt = this.batchAt;
-    carrier.send(this.seen(), reports);
+    transport.send(this.seen(), reports);
   };
 
-  /** Whether a message with so many characters may be too large. */
-  private isMuch(characters: number): boolean {
-    return characters * 3 > this.maxBytes || characters > this.most;
+  /** Whether a batch with so many characters may be too large. A character has at most three bytes. */
+  private isTooLarge(characters: number): boolean {
+    return characters * 3 > this.maxBytes || characters > this.maxCharacters;
   }
 
-  /** Whether a candidate waits for the journal alone, once the message is there that is being made. */
+  /** Whether a candidate is blocked once the batch that is being made is answered. */
   private isBlocked(replay: Replay): boolean {
     replay.isCandidate = false;
     return replay.saidBlocked !== replay.moves && replay.isBlocked(replay.inBatch);
   }
 }
 
-export function isOpening(report: Report): boolean {
+/** Whether a report opens a step that the server will settle: a sleep, a wait or a call. */
+export function opensStep(report: Report): boolean {
   return report.kind === "sleep" || report.kind === "wait" || report.kind === "call";
 }
 
-/** Less in place of a report that is larger than a message may be: what explains it goes before what it says. */
-function smaller(report: Report, message: string): Report | undefined {
+/** A shorter report in place of one that is too large: log lines and stacks are dropped first, then the value becomes a failure. */
+function shorten(report: Report, message: string): Report | undefined {
   if ("logs" in report && report.logs !== undefined) return { ...report, logs: undefined };
   if ("error" in report) {
     const { stack, ...error } = report.error;
     if (stack !== undefined) return { ...report, error };
-    return error.message.length > SENTENCE ? { ...report, error: { ...error, message: error.message.slice(0, SENTENCE) } } : undefined;
+    if (error.message.length <= SHORT_MESSAGE_CHARACTERS) return undefined;
+    return { ...report, error: { ...error, message: error.message.slice(0, SHORT_MESSAGE_CHARACTERS) } };
   }
-  const error: Fault = { code: "PAYLOAD_TOO_LARGE", message };
+  const error: ReportedError = { code: "PAYLOAD_TOO_LARGE", message };
   switch (report.kind) {
     case "completed": {
       const { step, attempt, tookMs } = report;

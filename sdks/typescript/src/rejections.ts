@@ -1,66 +1,67 @@
-// Errors that reach a promise before the function awaits it.
+// Errors that reject a promise before the function awaits it.
 //
-// A helper that is begun now and awaited later has a promise of its own, which nobody handles until then. When its step
-// fails meanwhile, Node.js would end the process, and that of every worker which replays the function. Here it is a warning.
+// A helper that is started now and awaited later has a promise of its own without a handler. When its step fails in
+// between, Node.js would end the process, and also the process of every worker that replays the function. Here it
+// becomes a warning.
 
-import { causeOf, messageOf } from "./policy.js";
+import { causeOf, messageOf } from "./reported-error.js";
 import type { Replay } from "./replay.js";
 
-/** How far causes are followed: they may go round in circles. */
-const DEEP = 100;
+/** How many causes are followed: they may form a cycle. */
+const CAUSES_MAX = 100;
 
-interface Raised {
+interface ErrorSource {
   replay: Replay;
   step: string | undefined;
 }
 
-const raised = new WeakMap<object, Raised>();
-/** Promises that were rejected too early. */
+const sources = new WeakMap<object, ErrorSource>();
+/** Promises that were rejected before the function awaited them. */
 const early = new WeakSet<object>();
-let watching: typeof process.emit | undefined;
+let patchedEmit: typeof process.emit | undefined;
 
-/** An error that the function is given by this replay. */
-export function raise<E extends object>(error: E, replay: Replay, step?: string): E {
-  raised.set(error, { replay, step });
-  // Somebody else may have put back what was there before us.
-  if (process.emit !== watching) watch();
+/** Marks an error that this replay passes to the function. */
+export function markError<E extends object>(error: E, replay: Replay, step?: string): E {
+  sources.set(error, { replay, step });
+  // Other code may have restored the original function.
+  if (process.emit !== patchedEmit) patchEmit();
   return error;
 }
 
 /**
- * Takes what Node.js says of such promises, and leaves all else as it is. A listener would not do: test runners and
- * programs that exit have listeners too, and any other rejection would not end a process any more that has none.
- * It stays: what a worker leaves behind may reject after it has stopped.
+ * Intercepts the events of such promises and passes on all others. A listener would not do: test runners and programs
+ * that exit have listeners too, and in a process without one, a listener would keep other rejections from ending it.
+ * The patch stays: promises of a worker may reject after it has stopped.
  */
-function watch(): void {
+function patchEmit(): void {
   const emit = process.emit as (...event: unknown[]) => boolean;
-  watching = ((...event: unknown[]) => isTaken(event) || emit.apply(process, event)) as typeof process.emit;
-  process.emit = watching;
+  patchedEmit = ((...event: unknown[]) => isIntercepted(event) || emit.apply(process, event)) as typeof process.emit;
+  process.emit = patchedEmit;
 }
 
-function isTaken([name, value, promise]: unknown[]): boolean {
+function isIntercepted([name, value, promise]: unknown[]): boolean {
   if (name === "rejectionHandled") return early.has(value as object);
-  const found = name === "unhandledRejection" ? find(value) : undefined;
-  if (found === undefined) return false;
+  const source = name === "unhandledRejection" ? sourceOf(value) : undefined;
+  if (source === undefined) return false;
   early.add(promise as object);
-  const { replay, step } = found;
-  // The run says it, not the step: that has ended.
+  const { replay, step } = source;
+  // The line belongs to the run, because the step has ended.
   const fields = step === undefined ? undefined : { step };
-  replay.host.line("warn", `a promise was rejected that nobody awaits yet: ${messageOf(value)}`, fields, replay, undefined);
+  replay.host.writeLog("warn", `a promise was rejected before the function awaits it: ${messageOf(value)}`, fields, replay, undefined);
   return true;
 }
 
-/** The step of a replay whose failure an error is, or was caused by. One that the function has made itself names none. */
+/** The step whose failure this error is, or was caused by. Undefined for an error that the function created itself. */
 export function stepOf(error: unknown, replay: Replay): string | undefined {
-  const found = find(error);
-  return found?.replay === replay ? found.step : undefined;
+  const source = sourceOf(error);
+  return source?.replay === replay ? source.step : undefined;
 }
 
-/** Whose an error is, or the one that caused it. */
-function find(error: unknown): Raised | undefined {
-  for (let depth = 0; typeof error === "object" && error !== null && depth < DEEP; depth++) {
-    const found = raised.get(error);
-    if (found !== undefined) return found;
+/** The source of an error, or of the first of its causes that has one. */
+function sourceOf(error: unknown): ErrorSource | undefined {
+  for (let depth = 0; typeof error === "object" && error !== null && depth < CAUSES_MAX; depth++) {
+    const source = sources.get(error);
+    if (source !== undefined) return source;
     error = causeOf(error);
   }
   return undefined;

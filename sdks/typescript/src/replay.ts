@@ -1,85 +1,87 @@
-// One run of a workflow's function against its journal. Pure: it talks to nobody and keeps no clock but its host's.
+// One execution of a workflow's function against its journal. Pure: no I/O, and no clock but that of its host.
 //
-// How does a function get its results?
+// How the function receives results:
 //
-// 1. A step is known by its name. What the journal knows is not done again.
-// 2. Results reach the function in the order of their seq, live as in a replay, one at a time: the next one waits
-//    until the function has nothing left to do (a drain). So `Promise.race` has the same winner every time.
-// 3. If a result's step is not asked for yet, later results wait for it, for at most a second: code outside steps
-//    may be slow.
-// 4. A step that the journal does not know begins once every step of the journal was asked for.
-//    If the function does nothing for so long that its host loses patience, function and journal disagree.
+// 1. A step is identified by its name. A step that the journal has is not executed again.
+// 2. Results are delivered in the order of their seq, live as in a replay, and one at a time: the next one is delivered
+//    when the function has run as far as it can (a drain). So `Promise.race` has the same winner every time.
+// 3. If the function has not asked for the step of a result yet, later results wait, for about a second: code outside
+//    steps may be slow.
+// 4. A step that the journal does not have starts when the function has asked for every step of the journal.
+//    If the function makes no progress for as long as its host allows, function and journal disagree.
 
 import { setMaxListeners } from "node:events";
-import { Ctx, StepCtx } from "./context.js";
+import { AttemptContext, FunctionContext } from "./context.js";
 import { NonDeterministicError, NonRetriableError, StepError } from "./errors.js";
-import { Journal, type Result } from "./journal.js";
-import { describe, type Level, Lines } from "./log.js";
-import { fault, jsonOf, messageOf } from "./policy.js";
-import { raise, stepOf } from "./rejections.js";
-import { SPENT, type Step } from "./step.js";
+import { Journal, type StepResult } from "./journal.js";
+import { encodeJson } from "./json.js";
+import { formatLine, type LogLevel, LogLines } from "./log.js";
+import { markError, stepOf } from "./rejections.js";
+import { messageOf, reportedError } from "./reported-error.js";
+import { SETTLED_STEP, type Step } from "./step.js";
 import type { Context, StepContext } from "./types.js";
-import type { Known, Report, Turn } from "./wire.js";
+import type { Report, StepRecord, Turn } from "./wire.js";
 
-/** Whoever runs functions: a worker, or a test. */
+/** The environment of a replay: a worker, or a test. */
 export interface Host {
-  /** Takes news for the journal. */
+  /** Sends a report to the journal. */
   report(replay: Replay, report: Report): void;
-  /** Whether a step may begin now. If not, the host calls `pump` when it may. */
+  /** Whether a step may start now. If not, the host calls `startHeldSteps` when it may. */
   mayStart(replay: Replay): boolean;
-  /** The function waits for code outside steps while results are there: call `patience` in a second. */
+  /** The function is busy outside steps while results wait: call `checkStuck` after about a second. */
   stuck(replay: Replay): void;
-  /** How many such seconds a function may be busy outside steps, while a step of the journal is not asked for yet. */
-  readonly rounds: number;
-  /** There is nothing to be given to the function now. */
-  quiet(replay: Replay): void;
-  /** A step's function has come to its end, though nobody waits for it any more. */
-  idle(replay: Replay): void;
-  /** A line of a log, for people. */
-  line(level: Level, message: string, fields: object | undefined, replay: Replay, step: string | undefined): void;
-  /** Milliseconds, for how long a step took. */
+  /** How many such checks may pass without progress while the function has not asked for a step of the journal. */
+  readonly stuckChecksMax: number;
+  /** No result is left to deliver now. */
+  drained(replay: Replay): void;
+  /** The function of a step has ended, and its outcome is not needed. */
+  stepDiscarded(replay: Replay): void;
+  /** Writes a log line. */
+  writeLog(level: LogLevel, message: string, fields: object | undefined, replay: Replay, step: string | undefined): void;
+  /** Milliseconds, to measure how long a step takes. */
   clock(): number;
-  /** What a step performs in place of its own function. */
+  /** A function that runs in place of that of the step. */
   mock?(step: string): ((step: StepContext) => unknown) | undefined;
 }
 
+/** The function of a workflow. */
 export type Body = (ctx: Context, input: never) => unknown;
 
 export class Replay {
   readonly id: string;
   readonly turn: number;
-  /** The highest seq that was taken in. */
+  /** The highest seq that the server has sent for this run. */
   seq: number;
-  /** Steps whose functions run now. */
+  /** How many functions of steps run now. */
   running = 0;
-  /** Steps that were asked for and have no result yet. */
+  /** How many steps were asked for and have no result yet. */
   waiting = 0;
-  /** The function has ended, or may not go on. */
+  /** The function has ended, or must not continue. */
   isOver = false;
-  /** The run is paused or somewhere else now; results of running steps are still of use. */
+  /** The run is paused, parked or at another worker. Reports of running steps are still sent. */
   isRevoked = false;
-  /** Counts what the function asks for, is given and begins. */
+  /** Counts the progress of the function: steps that it asks for, starts or receives. */
   moves = 0;
-  // For the host: results that are not answered yet, those that are just being sent, and what was said of being blocked.
+  // Fields of the outbox: unanswered reports, reports in the batch that is being made, and the progress at the last `blocked` report.
   unanswered = 0;
   inBatch = 0;
   isCandidate = false;
   saidBlocked = -1;
   private readonly journal: Journal;
   private readonly steps = new Map<string, Step>();
-  /** Steps that may not begin yet. */
+  /** Steps that must not start yet. */
   private held: Step[] = [];
-  /** The step that began last. */
+  /** The step that started last. */
   private last: Step | undefined;
-  /** The step whose function is being called. */
+  /** The step whose function is being called, up to its first `await`. */
   private inside: Step | undefined;
   private isDraining = false;
   private isStuck = false;
   private movesWhenStuck = 0;
-  /** How often there was patience since the last move. */
-  private rounds = 0;
+  /** Checks since the last progress. */
+  private stuckChecks = 0;
   private controller: AbortController | undefined;
-  /** Why the signal is aborted. */
+  /** The reason with which the signal is aborted. */
   private reason: string | undefined;
 
   constructor(
@@ -90,7 +92,7 @@ export class Replay {
     this.turn = source.turn;
     this.seq = source.seq;
     this.journal = new Journal(source.steps ?? []);
-    // What the function has been given is not kept.
+    // The journal object has copied the records: the turn need not keep them.
     source.steps = [];
   }
 
@@ -98,14 +100,14 @@ export class Replay {
   begin(body: Body): void {
     let promise: unknown;
     try {
-      promise = body(new Ctx(this), (this.source.input ?? null) as never);
+      promise = body(new FunctionContext(this), (this.source.input ?? null) as never);
     } catch (error) {
       return this.threw(error);
     }
     Promise.resolve(promise).then(this.returned, this.threw);
   }
 
-  /** Whether the function waits for the journal alone, if all but `sent` results are answered. */
+  /** Whether the function waits for the server alone: no step runs, and all but `sent` reports are answered. */
   isBlocked(sent: number): boolean {
     return (
       !this.isOver &&
@@ -118,47 +120,47 @@ export class Replay {
     );
   }
 
-  /** Whether the function waits for steps that may not begin here, and for nothing that runs. */
+  /** Whether the function waits for steps that must not start here, and no step runs. */
   get isHeldBack(): boolean {
     return !this.isOver && this.running === 0 && this.held.length > 0;
   }
 
-  /** The signal that steps and function share. Made when it is first asked for. */
+  /** The signal that steps and function share. Created on first use. */
   get signal(): AbortSignal {
     if (this.controller === undefined) {
       this.controller = new AbortController();
-      // However many steps listen at once, nothing leaks.
+      // Any number of steps may listen: this is not a leak.
       setMaxListeners(0, this.controller.signal);
       if (this.reason !== undefined) this.abort(this.reason);
     }
     return this.controller.signal;
   }
 
-  /** Ends everything: the run has ended, or is another worker's. */
+  /** Ends the function and its steps: the run has ended, or another worker has it. */
   abort(reason: string): void {
     this.isOver = true;
     this.isRevoked = false;
     this.reason ??= reason;
-    this.controller?.abort(raise(new DOMException(this.reason, "AbortError"), this));
+    this.controller?.abort(markError(new DOMException(this.reason, "AbortError"), this));
   }
 
-  /** The end of the function is in the journal: nobody wants what still runs. */
+  /** The end of the function is in the journal: steps that still run are aborted. */
   end(): void {
     if (this.running > 0) this.abort("the run has ended");
   }
 
-  /** Starts nothing more. What runs now may still report. */
+  /** Starts no more steps. Steps that run may still report. */
   revoke(): void {
     this.isOver = true;
     this.isRevoked = true;
   }
 
-  // What the function asks for.
+  // Requests of the function.
 
   ask(step: Step): Promise<unknown> {
     if (this.isOver) return new Promise(() => {});
     if (this.inside !== undefined) {
-      // A replay that knows the outer step would not ask for the inner one.
+      // A replay in which the outer step is completed would never ask for the inner one.
       const message = `step "${step.name}" is asked for inside step "${this.inside.name}": steps do not nest; ask for it in the function, before or after`;
       throw new NonRetriableError(message, { code: "NESTED_STEP" });
     }
@@ -174,22 +176,22 @@ export class Replay {
     this.steps.set(step.name, step);
     this.waiting += 1;
     this.moves += 1;
-    const known = this.journal.ask(step.name);
-    if (known === undefined) {
+    const record = this.journal.ask(step.name);
+    if (record === undefined) {
       this.hold(step);
-    } else if (known.kind !== step.kind) {
-      this.diverge(`step "${step.name}" is of kind "${step.kind}" now, and of kind "${known.kind}" in the journal (seq ${known.seq})`);
-    } else if (known.status === "retry") {
-      step.attempt = known.attempt ?? 1;
+    } else if (record.kind !== step.kind) {
+      this.diverge(`step "${step.name}" is of kind "${step.kind}" now, and of kind "${record.kind}" in the journal (seq ${record.seq})`);
+    } else if (record.status === "retry") {
+      step.attempt = record.attempt ?? 1;
       this.hold(step);
     } else {
-      step.state = known.status === "open" ? "open" : "settled";
+      step.state = record.status === "open" ? "open" : "settled";
       this.drain();
     }
     return promise;
   }
 
-  // What the server tells.
+  // Messages of the server.
 
   /** A report is in the journal. */
   acknowledge(report: Report, seq: number): void {
@@ -204,62 +206,62 @@ export class Replay {
       return;
     }
     step.state = "settled";
-    this.deliver({ seq: seq === 0 ? this.seq : seq, step: name, known: undefined });
+    this.enqueue({ seq: seq === 0 ? this.seq : seq, step: name, record: undefined });
   }
 
-  /** The journal knows more of a step. */
-  wake(known: Known): void {
-    if (known.seq > this.seq) this.seq = known.seq;
+  /** The journal has a newer record of a step. */
+  wake(record: StepRecord): void {
+    if (record.seq > this.seq) this.seq = record.seq;
     if (this.isOver) return;
-    const step = this.steps.get(known.step);
-    if (step === undefined) return void this.journal.learn(known);
+    const step = this.steps.get(record.step);
+    if (step === undefined) return void this.journal.learn(record);
     if (step.state === "settled") return;
-    if (known.status === "open") {
+    if (record.status === "open") {
       if (step.state === "reported") step.state = "open";
-    } else if (known.status === "retry") {
-      const attempt = known.attempt ?? step.attempt + 1;
-      // A report that failed may be unanswered still, while the journal is past it.
+    } else if (record.status === "retry") {
+      const attempt = record.attempt ?? step.attempt + 1;
+      // A `failed` report may still be unanswered although the journal has the next attempt already.
       if (step.state !== "open" && !(step.state === "reported" && attempt > step.attempt)) return;
       step.attempt = attempt;
       this.hold(step);
     } else if (step.state !== "running" && step.state !== "held") {
       step.state = "settled";
-      this.deliver({ seq: known.seq, step: known.step, known });
+      this.enqueue({ seq: record.seq, step: record.step, record });
     }
   }
 
-  /** The same turn, told again: only what is new counts. */
+  /** The same turn was sent again: applies what is new in it. */
   merge(turn: Turn): void {
-    for (const known of turn.steps ?? []) this.wake(known);
+    for (const record of turn.steps ?? []) this.wake(record);
     if (turn.seq > this.seq) this.seq = turn.seq;
-    this.pump();
+    this.startHeldSteps();
   }
 
-  /** Begins what was held back, if it may begin. */
-  pump(): void {
+  /** Starts the steps that were held back, if they may start. */
+  startHeldSteps(): void {
     if (this.held.length === 0 || this.journal.unasked > 0 || this.isOver || !this.host.mayStart(this)) return;
     const held = this.held;
     this.held = [];
     for (const step of held) this.start(step);
   }
 
-  /** A second has gone by since the host was told that the function is stuck. */
-  patience(): void {
+  /** Called about a second after `Host.stuck`. */
+  checkStuck(): void {
     this.isStuck = false;
     if (this.isOver) return;
     if (this.moves !== this.movesWhenStuck) return this.drain();
     const missing = this.missing();
     const asked = this.held[0];
     if (asked !== undefined && missing !== undefined) {
-      this.rounds += 1;
-      if (this.rounds < this.host.rounds) return this.stick();
+      this.stuckChecks += 1;
+      if (this.stuckChecks < this.host.stuckChecksMax) return this.reportStuck();
       return this.diverge(`step "${asked.name}" (${asked.kind}) was asked for, where ${missing}`);
     }
-    // Slow code outside steps: whatever was asked for goes on without it.
+    // Code outside steps is slow: results of steps that were asked for are delivered without waiting for it.
     const result = this.journal.firstOf(this.isAsked);
     if (result === undefined) return;
     this.journal.deliver(result);
-    this.hand(result);
+    this.settle(result);
     this.drain();
   }
 
@@ -286,7 +288,7 @@ export class Replay {
     try {
       const fn = this.host.mock?.(step.name) ?? step.fn;
       this.inside = step;
-      value = step.scope.runInAsyncScope(fn, undefined, new StepCtx(this, step));
+      value = step.scope.runInAsyncScope(fn, undefined, new AttemptContext(this, step));
       if (isThenable(value)) promise = Promise.resolve(value);
     } catch (error) {
       return this.failed(step, error);
@@ -303,11 +305,11 @@ export class Replay {
   private completed(step: Step, value: unknown): void {
     let json: string | undefined;
     try {
-      json = jsonOf(value);
+      json = encodeJson(value);
     } catch (error) {
-      return this.failed(step, new NonRetriableError(`what step "${step.name}" returned cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
+      return this.failed(step, new NonRetriableError(`the return value of step "${step.name}" cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
     }
-    if (!this.stop(step)) return;
+    if (!this.stepEnded(step)) return;
     step.json = json ?? "null";
     this.host.report(this, {
       kind: "completed",
@@ -320,25 +322,25 @@ export class Replay {
   }
 
   private failed(step: Step, error: unknown): void {
-    if (!this.stop(step)) return;
+    if (!this.stepEnded(step)) return;
     const retryable = !(error instanceof NonRetriableError);
     this.host.report(this, {
       kind: "failed",
       step: step.name,
       attempt: step.attempt,
-      error: { ...fault(error), retryable },
+      error: { ...reportedError(error), retryable },
       retry: step.retry,
       logs: step.lines?.kept,
       tookMs: this.took(step),
     });
   }
 
-  /** A step's function has ended. Whether anybody wants to know. */
-  private stop(step: Step): boolean {
+  /** The function of a step has ended. Returns whether its outcome is reported. */
+  private stepEnded(step: Step): boolean {
     this.running -= 1;
     step.state = "reported";
     if (!this.isOver || this.isRevoked) return true;
-    this.host.idle(this);
+    this.host.stepDiscarded(this);
     return false;
   }
 
@@ -350,9 +352,9 @@ export class Replay {
     if (this.isOver) return;
     let json: string | undefined;
     try {
-      json = jsonOf(value);
+      json = encodeJson(value);
     } catch (error) {
-      return this.threw(new NonRetriableError(`what the workflow returned cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
+      return this.threw(new NonRetriableError(`the return value of the workflow cannot be written as JSON: ${messageOf(error)}`, { code: "NOT_JSON" }));
     }
     const missing = this.missing();
     if (missing !== undefined) {
@@ -369,7 +371,7 @@ export class Replay {
       return this.diverge(`the function has thrown "${messageOf(error)}", where ${missing}`);
     }
     this.isOver = true;
-    const report: Report = { kind: "threw", error: fault(error) };
+    const report: Report = { kind: "threw", error: reportedError(error) };
     const step = stepOf(error, this);
     if (step !== undefined) report.step = step;
     this.host.report(this, report);
@@ -378,10 +380,10 @@ export class Replay {
   private diverge(message: string): void {
     if (this.isOver) return;
     this.revoke();
-    this.host.report(this, { kind: "diverged", error: fault(new NonDeterministicError(message)) });
+    this.host.report(this, { kind: "diverged", error: reportedError(new NonDeterministicError(message)) });
   }
 
-  /** What the journal has that the function has not asked for. */
+  /** A step of the journal that the function has not asked for, in words. */
   private missing(): string | undefined {
     const missing = this.journal.missing(this.isAsked);
     return missing && `the journal has step "${missing.step}" (${missing.kind}, seq ${missing.seq})`;
@@ -389,12 +391,12 @@ export class Replay {
 
   private readonly isAsked = (step: string): boolean => this.steps.has(step);
 
-  // Results, one after the other.
+  // Delivery of results, one after the other.
 
-  private deliver(result: Result): void {
+  private enqueue(result: StepResult): void {
     if (this.waiting === 1 && this.journal.isDelivered && !this.isDraining) {
       this.journal.forget(result);
-      return this.hand(result);
+      return this.settle(result);
     }
     this.journal.add(result);
     this.drain();
@@ -403,81 +405,81 @@ export class Replay {
   private drain(): void {
     if (this.isDraining) return;
     this.isDraining = true;
-    // From a microtask, the next tick comes after all microtasks.
-    queueMicrotask(this.arm);
+    // `nextTick` from a microtask runs after all microtasks.
+    queueMicrotask(this.scheduleDrained);
   }
 
-  private readonly arm = (): void => process.nextTick(this.drained);
+  private readonly scheduleDrained = (): void => process.nextTick(this.drained);
 
-  /** The function has done all that it can. */
+  /** The function has run as far as it can: delivers the next result. */
   private readonly drained = (): void => {
     this.isDraining = false;
     if (this.isOver) return;
-    this.pump();
+    this.startHeldSteps();
     const result = this.journal.peek();
     if (result === undefined) {
-      if (this.held.length > 0 && this.journal.unasked > 0) this.stick();
-      else this.host.quiet(this);
+      if (this.held.length > 0 && this.journal.unasked > 0) this.reportStuck();
+      else this.host.drained(this);
     } else if (this.steps.has(result.step)) {
       this.journal.deliver(result);
-      this.hand(result);
+      this.settle(result);
       this.drain();
     } else {
-      this.stick();
+      this.reportStuck();
     }
   };
 
-  private stick(): void {
+  private reportStuck(): void {
     if (this.isStuck) return;
     this.isStuck = true;
-    if (this.moves !== this.movesWhenStuck) this.rounds = 0;
+    if (this.moves !== this.movesWhenStuck) this.stuckChecks = 0;
     this.movesWhenStuck = this.moves;
     this.host.stuck(this);
   }
 
-  /** Gives the function one result. */
-  private hand(result: Result): void {
+  /** Passes one result to the function. */
+  private settle(result: StepResult): void {
     const step = this.steps.get(result.step) as Step;
-    this.steps.set(result.step, SPENT);
+    this.steps.set(result.step, SETTLED_STEP);
     this.waiting -= 1;
     this.moves += 1;
-    const known = result.known;
-    if (known === undefined) return step.resolve(JSON.parse(step.json));
-    switch (known.status) {
+    const record = result.record;
+    if (record === undefined) return step.resolve(JSON.parse(step.json));
+    switch (record.status) {
       case "completed":
-        return step.resolve(known.output ?? null);
+        return step.resolve(record.output ?? null);
       case "slept":
         return step.resolve(undefined);
       case "resolved":
-        return step.resolve(known.payload ?? {});
+        return step.resolve(record.payload ?? {});
       case "timedOut":
         return step.resolve(null);
       case "failed": {
-        const { code, message, attempts } = known.error ?? { code: "STEP_FAILED", message: "the step failed" };
-        // A function that never looks at the step must not end the process.
+        const { code, message, attempts } = record.error ?? { code: "STEP_FAILED", message: "the step failed" };
+        // If the function never awaits the step, the rejection must not end the process.
         step.promise.catch(() => {});
-        return step.reject(raise(new StepError(step.name, code, message, attempts ?? step.attempt), this, step.name));
+        return step.reject(markError(new StepError(step.name, code, message, attempts ?? step.attempt), this, step.name));
       }
       case "retry":
       case "open":
-        throw new Error("only results are handed over");
+        throw new Error("an open step is not a result");
     }
   }
 
   // Logs.
 
-  /** A line that a step wrote, or the function: that one is of the step that runs, if exactly one does. */
-  log(step: Step | undefined, level: Level, message: string, fields: object | undefined): void {
+  /** A log line of a step or of the function. While exactly one step runs, lines of the function belong to that step. */
+  log(step: Step | undefined, level: LogLevel, message: string, fields: object | undefined): void {
     if (step === undefined) {
       if (this.isOver && !this.isRevoked) return;
-      if (this.running === 1) step = this.last?.state === "running" ? this.last : [...this.steps.values()].find((one) => one.state === "running");
+      if (this.running === 1) step = this.last?.state === "running" ? this.last : [...this.steps.values()].find((step) => step.state === "running");
       if (step === undefined && this.journal.isReplaying) return;
     }
     if (step !== undefined) {
-      step.lines ??= new Lines();
-      step.lines.add(describe(level, message, fields));
+      step.lines ??= new LogLines();
+      step.lines.add(formatLine(level, message, fields));
     }
-    this.host.line(level, message, fields, this, step?.name);
+    this.host.writeLog(level, message, fields, this, step?.name);
   }
 }
 

@@ -1,17 +1,17 @@
-// The entry for those who write and serve workflows.
+// The entry point for programs that define and serve workflows.
 
 import { days } from "./duration.js";
 import { checkOptions } from "./options.js";
-import type { Definition, Kept, WorkflowRef } from "./types.js";
+import type { Definition, JsonInput, WorkflowRef } from "./types.js";
 import { serve, type Worker, type WorkerOptions } from "./worker.js";
 
 export { serve } from "./worker.js";
-export type { ServeOptions, Served, Worker, WorkerOptions } from "./worker.js";
+export type { ServedWorkflow, ServeOptions, Worker, WorkerOptions } from "./worker.js";
 export * from "./errors.js";
 export type { Duration } from "./duration.js";
 export type * from "./types.js";
 
-/** A workflow that is code. */
+/** A workflow written as code. */
 export interface Workflow<Input, Output> extends WorkflowRef<Input, Output> {
   readonly retentionDays: number | undefined;
   readonly run: Definition<Input, Output>["run"];
@@ -19,16 +19,16 @@ export interface Workflow<Input, Output> extends WorkflowRef<Input, Output> {
   serve(options?: WorkerOptions): Worker;
 }
 
-const OPTIONS = { name: true, version: true, retention: true, run: true } as const;
-const NAME = /^[a-z0-9][a-z0-9_-]{0,127}$/;
+const WORKFLOW_OPTIONS = { name: true, version: true, retention: true, run: true } as const;
+const WORKFLOW_NAME = /^[a-z0-9][a-z0-9_-]{0,127}$/;
 
 /** Defines a workflow. */
-export function workflow<Input, Output>(definition: Definition<Input, Output> & Kept<Input>): Workflow<Input, Output> {
+export function workflow<Input, Output>(definition: Definition<Input, Output> & JsonInput<Input>): Workflow<Input, Output> {
   const { name, version = 1, retention, run } = definition;
-  if (typeof name !== "string" || !NAME.test(name)) {
+  if (typeof name !== "string" || !WORKFLOW_NAME.test(name)) {
     throw new TypeError(`a workflow's name has 1 to 128 of a-z, 0-9, _ and -, and begins with a letter or digit: ${JSON.stringify(name)} does not`);
   }
-  checkOptions<Definition<Input, Output>>(definition, OPTIONS, `workflow ${name}`);
+  checkOptions<Definition<Input, Output>>(definition, WORKFLOW_OPTIONS, `workflow ${name}`);
   if (!Number.isInteger(version) || version < 1) throw new TypeError(`the version of ${name} is a whole number from 1 on, not ${version}`);
   if (typeof run !== "function") throw new TypeError(`workflow ${name} has no function to run`);
   const retentionDays = retention === undefined ? undefined : days(retention, `the retention of ${name}`);

@@ -1,10 +1,10 @@
-// A step of a function that runs here.
+// A step of a function that this process runs.
 
 import { AsyncResource } from "node:async_hooks";
-import type { StepCtx } from "./context.js";
-import type { Lines } from "./log.js";
-import { RETRY } from "./policy.js";
-import type { Kind, Report, Retry } from "./wire.js";
+import type { AttemptContext } from "./context.js";
+import type { LogLines } from "./log.js";
+import { DEFAULT_RETRY } from "./retry.js";
+import type { Report, RetryPolicy, StepKind } from "./wire.js";
 
 /** A step that the function has asked for. */
 export class Step {
@@ -12,8 +12,8 @@ export class Step {
   attempt = 1;
   began = 0;
   json = "null";
-  lines: Lines | undefined = undefined;
-  /** Where it was asked for: a later attempt finds the same AsyncLocalStorage there as the first. */
+  lines: LogLines | undefined = undefined;
+  /** The async scope of the call: every attempt runs with the AsyncLocalStorage of the first. */
   readonly scope: AsyncResource | undefined;
   promise!: Promise<unknown>;
   resolve!: (value: unknown) => void;
@@ -21,17 +21,17 @@ export class Step {
 
   constructor(
     readonly name: string,
-    readonly kind: Kind,
-    /** What a step of kind `run` performs. */
-    readonly fn: ((step: StepCtx) => unknown) | undefined,
-    readonly retry: Retry,
-    /** What any other step tells the journal. */
+    readonly kind: StepKind,
+    /** The function of a step of kind `run`. */
+    readonly fn: ((step: AttemptContext) => unknown) | undefined,
+    readonly retry: RetryPolicy,
+    /** The report that opens a step of any other kind. */
     readonly opening: Report | undefined,
   ) {
     this.scope = fn === undefined ? undefined : new AsyncResource("EverstepStep");
   }
 }
 
-/** A step that the function has the result of: only its name counts still. */
-export const SPENT: Step = new Step("", "run", undefined, RETRY, undefined);
-SPENT.state = "settled";
+/** Stands for every step whose result the function has received: only the name is still needed. */
+export const SETTLED_STEP: Step = new Step("", "run", undefined, DEFAULT_RETRY, undefined);
+SETTLED_STEP.state = "settled";

@@ -1,13 +1,13 @@
-// What a workflow looks like to those who write, start and test it.
+// Types of workflows, for programs that define, start and test them.
 
 import type { Duration } from "./duration.js";
 
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
-/** What is left of a value once it was written as JSON and read again: the journal keeps nothing else. */
-export type Jsonify<T> = unknown extends T ? T : [T] extends [Json] ? T : Written<T>;
+/** A value after a round trip through JSON, which is what the journal keeps. */
+export type Jsonify<T> = unknown extends T ? T : [T] extends [Json] ? T : RoundTripped<T>;
 
-type Written<T> = T extends string | number | boolean | null
+type RoundTripped<T> = T extends string | number | boolean | null
   ? T
   : T extends undefined | void
     ? null
@@ -28,31 +28,31 @@ type Written<T> = T extends string | number | boolean | null
                 };
 
 type AnyFunction = (...args: never[]) => unknown;
-/** What JSON does not see of an error. An object that has but a name and a message is none. */
+/** Properties of an error that JSON leaves out. An object with only a name and a message is not an error. */
 type Hidden<T> = T extends Error ? (keyof Error extends keyof T ? keyof Error : never) : never;
 
-/** A workflow by its name and version, with the types of what goes in and comes out. */
+/** A workflow by its name and version, with the types of its input and output. */
 export interface WorkflowRef<Input = unknown, Output = unknown> {
   readonly name: string;
   readonly version: number;
-  /** Only types: there is no such property. */
+  /** For the compiler only: the property does not exist at run time. */
   readonly types?: { input: Input; output: Output };
 }
 
-/** The input of a workflow; anything for one that is named by text. */
+/** The input of a workflow; `unknown` for a workflow that is given by its name. */
 export type InputOf<W> = W extends WorkflowRef<infer Input, any> ? Input : unknown;
-/** The output of a workflow as others see it; anything for one that is named by text. */
+/** The output of a workflow as JSON; `unknown` for a workflow that is given by its name. */
 export type OutputOf<W> = W extends WorkflowRef<any, infer Output> ? Jsonify<Output> : unknown;
 
-/** Nothing for an input that JSON keeps as it is; for any other a property that nobody has, so that the compiler refuses it. */
-export type Kept<Input> = [Input, Jsonify<Input>] extends [Jsonify<Input>, Input]
+/** No constraint for an input that JSON preserves; for any other a property that no definition has, so that it does not compile. */
+export type JsonInput<Input> = [Input, Jsonify<Input>] extends [Jsonify<Input>, Input]
   ? unknown
   : { "the input is not JSON: the function would get": Jsonify<Input> };
 
 export interface Definition<Input, Output> {
   /** Of `a-z`, `0-9`, `_` and `-`, at most 128 characters. */
   name: string;
-  /** Counts from 1. A run stays with the version that it began with. */
+  /** Counts from 1. A run keeps the version that it was started with. */
   version?: number;
   /** How long a run is kept after its end: "30d", or a number of days. The server's default is 30 days. */
   retention?: Duration;
@@ -61,25 +61,25 @@ export interface Definition<Input, Output> {
 
 export interface Context {
   readonly step: Steps;
-  /** Aborted when the run is cancelled, is not this worker's any more, or has ended while steps still run. */
+  /** Aborted when the run is cancelled, leaves this worker, or has ended while steps still run. */
   readonly signal: AbortSignal;
   /** Silent while the function is replayed. */
   readonly log: Log;
-  /** How often this run was begun by a worker: the number of its turn. */
+  /** How often a worker has started this run: the number of the turn. */
   readonly attempt: number;
   readonly run: { readonly id: string; readonly workflow: string; readonly version: number; readonly startedAt: Date };
 }
 
 export interface Steps {
-  /** Runs `fn` once and keeps what it returns. `fn` runs again when it throws, or when the worker is lost. */
+  /** Runs `fn` and stores its return value. `fn` runs again if it throws, or if the worker is lost before the value is stored. */
   run<T>(name: string, fn: (step: StepContext) => T, options?: RunOptions): Promise<Jsonify<Awaited<T>>>;
   /** Sleeps, across restarts too. */
   sleep(name: string, duration: Duration): Promise<void>;
-  /** Sleeps until a moment. */
+  /** Sleeps until a point in time. */
   sleepUntil(name: string, when: Date | string | number): Promise<void>;
-  /** Waits for a signal; null when the time is over. A signal without a payload gives `{}`. */
+  /** Waits for a signal and returns its payload, `{}` if it has none; null after the timeout. */
   waitForEvent<T = Json>(name: string, options?: WaitOptions): Promise<T | null>;
-  /** Starts another workflow and waits for what it returns. */
+  /** Starts another workflow and waits for its output. */
   call<W extends WorkflowRef<any, any> | string>(
     name: string,
     workflow: W,
@@ -92,7 +92,7 @@ export interface StepContext {
   readonly attempt: number;
   /** The run's signal. */
   readonly signal: AbortSignal;
-  /** What is logged here is kept with the step. */
+  /** Lines that are stored with the step. */
   readonly log: Log;
   /** The same for every attempt of this step, and for no other step. */
   readonly idempotencyKey: string;
@@ -103,22 +103,22 @@ export interface RunOptions {
 }
 
 export interface RetryOptions {
-  /** How often the step is tried at most. 3 if it is not given. */
+  /** All attempts, the first included. Default: 3. */
   attempts?: number;
-  /** `{ kind: "exp", base: "1s", max: "60s", jitter: 0.2 }` if it is not given. */
+  /** Default: `{ kind: "exp", base: "1s", max: "60s", jitter: 0.2 }`. */
   backoff?: { kind?: "fixed" | "linear" | "exp"; base?: Duration; max?: Duration; jitter?: number };
 }
 
 export interface WaitOptions {
-  /** The signal's name; the step's name if it is not given. */
+  /** The name of the signal. Default: the name of the step. */
   event?: string;
-  /** What the signal's payload must contain. */
+  /** An object that the payload of the signal must contain. */
   match?: { readonly [key: string]: unknown };
   timeout?: Duration;
 }
 
 export interface CallOptions {
-  /** The version of a workflow that is named by text. */
+  /** The version of a workflow that is given by its name. */
   version?: number;
   timeout?: Duration;
 }

@@ -3,7 +3,7 @@
 import { createHash, randomBytes, randomFillSync } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { Address } from "./http.js";
+import type { Endpoint } from "./http.js";
 
 export interface Events {
   text(text: string): void;
@@ -11,8 +11,8 @@ export interface Events {
   closed(code: number, reason: string): void;
 }
 
-/** The server answered, but not with a WebSocket. */
-export class Refused extends Error {
+/** The response to the upgrade request is not a WebSocket. */
+export class UpgradeRefused extends Error {
   constructor(
     readonly status: number,
     readonly contentType: string,
@@ -21,12 +21,13 @@ export class Refused extends Error {
     super(`the upgrade to a WebSocket was answered with status ${status}`);
   }
 
-  /** Whether it is so because sockets do not go through, and not because nobody is there just now. */
-  get isForGood(): boolean {
+  /** Whether the cause is permanent (a proxy without WebSockets), not a server that is unavailable now. */
+  get isPermanent(): boolean {
     return this.status === 501 || (this.status < 500 && this.status !== 408 && this.status !== 425 && this.status !== 429);
   }
 }
 
+const CLOSE_TIMEOUT_MS = 1_000;
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const CONTINUATION = 0;
 const TEXT = 1;
@@ -35,16 +36,16 @@ const CLOSE = 8;
 const PING = 9;
 const PONG = 10;
 
-/** Opens a WebSocket. Rejects with `Refused` if the answer is another one. */
-export function connect(address: Address, path: string, events: Events, options: { timeoutMs: number; maxBytes: number }): Promise<WebSocket> {
+/** Opens a WebSocket. Rejects with `UpgradeRefused` if the response is not a WebSocket. */
+export function connect(endpoint: Endpoint, path: string, events: Events, options: { timeoutMs: number; maxBytes: number }): Promise<WebSocket> {
   return new Promise((resolve, reject) => {
     const key = randomBytes(16).toString("base64");
-    const request = address.request({
-      ...address.options("GET", path),
+    const request = endpoint.request({
+      ...endpoint.options("GET", path),
       agent: false,
       timeout: options.timeoutMs,
       headers: {
-        ...address.headers,
+        ...endpoint.headers,
         connection: "Upgrade",
         upgrade: "websocket",
         "sec-websocket-version": "13",
@@ -58,7 +59,7 @@ export function connect(address: Address, path: string, events: Events, options:
       const expected = createHash("sha1").update(key + GUID).digest("base64");
       if (response.headers["sec-websocket-accept"] !== expected) {
         socket.destroy();
-        return reject(new Refused(101, "", "the answer to the upgrade does not belong to the question"));
+        return reject(new UpgradeRefused(101, "", "the response does not belong to this upgrade request"));
       }
       socket.setTimeout(0);
       socket.setNoDelay(true);
@@ -76,17 +77,17 @@ function refuse(response: IncomingMessage, reject: (error: Error) => void): void
   response.on("error", reject);
   response.on("end", () => {
     const contentType = response.headers["content-type"] ?? "";
-    reject(new Refused(response.statusCode ?? 0, contentType, Buffer.concat(chunks).toString("utf8")));
+    reject(new UpgradeRefused(response.statusCode ?? 0, contentType, Buffer.concat(chunks).toString("utf8")));
   });
 }
 
 export class WebSocket {
   private isClosed = false;
   private isClosing = false;
-  /** Bytes that are not a whole frame yet, and how many there must be before it is worth to look. */
+  /** Bytes of an incomplete frame, their number, and the number that is needed to read on. */
   private chunks: Buffer[] = [];
-  private gathered = 0;
-  private wanted = 2;
+  private bytesReceived = 0;
+  private bytesNeeded = 2;
   private fragments: Buffer[] = [];
   private fragmentBytes = 0;
 
@@ -105,23 +106,23 @@ export class WebSocket {
     if (!this.isClosed && !this.isClosing) this.socket.write(frame(TEXT, text));
   }
 
-  /** Says goodbye, and waits a little for the answer. */
+  /** Sends a close frame and waits up to a second for the other side. */
   close(code = 1000): void {
     if (this.isClosed || this.isClosing) return;
     this.isClosing = true;
     this.socket.end(frame(CLOSE, String.fromCharCode(code >> 8, code & 255)));
-    const timer = setTimeout(() => this.end(1006, "the other side did not close"), 1_000);
+    const timer = setTimeout(() => this.end(1006, "the other side did not close"), CLOSE_TIMEOUT_MS);
     this.socket.once("close", () => clearTimeout(timer));
   }
 
-  /** Takes bytes from the connection. */
+  /** Processes bytes of the connection. */
   receive(chunk: Buffer): void {
     if (this.isClosed) return;
     let bytes = chunk;
     if (this.chunks.length > 0) {
       this.chunks.push(chunk);
-      this.gathered += chunk.length;
-      if (this.gathered < this.wanted) return;
+      this.bytesReceived += chunk.length;
+      if (this.bytesReceived < this.bytesNeeded) return;
       bytes = Buffer.concat(this.chunks);
       this.chunks = [];
     }
@@ -133,15 +134,15 @@ export class WebSocket {
     }
     if (at < bytes.length && !this.isClosed) {
       this.chunks.push(bytes.subarray(at));
-      this.gathered = bytes.length - at;
+      this.bytesReceived = bytes.length - at;
     }
   }
 
-  /** Reads one frame; returns its length, or 0 if it is not whole yet. */
+  /** Reads one frame. Returns its length, or 0 if it is incomplete. */
   private read(bytes: Buffer, at: number): number {
-    const there = bytes.length - at;
-    this.wanted = 2;
-    if (there < 2) return 0;
+    const available = bytes.length - at;
+    this.bytesNeeded = 2;
+    if (available < 2) return 0;
     const first = bytes[at] as number;
     const second = bytes[at + 1] as number;
     const opcode = first & 0x0f;
@@ -149,35 +150,35 @@ export class WebSocket {
     let header = 2;
     if (length === 126) {
       header = 4;
-      this.wanted = 4;
-      if (there < 4) return 0;
+      this.bytesNeeded = 4;
+      if (available < 4) return 0;
       length = bytes.readUInt16BE(at + 2);
     } else if (length === 127) {
       header = 10;
-      this.wanted = 10;
-      if (there < 10) return 0;
+      this.bytesNeeded = 10;
+      if (available < 10) return 0;
       length = bytes.readUInt32BE(at + 2) * 2 ** 32 + bytes.readUInt32BE(at + 6);
     }
     if ((first & 0x70) !== 0) return this.fail(1002, "a frame uses an extension that was not agreed on");
     if ((second & 0x80) !== 0) return this.fail(1002, "a server's frames are not masked");
     if (opcode >= CLOSE && (length > 125 || (first & 0x80) === 0)) return this.fail(1002, "a control frame is too long or in pieces");
     if (length + this.fragmentBytes > this.maxBytes) return this.fail(1009, `a message has more than ${this.maxBytes} bytes`);
-    this.wanted = header + length;
-    if (there < this.wanted) return 0;
-    this.take(opcode, (first & 0x80) !== 0, bytes.subarray(at + header, at + header + length));
+    this.bytesNeeded = header + length;
+    if (available < this.bytesNeeded) return 0;
+    this.receiveFrame(opcode, (first & 0x80) !== 0, bytes.subarray(at + header, at + header + length));
     return header + length;
   }
 
-  private take(opcode: number, isLast: boolean, payload: Buffer): void {
+  private receiveFrame(opcode: number, isLast: boolean, payload: Buffer): void {
     switch (opcode) {
       case TEXT:
-        if (this.fragments.length > 0) return void this.fail(1002, "a message begins within another");
+        if (this.fragments.length > 0) return void this.fail(1002, "a message begins inside another");
         if (isLast) return this.events.text(payload.toString("utf8"));
         this.fragments.push(payload);
         this.fragmentBytes = payload.length;
         return;
       case CONTINUATION: {
-        if (this.fragments.length === 0) return void this.fail(1002, "a message goes on that has not begun");
+        if (this.fragments.length === 0) return void this.fail(1002, "a continuation frame without a message");
         this.fragments.push(payload);
         this.fragmentBytes += payload.length;
         if (!isLast) return;
@@ -198,7 +199,7 @@ export class WebSocket {
         return this.end(code, reason);
       }
       default:
-        return void this.fail(opcode === BINARY ? 1003 : 1002, `a frame of kind ${opcode} is not understood`);
+        return void this.fail(opcode === BINARY ? 1003 : 1002, `a frame has the unknown opcode ${opcode}`);
     }
   }
 
@@ -227,27 +228,27 @@ export function frame(opcode: number, text: string): Buffer {
   // The payload begins at a multiple of four, so that it can be masked four bytes at a time.
   const padding = header === 8 ? 0 : 2;
   const start = padding + header;
-  const room = Buffer.allocUnsafeSlow(start + ((length + 3) & ~3));
-  room[padding] = 0x80 | opcode;
+  const buffer = Buffer.allocUnsafeSlow(start + ((length + 3) & ~3));
+  buffer[padding] = 0x80 | opcode;
   if (header === 6) {
-    room[padding + 1] = 0x80 | length;
+    buffer[padding + 1] = 0x80 | length;
   } else if (header === 8) {
-    room[padding + 1] = 0x80 | 126;
-    room.writeUInt16BE(length, padding + 2);
+    buffer[padding + 1] = 0x80 | 126;
+    buffer.writeUInt16BE(length, padding + 2);
   } else {
-    room[padding + 1] = 0x80 | 127;
-    room.writeUInt32BE(Math.floor(length / 2 ** 32), padding + 2);
-    room.writeUInt32BE(length >>> 0, padding + 6);
+    buffer[padding + 1] = 0x80 | 127;
+    buffer.writeUInt32BE(Math.floor(length / 2 ** 32), padding + 2);
+    buffer.writeUInt32BE(length >>> 0, padding + 6);
   }
   if (nextMask === masks.length) {
     randomFillSync(masks);
     nextMask = 0;
   }
-  masks.copy(room, start - 4, nextMask, nextMask + 4);
+  masks.copy(buffer, start - 4, nextMask, nextMask + 4);
   nextMask += 4;
-  room.write(text, start, length, encoding);
-  const words = new Int32Array(room.buffer, room.byteOffset + start - 4);
+  buffer.write(text, start, length, encoding);
+  const words = new Int32Array(buffer.buffer, buffer.byteOffset + start - 4);
   const mask = words[0] as number;
   for (let i = 1; i < words.length; i++) words[i] = (words[i] as number) ^ mask;
-  return room.subarray(padding, start + length);
+  return buffer.subarray(padding, start + length);
 }

@@ -1,4 +1,10 @@
-// What a worker and the server say to each other, protocol version 1.
+// Types of the worker protocol, version 1. docs/reference/worker-protocol.md explains them.
+
+/** A run and the number of one of its turns. */
+export interface TurnRef {
+  run: string;
+  turn: number;
+}
 
 export interface Hello {
   protocol: 1;
@@ -6,7 +12,7 @@ export interface Hello {
   sdk: string;
   capacity: number;
   workflows: { name: string; version: number; retentionDays?: number }[];
-  holds: { run: string; turn: number }[];
+  holds: TurnRef[];
 }
 
 export interface Welcome {
@@ -16,35 +22,33 @@ export interface Welcome {
   maxReports: number;
 }
 
-/** Numbered by `m` from 1, and taken in that order. */
-export interface Message {
+/** What the server sends to a worker at once. `m` counts from 1; a worker processes messages in that order. */
+export interface NumberedMessage {
   m: number;
   acks?: [n: number, seq: number][];
   refused?: { n: number; code: string; detail: string }[];
   later?: number[];
   turns?: Turn[];
   wakes?: Wake[];
-  cancels?: { run: string; turn: number }[];
-  revoked?: { run: string; turn: number }[];
+  cancels?: TurnRef[];
+  revoked?: TurnRef[];
 }
 
-export interface Turn {
-  run: string;
-  turn: number;
+export interface Turn extends TurnRef {
   workflow: string;
   version: number;
   input?: unknown;
   startedAt: string;
   seq: number;
-  steps?: Known[];
+  steps?: StepRecord[];
 }
 
-export type Kind = "run" | "sleep" | "wait" | "call";
+export type StepKind = "run" | "sleep" | "wait" | "call";
 
-/** What the journal knows of a step. */
-export interface Known {
+/** The state of a step according to the journal. */
+export interface StepRecord {
   step: string;
-  kind: Kind;
+  kind: StepKind;
   seq: number;
   status: "completed" | "failed" | "slept" | "resolved" | "timedOut" | "retry" | "open";
   output?: unknown;
@@ -53,41 +57,38 @@ export interface Known {
   attempt?: number;
 }
 
-export interface Wake extends Known {
-  run: string;
-  turn: number;
-}
+export type Wake = StepRecord & TurnRef;
 
-export interface Fault {
+export interface ReportedError {
   code?: string;
   message: string;
   stack?: string;
   retryable?: boolean;
 }
 
-export interface Retry {
+export interface RetryPolicy {
   attempts: number;
   backoff: { kind: "fixed" | "linear" | "exp"; baseMs: number; maxMs: number; jitter: number };
 }
 
-/** News from a function. `json` and `input` are JSON text, so that nothing is encoded twice. */
+/** A report of a function about its run. `json`, `match` and `input` are JSON text, so that no value is encoded twice. */
 export type Report =
   | { kind: "completed"; step: string; attempt: number; json: string; logs: string[] | undefined; tookMs: number }
-  | { kind: "failed"; step: string; attempt: number; error: Fault; retry: Retry; logs: string[] | undefined; tookMs: number }
+  | { kind: "failed"; step: string; attempt: number; error: ReportedError; retry: RetryPolicy; logs: string[] | undefined; tookMs: number }
   | { kind: "sleep"; step: string; forMs?: number; untilMs?: number }
   | { kind: "wait"; step: string; event?: string; match?: string; timeoutMs?: number }
   | { kind: "call"; step: string; workflow: string; version?: number; input: string; timeoutMs?: number }
   | { kind: "returned"; json: string }
-  | { kind: "threw"; error: Fault; step?: string }
+  | { kind: "threw"; error: ReportedError; step?: string }
   | { kind: "blocked"; seq: number }
-  | { kind: "diverged"; error: Fault }
-  | { kind: "declined"; error: Fault };
+  | { kind: "diverged"; error: ReportedError }
+  | { kind: "declined"; error: ReportedError };
 
-/** The wire form of a report. */
-export function encode(n: number, run: string, turn: number, report: Report): string {
+/** The JSON text of a report. */
+export function encodeReport(n: number, run: string, turn: number, report: Report): string {
   let text = `{"n":${n},"run":"${run}","turn":${turn}`;
   if (report.kind === "completed" && report.logs === undefined) {
-    // What is sent most is written five times as fast.
+    // The most frequent report. This template is five times as fast as the loop below.
     return `${text},"kind":"completed","step":"${report.step}","attempt":${report.attempt},"output":${report.json},"tookMs":${report.tookMs}}`;
   }
   for (const [name, value] of Object.entries(report)) {

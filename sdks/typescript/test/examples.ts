@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Worker } from "../src/runtime.js";
-import type { Peer } from "./peer.js";
+import type { FakeServer } from "./fake-server.js";
 
 /** The folder of the package. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -47,18 +47,18 @@ function build(folder: string): void {
   execFileSync(process.execPath, [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", folder], { stdio: "inherit" });
 }
 
-/** Runs the first examples as printed against a peer, and the one for tests. */
-export async function run(folder: string, peer: Peer): Promise<void> {
-  process.env["EVERSTEP_URL"] = peer.url;
+/** Runs the first examples as printed against a server, and the one for tests. */
+export async function run(folder: string, server: FakeServer): Promise<void> {
+  process.env["EVERSTEP_URL"] = server.url;
   process.env["EVERSTEP_API_KEY"] = "es_test";
   const load = (name: string) => import(pathToFileURL(join(folder, `${name}.js`)).href);
   const { worker } = (await load("worker")) as { worker: Worker };
   await load("start");
-  const [first] = peer.runs.values();
+  const [first] = server.runs.values();
   assert.ok(first);
-  await peer.until(() => first.known.get("welcome-delay")?.status === "open", "the first run sleeps");
+  await server.until(() => first.known.get("welcome-delay")?.status === "open", "the first run sleeps");
   assert.deepEqual(first.known.get("create-user")?.output, { id: 42, email: "a@b.c" });
-  assert.equal(peer.runs.size, 2);
+  assert.equal(server.runs.size, 2);
   await load("onboard.test");
   const app = (await load("app")) as { sent: string[] };
   assert.deepEqual(app.sent, ["nudge 42", "welcome 42"]);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Known } from "../src/wire.js";
-import { begin, done, settle } from "./notes.js";
+import type { StepRecord } from "../src/wire.js";
+import { begin, done, settle } from "./recording-host.js";
 
 describe("a run", () => {
   it("fails with the step whose failure nobody caught", async () => {
@@ -16,7 +16,7 @@ describe("a run", () => {
 
   it("fails with the step whose failure caused what was thrown", async () => {
     const error = { code: "DOWN", message: "no", attempts: 3 };
-    const known: Known[] = [{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)];
+    const known: StepRecord[] = [{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)];
     const wrap = [(reason: unknown) => new Error("not all", { cause: reason }), (reason: unknown) => new AggregateError([reason], "not all")];
     for (const wrapped of wrap) {
       const { host } = begin(known, async (ctx) => {
@@ -62,7 +62,7 @@ describe("a run", () => {
       });
       await new Promise((resolve) => setTimeout(resolve, 15));
       assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
-      assert.match(host.lines.join(), /^warn a promise was rejected that nobody awaits yet: .* {"step":"a"}$/);
+      assert.match(host.lines.join(), /^warn a promise was rejected before the function awaits it: .* {"step":"a"}$/);
     }
   });
 
@@ -107,7 +107,7 @@ describe("an error", () => {
       [Object.assign(new Error(""), { name: "Odd" }), "Odd"],
       [Object.create(null), "{}"],
       [{ reason: "none" }, '{"reason":"none"}'],
-      [unreadable, "something was thrown that cannot be read"],
+      [unreadable, "the value that was thrown cannot be read"],
       [undefined, "undefined"],
       [null, "null"],
       [Symbol("s"), "Symbol(s)"],

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Body, type Host, Replay } from "../src/replay.js";
 import { workflow } from "../src/runtime.js";
-import { test as rehearse, type TestStep } from "../src/testing.js";
+import { test as runTest, type TestStep } from "../src/testing.js";
 import type { Context } from "../src/types.js";
-import type { Known, Report } from "../src/wire.js";
+import type { StepRecord, Report } from "../src/wire.js";
 
 /** Numbers that look random and are the same for a seed. */
 function numbers(seed: number): (below: number) => number {
@@ -78,15 +78,15 @@ async function replay(steps: TestStep[], body: Body): Promise<Report[]> {
   const reports: Report[] = [];
   const host: Host = {
     report: (_, report) => reports.push(report),
-    rounds: 1,
+    stuckChecksMax: 1,
     mayStart: () => true,
     stuck: () => assert.fail("nothing is slow here"),
-    quiet: () => {},
-    idle: () => {},
-    line: () => {},
+    drained: () => {},
+    stepDiscarded: () => {},
+    writeLog: () => {},
     clock: () => 0,
   };
-  const known = steps.map((step, i): Known => {
+  const known = steps.map((step, i): StepRecord => {
     const base = { step: step.name, kind: step.kind, seq: i + 2 };
     if (step.status === "open") return { ...base, status: "open" };
     if (step.status === "failed") return { ...base, status: "failed", error: { code: "ERROR", attempts: 2, message: step.error?.message ?? "" } };
@@ -111,7 +111,7 @@ test("whatever crashes when, a run ends as its journal says it does", async () =
     const all = Array.from({ length: names.next }, (_, i) => `s${i}`);
     const crashAfter = all.filter(() => random(3) === 0);
     const signals = Array.from({ length: random(4) }, (_, i) => ({ event: "e", payload: { i }, at: random(10) * 60 }));
-    const result = await rehearse(workflow({ name: "fuzz", run: body }), { input: null, crashAfter, signals });
+    const result = await runTest(workflow({ name: "fuzz", run: body }), { input: null, crashAfter, signals });
     assert.equal(result.status, "completed", `seed ${seed}: ${JSON.stringify(result.error)}`);
     crashes += result.turns - 1;
     const reports = await replay(result.steps, body as Body);

@@ -1,8 +1,8 @@
-// Runs that leave their worker while steps of them run: cancelled, paused, ended, begun anew, or with the worker itself.
+// Runs that leave their worker while steps of them run: cancelled, paused, ended, started again by a new turn, or with the worker itself.
 
 import assert from "node:assert/strict";
 import { workflow } from "../src/runtime.js";
-import { withWorker } from "./stage.js";
+import { withWorker } from "./with-worker.js";
 
 withWorker(
   "a cancelled run aborts the signal of its step and says nothing more",
@@ -14,13 +14,13 @@ withWorker(
       },
     }),
   ],
-  async (peer, worker) => {
-    const run = peer.start("long");
-    await peer.until(() => worker.running === 1, "it runs");
-    peer.tell({ cancels: [{ run: run.id, turn: run.turn }] });
-    await peer.until(() => worker.running === 0, "it is forgotten");
+  async (server, worker) => {
+    const run = server.start("long");
+    await server.until(() => worker.running === 1, "it runs");
+    server.tell({ cancels: [{ run: run.id, turn: run.turn }] });
+    await server.until(() => worker.running === 0, "it is forgotten");
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert.deepEqual(peer.reports, []);
+    assert.deepEqual(server.reports, []);
   },
 );
 
@@ -35,13 +35,13 @@ withWorker(
       },
     }),
   ],
-  async (peer, worker) => {
-    const run = peer.start("long");
-    await peer.until(() => worker.running === 1, "it runs");
-    peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
-    await peer.until(() => peer.reports.length === 1, "the step is reported");
+  async (server, worker) => {
+    const run = server.start("long");
+    await server.until(() => worker.running === 1, "it runs");
+    server.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+    await server.until(() => server.reports.length === 1, "the step is reported");
     await new Promise((resolve) => setTimeout(resolve, 20));
-    assert.deepEqual(peer.reports.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
+    assert.deepEqual(server.reports.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
     assert.equal(worker.running, 0);
   },
 );
@@ -81,18 +81,18 @@ withWorker(
       },
     }),
   ],
-  async (peer, worker) => {
+  async (server, worker) => {
     for (const refusing of [false, true]) {
       reset();
       isRefused = refusing;
-      peer.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
-      const run = peer.start("twice");
-      await peer.until(() => run.status === "diverged", "it diverges");
-      await peer.until(() => worker.running === 0, "the run has left");
+      server.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
+      const run = server.start("twice");
+      await server.until(() => run.status === "diverged", "it diverges");
+      await server.until(() => worker.running === 0, "the run has left");
       gates[0]?.("charged");
-      await peer.until(() => run.known.get("charge")?.output === "charged", "the step is in the journal");
-      await peer.until(() => calls.length === 2, "the signal is aborted when nothing runs any more");
-      assert.deepEqual(calls, ["begin charge", "abort charge: the run is not here any more"]);
+      await server.until(() => run.known.get("charge")?.output === "charged", "the step is in the journal");
+      await server.until(() => calls.length === 2, "the signal is aborted when nothing runs any more");
+      assert.deepEqual(calls, ["begin charge", "abort charge: the run is no longer at this worker"]);
     }
   },
 );
@@ -100,21 +100,21 @@ withWorker(
 withWorker(
   "a run that begins anew aborts the steps that it has left here",
   () => [charging],
-  async (peer, worker) => {
+  async (server, worker) => {
     reset();
-    const run = peer.start("charging");
-    await peer.until(() => calls.length === 1, "the step runs");
-    peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
-    await peer.until(() => worker.running === 0, "the run has left");
+    const run = server.start("charging");
+    await server.until(() => calls.length === 1, "the step runs");
+    server.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+    await server.until(() => worker.running === 0, "the run has left");
     assert.deepEqual(calls, ["begin charge 1"], "what runs may finish");
-    peer.giveAll();
-    await peer.until(() => calls.length === 3, "the step runs again");
-    assert.deepEqual(calls, ["begin charge 1", "abort charge 1: the run has begun anew", "begin charge 2"]);
+    server.giveAll();
+    await server.until(() => calls.length === 3, "the step runs again");
+    assert.deepEqual(calls, ["begin charge 1", "abort charge 1: the run has a new turn", "begin charge 2"]);
     gates[0]?.("late");
     gates[1]?.("charged");
-    await peer.ended(run);
+    await server.ended(run);
     assert.equal(run.output, "charged");
-    assert.deepEqual(peer.reports.filter((sent) => sent.step === "charge").map((sent) => sent.turn), [2]);
+    assert.deepEqual(server.reports.filter((sent) => sent.step === "charge").map((sent) => sent.turn), [2]);
   },
 );
 
@@ -126,17 +126,17 @@ withWorker(
       run: (ctx) => Promise.all([ctx.step.run("a", gated("a")), ctx.step.run("b", gated("b"))]),
     }),
   ],
-  async (peer, worker) => {
+  async (server, worker) => {
     for (const isCancelled of [true, false]) {
       reset();
-      const run = peer.start("two");
-      await peer.until(() => calls.length === 2, "the steps run");
-      peer.tell({ revoked: [{ run: run.id, turn: run.turn }] });
-      await peer.until(() => worker.running === 0, "the run has left");
-      if (isCancelled) peer.tell({ cancels: [{ run: run.id, turn: run.turn }] });
+      const run = server.start("two");
+      await server.until(() => calls.length === 2, "the steps run");
+      server.tell({ revoked: [{ run: run.id, turn: run.turn }] });
+      await server.until(() => worker.running === 0, "the run has left");
+      if (isCancelled) server.tell({ cancels: [{ run: run.id, turn: run.turn }] });
       else run.turn += 1;
       if (!isCancelled) gates[0]?.("late");
-      await peer.until(() => calls.length === 4, "the steps are aborted");
+      await server.until(() => calls.length === 4, "the steps are aborted");
       const reason = isCancelled ? "the run has ended" : "an older turn";
       assert.deepEqual(calls.slice(2), [`abort a: ${reason}`, `abort b: ${reason}`]);
       for (const gate of gates) gate("late");
@@ -158,17 +158,17 @@ withWorker(
       },
     }),
   ],
-  async (peer, worker) => {
+  async (server, worker) => {
     reset();
-    const run = peer.start("early");
-    await peer.ended(run);
-    await peer.until(() => calls.length === 2, "the step is aborted");
+    const run = server.start("early");
+    await server.ended(run);
+    await server.until(() => calls.length === 2, "the step is aborted");
     assert.deepEqual(calls, ["begin slow", "abort slow: the run has ended"]);
     const stopped = worker.stop();
     setTimeout(() => gates[0]?.(""), 50);
     await stopped;
     assert.equal(calls.at(-1), "end slow");
-    assert.deepEqual(peer.reports.map((sent) => sent.kind), ["returned"]);
+    assert.deepEqual(server.reports.map((sent) => sent.kind), ["returned"]);
   },
 );
 
@@ -183,14 +183,14 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
+  async (server) => {
     reset();
-    const [parked, done] = [peer.start("watched", "parked"), peer.start("watched", "done")];
-    await peer.until(() => parked.waits.has("go") && done.waits.has("go"), "they wait");
-    peer.tell({ revoked: [{ run: parked.id, turn: 1 }] });
-    peer.signal(done, "go", {});
-    await peer.ended(done);
-    await peer.until(() => calls.length > 0, "the signal is aborted");
+    const [parked, done] = [server.start("watched", "parked"), server.start("watched", "done")];
+    await server.until(() => parked.waits.has("go") && done.waits.has("go"), "they wait");
+    server.tell({ revoked: [{ run: parked.id, turn: 1 }] });
+    server.signal(done, "go", {});
+    await server.ended(done);
+    await server.until(() => calls.length > 0, "the signal is aborted");
     assert.deepEqual(calls, ["abort parked"]);
   },
 );
@@ -198,21 +198,21 @@ withWorker(
 withWorker(
   "a step that outlasts the grace period is aborted before the worker leaves",
   () => [charging, workflow({ name: "left", run: (ctx) => ctx.step.run("a", gated("left")) })],
-  async (peer, worker) => {
+  async (server, worker) => {
     reset();
-    peer.start("charging");
-    const left = peer.start("left");
-    await peer.until(() => calls.length === 2, "the steps run");
-    peer.tell({ revoked: [{ run: left.id, turn: 1 }] });
-    await peer.until(() => worker.running === 1, "one has left");
-    const byes = peer.byes.push.bind(peer.byes);
-    peer.byes.push = (bye: string) => {
+    server.start("charging");
+    const left = server.start("left");
+    await server.until(() => calls.length === 2, "the steps run");
+    server.tell({ revoked: [{ run: left.id, turn: 1 }] });
+    await server.until(() => worker.running === 1, "one has left");
+    const byes = server.byes.push.bind(server.byes);
+    server.byes.push = (bye: string) => {
       calls.push("bye");
       return byes(bye);
     };
     await worker.stop();
     assert.deepEqual(calls.slice(2), ["abort charge 1: the worker has stopped", "abort left: the worker has stopped", "bye"]);
-    assert.deepEqual(peer.reports, []);
+    assert.deepEqual(server.reports, []);
   },
   { graceMs: "50ms" },
 );
@@ -228,28 +228,28 @@ withWorker(
       },
     }),
   ],
-  async (peer, worker) => {
-    peer.start("long");
-    await peer.until(() => worker.running === 1, "it runs");
+  async (server, worker) => {
+    server.start("long");
+    await server.until(() => worker.running === 1, "it runs");
     await worker.stop();
-    assert.deepEqual(peer.reports.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
-    assert.equal(peer.byes.length, 1);
-    assert.ok(peer.capacities.includes(0));
+    assert.deepEqual(server.reports.map((sent) => [sent.kind, sent.step]), [["completed", "a"]]);
+    assert.equal(server.byes.length, 1);
+    assert.ok(server.capacities.includes(0));
   },
 );
 
 withWorker(
   "runs that come to their next step while the worker waits for a long one go on elsewhere, and so does a turn that comes too late",
   () => [charging],
-  async (peer, worker) => {
+  async (server, worker) => {
     reset();
-    const [long, short] = [peer.start("charging"), peer.start("charging")];
-    await peer.until(() => gates.length === 2, "both run");
+    const [long, short] = [server.start("charging"), server.start("charging")];
+    await server.until(() => gates.length === 2, "both run");
     const stopped = worker.stop();
-    await peer.until(() => peer.capacities.includes(0), "it takes no more");
-    const late = peer.start("charging");
+    await server.until(() => server.capacities.includes(0), "it takes no more");
+    const late = server.start("charging");
     gates[1]?.("paid");
-    for (const run of [short, late]) await peer.ended(run);
+    for (const run of [short, late]) await server.ended(run);
     assert.deepEqual([long.status, short.status, late.status], ["running", "declined", "declined"]);
     assert.equal(short.known.get("charge")?.output, "paid");
     assert.equal(short.error?.code, "WORKER_STOPPING");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { begin, done, settle } from "./notes.js";
+import { begin, done, settle } from "./recording-host.js";
 
 describe("logs", () => {
   it("are silent while replaying, and belong to the step that runs alone", async () => {

@@ -4,18 +4,18 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { compile, compileNamed, root, run } from "./examples.js";
-import { Peer } from "./peer.js";
+import { FakeServer } from "./fake-server.js";
 
 test("the examples of the README type-check, and the first runs as printed", async () => {
   // Within the package, so that its own name means its build.
   const folder = mkdtempSync(join(root, "dist", "readme-"));
-  const peer = new Peer();
-  await peer.listen();
+  const server = new FakeServer();
+  await server.listen();
   try {
     compile(folder);
-    await run(folder, peer);
+    await run(folder, server);
   } finally {
-    await peer.close();
+    await server.close();
     rmSync(folder, { recursive: true, force: true });
   }
 });
@@ -33,17 +33,17 @@ test("the examples of the guide type-check, and its unit test passes", async () 
 
 test("the first example of the project type-checks, and prints what it says", async (t) => {
   const folder = mkdtempSync(join(root, "dist", "project-"));
-  const peer = new Peer();
-  await peer.listen();
+  const server = new FakeServer();
+  await server.listen();
   try {
     assert.deepEqual(compileNamed(join(root, "..", "..", "README.md"), folder), ["hello"]);
-    process.env["EVERSTEP_URL"] = peer.url;
+    process.env["EVERSTEP_URL"] = server.url;
     process.env["EVERSTEP_API_KEY"] = "es_test";
     const log = t.mock.method(console, "log", () => {});
     await import(pathToFileURL(join(folder, "hello.js")).href);
     assert.deepEqual(log.mock.calls.map((call) => call.arguments), [["Hello, Ada!"]]);
   } finally {
-    await peer.close();
+    await server.close();
     rmSync(folder, { recursive: true, force: true });
   }
 });

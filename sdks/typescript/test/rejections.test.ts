@@ -48,7 +48,7 @@ test("a step's error that nobody ever awaits is in the log of the run", async ()
       await ctx.step.run("pack", slow);
     });
     console.log(forgotten.status, forgotten.logs.join());`);
-  assert.deepEqual({ code, out }, { code: 0, out: 'completed warn a promise was rejected that nobody awaits yet: declined {"step":"charge"}\n' });
+  assert.deepEqual({ code, out }, { code: 0, out: 'completed warn a promise was rejected before the function awaits it: declined {"step":"charge"}\n' });
 });
 
 test("a program that puts back what was there before does not end the watch", async () => {

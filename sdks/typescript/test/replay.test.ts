@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, it } from "node:test";
-import { retryOf } from "../src/policy.js";
+import { retryPolicy } from "../src/retry.js";
 import type { Context } from "../src/types.js";
-import type { Known, Report } from "../src/wire.js";
-import { begin, done, type Notes, settle } from "./notes.js";
+import type { StepRecord, Report } from "../src/wire.js";
+import { begin, done, type RecordingHost, settle } from "./recording-host.js";
 
 describe("replay", () => {
   it("gives known results without running anything", async () => {
@@ -119,7 +119,7 @@ describe("replay", () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
     await settle();
     assert.deepEqual(order, ["after", "b"]);
-    replay.patience();
+    replay.checkStuck();
     assert.deepEqual(host.told, ["returned"]);
   });
 
@@ -131,7 +131,7 @@ describe("replay", () => {
     });
     await settle();
     assert.equal(host.stuckCount, 1);
-    replay.patience();
+    replay.checkStuck();
     await settle();
     assert.deepEqual(host.told, []);
     assert.equal(replay.waiting, 0);
@@ -148,21 +148,21 @@ describe("replay", () => {
         }),
       ),
     );
-    host.rounds = 3;
+    host.stuckChecksMax = 3;
     await settle();
-    for (let i = 0; i < 2; i++) replay.patience();
+    for (let i = 0; i < 2; i++) replay.checkStuck();
     await settle();
     assert.deepEqual([host.told, host.stuckCount], [[], 3]);
     parsed[0]?.();
     await settle();
-    replay.patience();
+    replay.checkStuck();
     await settle();
     assert.deepEqual(host.told, ["completed fetch-1"]);
   });
 });
 
 describe("divergence", () => {
-  const message = (host: Notes): string => {
+  const message = (host: RecordingHost): string => {
     const report = host.reports.at(-1);
     assert.ok(report?.kind === "diverged", `it is ${report?.kind}`);
     assert.equal(report.error.code, "NONDETERMINISTIC");
@@ -208,7 +208,7 @@ describe("divergence", () => {
     });
     await settle();
     assert.deepEqual(host.told, []);
-    replay.patience();
+    replay.checkStuck();
     assert.match(message(host), /step "c" \(run\) was asked for, where the journal has step "b" \(run, seq 3\)/);
     assert.ok(!ran);
   });
@@ -264,7 +264,7 @@ describe("a run", () => {
   });
 
   it("gives a wait its payload, an empty object for none, and null for a timeout", async () => {
-    const resolved = (step: string, seq: number, payload: unknown): Known => ({ step, kind: "wait", seq, status: "resolved", payload });
+    const resolved = (step: string, seq: number, payload: unknown): StepRecord => ({ step, kind: "wait", seq, status: "resolved", payload });
     const { host } = begin([resolved("a", 2, { x: 1 }), resolved("b", 3, null), { step: "c", kind: "wait", seq: 4, status: "timedOut" }], async (ctx) => [
       await ctx.step.waitForEvent("a"),
       await ctx.step.waitForEvent("b"),
@@ -359,7 +359,7 @@ describe("a run", () => {
     await settle();
     assert.deepEqual(host.told, []);
     host.may = true;
-    replay.pump();
+    replay.startHeldSteps();
     await settle();
     assert.deepEqual(host.told, ["completed b"]);
   });
@@ -403,7 +403,7 @@ describe("a run", () => {
 
   it("never waits longer at first than at most", () => {
     const delays = (backoff: object) => {
-      const { baseMs, maxMs } = retryOf({ backoff }).backoff;
+      const { baseMs, maxMs } = retryPolicy({ backoff }).backoff;
       return [baseMs, maxMs];
     };
     assert.deepEqual(delays({}), [1_000, 60_000]);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NonRetriableError, workflow } from "../src/runtime.js";
-import { contains } from "../src/rehearsal.js";
+import { contains } from "../src/test-run.js";
 import { test } from "../src/testing.js";
 
 interface User {

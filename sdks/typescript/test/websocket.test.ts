@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { describe, it } from "node:test";
-import { Address } from "../src/http.js";
-import { connect, frame, Refused, type WebSocket } from "../src/websocket.js";
-import { read, text } from "./peer.js";
+import { Endpoint } from "../src/http.js";
+import { connect, frame, UpgradeRefused, type WebSocket } from "../src/websocket.js";
+import { read, text } from "./fake-server.js";
 
 interface Server {
-  address: Address;
+  address: Endpoint;
   /** The other end, once a client is there. */
   socket: Promise<Socket>;
   heard: string[];
@@ -45,7 +45,7 @@ async function listen(answer?: (key: string) => string): Promise<Server> {
     arrive = resolve;
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = new Address({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: "es_test" });
+  const address = new Endpoint({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: "es_test" });
   const close = () => {
     for (const socket of sockets) socket.destroy();
     server.close();
@@ -158,10 +158,10 @@ describe("the WebSocket client", () => {
 
   it("rejects an answer that is no upgrade, and one that belongs to another question", async () => {
     const plain = await listen(() => "HTTP/1.1 426 Upgrade Required\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nno");
-    await assert.rejects(open(plain), (error: unknown) => error instanceof Refused && error.status === 426 && error.body === "no");
+    await assert.rejects(open(plain), (error: unknown) => error instanceof UpgradeRefused && error.status === 426 && error.body === "no");
     plain.close();
     const other = await listen(() => "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: x\r\n\r\n");
-    await assert.rejects(open(other), Refused);
+    await assert.rejects(open(other), UpgradeRefused);
     other.close();
   });
 });

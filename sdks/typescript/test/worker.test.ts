@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs";
 import { test } from "node:test";
 import { NonRetriableError, serve, StepError, workflow } from "../src/runtime.js";
-import { sum } from "./flows.js";
-import { withWorker } from "./stage.js";
+import { sum } from "./workflows.js";
+import { withWorker } from "./with-worker.js";
 
-withWorker("steps run one after the other and the run ends with what the function returns", () => [sum], async (peer) => {
-  const run = peer.start("sum", { upTo: 4 });
-  await peer.ended(run);
+withWorker("steps run one after the other and the run ends with what the function returns", () => [sum], async (server) => {
+  const run = server.start("sum", { upTo: 4 });
+  await server.ended(run);
   assert.deepEqual(run.output, { sum: 10 });
   assert.deepEqual([...run.known.keys()], ["add-1", "add-2", "add-3", "add-4"]);
 });
@@ -23,11 +23,11 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
-    const run = peer.start("wide");
-    await peer.ended(run);
+  async (server) => {
+    const run = server.start("wide");
+    await server.ended(run);
     assert.equal(run.output, 124_750);
-    assert.equal(peer.batches[0], 500);
+    assert.equal(server.batches[0], 500);
   },
 );
 
@@ -53,9 +53,9 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
-    const run = peer.start("flaky");
-    await peer.ended(run);
+  async (server) => {
+    const run = server.start("flaky");
+    await server.ended(run);
     assert.deepEqual(run.output, { value: 2, seen: [1, 2], step: "never", code: "NO", attempts: 1 });
   },
 );
@@ -73,17 +73,17 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
-    const run = peer.start("patient");
-    await peer.until(() => run.waits.has("approve"), "it waits");
+  async (server) => {
+    const run = server.start("patient");
+    await server.until(() => run.waits.has("approve"), "it waits");
     assert.deepEqual(run.waits.get("approve")?.match, { a: 1 });
-    peer.signal(run, "approve", { by: "me" });
-    await peer.ended(run);
+    server.signal(run, "approve", { by: "me" });
+    await server.ended(run);
     assert.deepEqual(run.output, { yes: { by: "me" }, no: null });
-    const kinds = peer.reports.map((sent) => sent.kind);
+    const kinds = server.reports.map((sent) => sent.kind);
     assert.deepEqual(kinds, ["sleep", "blocked", "wait", "blocked", "wait", "blocked", "returned"]);
     // Each travels with the sleep or wait that blocks.
-    assert.deepEqual(peer.batches, [2, 2, 2, 1]);
+    assert.deepEqual(server.batches, [2, 2, 2, 1]);
   },
 );
 
@@ -100,17 +100,17 @@ const calls: string[] = [];
 withWorker(
   "a report that was lost with the connection is sent again, and its step is not run again",
   () => [steps(3, (i) => calls.push(`s${i}`))],
-  async (peer) => {
+  async (server) => {
     calls.length = 0;
     const lost = new Set(["s0", "s1"]);
     // s0 never reaches the journal; s1 does, but not its answer.
-    peer.onReport = (sent) => (sent.step !== undefined && lost.delete(sent.step) ? (sent.step === "s0" ? "lose" : "drop") : "take");
-    const run = peer.start("steps");
-    await peer.ended(run);
+    server.onReport = (sent) => (sent.step !== undefined && lost.delete(sent.step) ? (sent.step === "s0" ? "lose" : "drop") : "take");
+    const run = server.start("steps");
+    await server.ended(run);
     assert.equal(run.output, 3);
     assert.deepEqual(calls, ["s0", "s1", "s2"]);
-    assert.equal(peer.hellos.length, 1, "the session went on");
-    assert.equal(peer.reports.filter((sent) => sent.step === "s1").length, 2);
+    assert.equal(server.hellos.length, 1, "the session went on");
+    assert.equal(server.reports.filter((sent) => sent.step === "s1").length, 2);
   },
 );
 
@@ -127,16 +127,16 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
+  async (server) => {
     calls.length = 0;
-    const run = peer.start("holds");
-    await peer.until(() => run.waits.has("go"), "it waits");
-    peer.sessions.clear();
-    peer.cut();
-    await peer.until(() => peer.hellos.length === 2, "there is another session");
-    assert.deepEqual(peer.hellos[1]?.holds, [{ run: run.id, turn: 1 }]);
-    peer.signal(run, "go", {});
-    await peer.ended(run);
+    const run = server.start("holds");
+    await server.until(() => run.waits.has("go"), "it waits");
+    server.sessions.clear();
+    server.cut();
+    await server.until(() => server.hellos.length === 2, "there is another session");
+    assert.deepEqual(server.hellos[1]?.holds, [{ run: run.id, turn: 1 }]);
+    server.signal(run, "go", {});
+    await server.ended(run);
     assert.deepEqual(calls, ["begin", "a", "b"]);
     assert.equal(run.turn, 1);
   },
@@ -153,29 +153,29 @@ withWorker(
       },
     }),
   ],
-  async (peer, worker) => {
+  async (server, worker) => {
     calls.length = 0;
-    const run = peer.start("moved");
-    await peer.until(() => run.waits.has("go"), "it waits");
+    const run = server.start("moved");
+    await server.until(() => run.waits.has("go"), "it waits");
     run.turn = 2;
-    peer.sessions.clear();
-    peer.cut();
-    await peer.until(() => worker.running === 0, "it is forgotten");
+    server.sessions.clear();
+    server.cut();
+    await server.until(() => worker.running === 0, "it is forgotten");
     assert.deepEqual(calls, ["aborted"]);
   },
-  { prepare: (peer) => (peer.leaseSeconds = 0.5) },
+  { prepare: (server) => (server.leaseSeconds = 0.5) },
 );
 
 withWorker(
   "a new turn of a run begins the function anew with what the journal knows",
   () => [steps(3, (i) => calls.push(`s${i}`))],
-  async (peer) => {
+  async (server) => {
     calls.length = 0;
-    peer.onReport = (sent) => (sent.step === "s1" && sent.turn === 1 ? "keep" : "take");
-    const run = peer.start("steps");
-    await peer.until(() => calls.includes("s1"), "the second step has run");
-    peer.giveAll();
-    await peer.ended(run);
+    server.onReport = (sent) => (sent.step === "s1" && sent.turn === 1 ? "keep" : "take");
+    const run = server.start("steps");
+    await server.until(() => calls.includes("s1"), "the second step has run");
+    server.giveAll();
+    await server.ended(run);
     assert.deepEqual(calls, ["s0", "s1", "s1", "s2"]);
     assert.equal(run.turn, 2);
   },
@@ -184,12 +184,12 @@ withWorker(
 withWorker(
   "a report that cannot be taken now is sent again after a second",
   () => [steps(1)],
-  async (peer) => {
+  async (server) => {
     let times = 0;
-    peer.onReport = (sent) => (sent.step === "s0" && ++times === 1 ? "later" : "take");
-    const run = peer.start("steps");
+    server.onReport = (sent) => (sent.step === "s0" && ++times === 1 ? "later" : "take");
+    const run = server.start("steps");
     const began = Date.now();
-    await peer.ended(run);
+    await server.ended(run);
     assert.ok(Date.now() - began >= 900);
     assert.equal(times, 2);
   },
@@ -198,21 +198,21 @@ withWorker(
 withWorker(
   "a refused report fails the run with the reason, unless the run is lost",
   () => [steps(2), workflow({ name: "naps", run: (ctx) => ctx.step.sleep("nap", 1) })],
-  async (peer, worker) => {
-    peer.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "VALIDATION_ERROR" } : "take");
-    const refused = peer.start("naps");
-    await peer.ended(refused);
+  async (server, worker) => {
+    server.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "VALIDATION_ERROR" } : "take");
+    const refused = server.start("naps");
+    await server.ended(refused);
     assert.equal(refused.status, "threw");
     assert.equal(refused.error?.code, "VALIDATION_ERROR");
-    peer.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
-    const contradicted = peer.start("naps");
-    await peer.ended(contradicted);
+    server.onReport = (sent) => (sent.kind === "sleep" ? { refuse: "NONDETERMINISTIC" } : "take");
+    const contradicted = server.start("naps");
+    await server.ended(contradicted);
     assert.equal(contradicted.status, "diverged");
-    peer.onReport = () => ({ refuse: "FENCED" });
-    peer.start("steps");
-    await peer.until(() => peer.reports.some((sent) => sent.step === "s0"), "the first step is reported");
-    await peer.until(() => worker.running === 0, "the run is forgotten");
-    assert.ok(!peer.reports.some((sent) => sent.step === "s1"));
+    server.onReport = () => ({ refuse: "FENCED" });
+    server.start("steps");
+    await server.until(() => server.reports.some((sent) => sent.step === "s0"), "the first step is reported");
+    await server.until(() => worker.running === 0, "the run is forgotten");
+    assert.ok(!server.reports.some((sent) => sent.step === "s1"));
   },
 );
 
@@ -226,18 +226,18 @@ withWorker(
       },
     }),
   ],
-  async (peer, worker) => {
-    peer.onReport = (sent) => (sent.step === undefined ? "take" : { refuse: "VALIDATION_ERROR" });
-    const odd = peer.start("odd");
-    await peer.ended(odd);
+  async (server, worker) => {
+    server.onReport = (sent) => (sent.step === undefined ? "take" : { refuse: "VALIDATION_ERROR" });
+    const odd = server.start("odd");
+    await server.ended(odd);
     assert.deepEqual([odd.status, odd.error?.code], ["threw", "X"]);
     for (const times of [1, 2]) {
       let refusals = 0;
-      peer.onReport = () => (++refusals <= times ? { refuse: "VALIDATION_ERROR" } : "take");
-      const refused = peer.start("odd");
-      await peer.until(() => refusals === 2, "it is said again");
-      await peer.until(() => worker.running === 0, "it has left");
-      if (times === 1) await peer.ended(refused);
+      server.onReport = () => (++refusals <= times ? { refuse: "VALIDATION_ERROR" } : "take");
+      const refused = server.start("odd");
+      await server.until(() => refusals === 2, "it is said again");
+      await server.until(() => worker.running === 0, "it has left");
+      if (times === 1) await server.ended(refused);
       await new Promise((resolve) => setTimeout(resolve, 20));
       assert.deepEqual([refused.status, refusals], [times === 1 ? "threw" : "running", 2], "it is said once more, and no oftener");
       if (times === 1) assert.deepEqual(refused.error, { code: "VALIDATION_ERROR", message: "refused by the test" });
@@ -248,13 +248,13 @@ withWorker(
 withWorker(
   "what cannot be taken fails its own run, and no other misses its news",
   () => [workflow({ name: "waits", run: (ctx) => ctx.step.waitForEvent("go") })],
-  async (peer) => {
-    const [one, two] = [peer.start("waits"), peer.start("waits")];
-    await peer.until(() => one.waits.has("go") && two.waits.has("go"), "they wait");
+  async (server) => {
+    const [one, two] = [server.start("waits"), server.start("waits")];
+    await server.until(() => one.waits.has("go") && two.waits.has("go"), "they wait");
     const unreadable = { run: one.id, turn: ++one.turn, workflow: "waits", version: 1, startedAt: "", seq: 9, steps: 5 as never };
     const wake = { step: "go", kind: "wait" as const, seq: ++two.seq, status: "resolved" as const, payload: "yes" };
-    peer.tell({ turns: [unreadable, null as never], wakes: [{ ...wake, run: two.id, turn: two.turn }] });
-    await Promise.all([peer.ended(one), peer.ended(two)]);
+    server.tell({ turns: [unreadable, null as never], wakes: [{ ...wake, run: two.id, turn: two.turn }] });
+    await Promise.all([server.ended(one), server.ended(two)]);
     assert.deepEqual([one.status, two.output], ["threw", "yes"]);
   },
 );
@@ -265,10 +265,10 @@ withWorker(
     workflow({ name: "two", version: 1, run: () => "old" }),
     workflow({ name: "two", version: 3, run: () => "new" }),
   ],
-  async (peer) => {
-    const [one, two, three] = [1, 2, 3].map((version) => peer.start("two", null, version));
+  async (server) => {
+    const [one, two, three] = [1, 2, 3].map((version) => server.start("two", null, version));
     assert.ok(one && two && three);
-    await Promise.all([one, two, three].map((run) => peer.ended(run)));
+    await Promise.all([one, two, three].map((run) => server.ended(run)));
     assert.deepEqual([one.output, three.output], ["old", "new"]);
     assert.equal(two.status, "declined");
     assert.equal(two.error?.message, "workflow two is served here in version 3, and the run has version 2");
@@ -285,10 +285,10 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
-    const runs = Array.from({ length: 4 }, () => peer.start("many"));
-    await Promise.all(runs.map((run) => peer.ended(run)));
-    assert.ok(peer.batches.length < 60, `256 reports in ${peer.batches.length} messages`);
+  async (server) => {
+    const runs = Array.from({ length: 4 }, () => server.start("many"));
+    await Promise.all(runs.map((run) => server.ended(run)));
+    assert.ok(server.batches.length < 60, `256 reports in ${server.batches.length} messages`);
   },
 );
 
@@ -302,19 +302,19 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
-    await peer.ended(peer.start("wide"));
-    assert.ok(Math.max(...peer.batches) <= 16, String(peer.batches));
+  async (server) => {
+    await server.ended(server.start("wide"));
+    assert.ok(Math.max(...server.batches) <= 16, String(server.batches));
   },
-  { prepare: (peer) => (peer.maxReports = 16) },
+  { prepare: (server) => (server.maxReports = 16) },
 );
 
 withWorker(
   "an output that is larger than a message fails its step for good",
   () => [workflow({ name: "large", run: (ctx) => ctx.step.run("a", () => "ä".repeat(2_200_000)) })],
-  async (peer) => {
-    const run = peer.start("large");
-    await peer.ended(run);
+  async (server) => {
+    const run = server.start("large");
+    await server.ended(run);
     assert.equal(run.status, "threw");
     assert.equal(run.error?.code, "PAYLOAD_TOO_LARGE");
   },
@@ -323,14 +323,14 @@ withWorker(
 withWorker(
   "an output that the journal cannot keep is a failure of its step, though it is acknowledged",
   () => [workflow({ name: "deep", run: (ctx) => ctx.step.run("a", () => "kept?").catch((error: StepError) => error.code) })],
-  async (peer) => {
-    peer.onReport = (sent) => (sent.step === "a" ? "keep" : "take");
-    const run = peer.start("deep");
-    await peer.until(() => peer.reports.length === 1, "the step is reported");
+  async (server) => {
+    server.onReport = (sent) => (sent.step === "a" ? "keep" : "take");
+    const run = server.start("deep");
+    await server.until(() => server.reports.length === 1, "the step is reported");
     const error = { code: "PAYLOAD_TOO_DEEP", message: "too deep", attempts: 1 };
     const wake = { run: run.id, turn: 1, step: "a", kind: "run" as const, seq: 3, status: "failed" as const, error };
-    peer.tell({ acks: [[peer.reports[0]?.n ?? 0, 3]], wakes: [wake] });
-    await peer.ended(run);
+    server.tell({ acks: [[server.reports[0]?.n ?? 0, 3]], wakes: [wake] });
+    await server.ended(run);
     assert.equal(run.output, "PAYLOAD_TOO_DEEP");
   },
 );
@@ -350,15 +350,15 @@ withWorker(
       }),
     ];
   },
-  async (peer) => {
-    const run = peer.start("fickle");
-    await peer.until(() => run.waits.has("go"), "it waits");
-    peer.giveAll();
-    await peer.ended(run);
+  async (server) => {
+    const run = server.start("fickle");
+    await server.until(() => run.waits.has("go"), "it waits");
+    server.giveAll();
+    await server.ended(run);
     assert.equal(run.status, "diverged");
     assert.match(run.error?.message ?? "", /step "b" \(run\) was asked for, where the journal has step "a" \(run, seq 3\)/);
   },
-  { prepare: (peer) => (peer.leaseSeconds = 1) },
+  { prepare: (server) => (server.leaseSeconds = 1) },
 );
 
 withWorker(
@@ -390,12 +390,12 @@ withWorker(
       }),
     ];
   },
-  async (peer) => {
-    peer.onReport = (sent) => (sent.step === "quick" && sent.turn === 1 ? "keep" : "take");
-    const run = peer.start("reads");
-    await peer.until(() => run.known.has("slow"), "the slow step is in the journal");
-    peer.giveAll();
-    await peer.ended(run);
+  async (server) => {
+    server.onReport = (sent) => (sent.step === "quick" && sent.turn === 1 ? "keep" : "take");
+    const run = server.start("reads");
+    await server.until(() => run.known.has("slow"), "the slow step is in the journal");
+    server.giveAll();
+    await server.ended(run);
     assert.deepEqual([run.status, run.output], ["completed", [1, 2]]);
   },
 );
@@ -406,17 +406,17 @@ withWorker(
     workflow({ name: "waits", run: (ctx) => ctx.step.waitForEvent("go") }),
     workflow({ name: "large", run: async (ctx) => void (await ctx.step.run("a", () => "x".repeat(4_194_304 - 1_300))) }),
   ],
-  async (peer) => {
-    peer.onReport = (sent) => (sent.step === "a" && sent.turn === 1 ? "keep" : "take");
-    const large = peer.start("large");
-    const waits = Array.from({ length: 30 }, () => peer.start("waits"));
-    await peer.until(() => waits.every((run) => run.waits.has("go")), "they wait");
-    const before = peer.reports.length;
-    peer.giveAll();
-    await peer.ended(large);
-    const isBlocked = (id: string) => peer.reports.slice(before).some((sent) => sent.run === id && sent.kind === "blocked");
-    await peer.until(() => waits.every((run) => isBlocked(run.id)), "they say so");
-    assert.ok(peer.longest > 4_192_000 && peer.longest <= 4_194_304, String(peer.longest));
+  async (server) => {
+    server.onReport = (sent) => (sent.step === "a" && sent.turn === 1 ? "keep" : "take");
+    const large = server.start("large");
+    const waits = Array.from({ length: 30 }, () => server.start("waits"));
+    await server.until(() => waits.every((run) => run.waits.has("go")), "they wait");
+    const before = server.reports.length;
+    server.giveAll();
+    await server.ended(large);
+    const isBlocked = (id: string) => server.reports.slice(before).some((sent) => sent.run === id && sent.kind === "blocked");
+    await server.until(() => waits.every((run) => isBlocked(run.id)), "they say so");
+    assert.ok(server.longest > 4_192_000 && server.longest <= 4_194_304, String(server.longest));
   },
 );
 
@@ -433,10 +433,10 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
+  async (server) => {
     lines.length = 0;
-    const run = peer.start("logs");
-    await peer.ended(run);
+    const run = server.start("logs");
+    await server.ended(run);
     assert.deepEqual(lines, [
       ["begun", { workflow: "logs", run: run.id, n: 1 }],
       ["within", { workflow: "logs", run: run.id, step: "a" }],
@@ -457,12 +457,12 @@ withWorker(
       },
     }),
   ],
-  async (peer) => {
+  async (server) => {
     lines.length = 0;
-    const run = peer.start("pays");
-    await peer.ended(run);
+    const run = server.start("pays");
+    await server.ended(run);
     assert.deepEqual(run.output, ["packed", "charge"]);
-    assert.deepEqual(lines, [["a promise was rejected that nobody awaits yet: declined", { workflow: "pays", run: run.id, step: "charge" }]]);
+    assert.deepEqual(lines, [["a promise was rejected before the function awaits it: declined", { workflow: "pays", run: run.id, step: "charge" }]]);
   },
   { logger: { debug: note, info: note, warn: note, error: note } },
 );

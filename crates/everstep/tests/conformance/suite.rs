@@ -11,11 +11,11 @@ use serde::Deserialize;
 /// What became of the scenarios.
 pub(crate) struct Suite(Vec<Played>);
 
-/// A scenario by one carrier.
+/// A scenario by one transport.
 #[derive(Deserialize)]
 struct Played {
     name: String,
-    carrier: String,
+    transport: String,
     /// What went wrong, with the journals.
     problem: Option<String>,
 }
@@ -31,13 +31,13 @@ pub(crate) fn postgres() -> &'static Suite {
 }
 
 impl Suite {
-    /// Fails unless the scenario was played, by each of its carriers, and held.
+    /// Fails unless the scenario was played, by each of its transports, and held.
     #[track_caller]
     pub(crate) fn expect(&self, name: &str) {
         let played: Vec<_> = self.0.iter().filter(|played| played.name == name).collect();
         assert!(!played.is_empty(), "{name} was not played");
-        for Played { carrier, problem, .. } in played {
-            assert!(problem.is_none(), "{name} by {carrier}: {}", problem.as_deref().unwrap_or_default());
+        for Played { transport, problem, .. } in played {
+            assert!(problem.is_none(), "{name} by {transport}: {}", problem.as_deref().unwrap_or_default());
         }
     }
 }

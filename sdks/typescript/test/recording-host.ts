@@ -1,16 +1,16 @@
-// A replay without a worker: what it tells its host is written down.
-import { describe as describeLine, type Level } from "../src/log.js";
+// A replay without a worker: a host that records the calls.
+import { formatLine, type LogLevel } from "../src/log.js";
 import { type Body, type Host, Replay } from "../src/replay.js";
 import type { Context } from "../src/types.js";
-import type { Known, Report } from "../src/wire.js";
+import type { StepRecord, Report } from "../src/wire.js";
 
-/** A host that writes down what it is told. */
-export class Notes implements Host {
+/** Records the calls of a replay. */
+export class RecordingHost implements Host {
   readonly reports: Report[] = [];
   readonly lines: string[] = [];
   stuckCount = 0;
-  quietCount = 0;
-  rounds = 1;
+  drainedCount = 0;
+  stuckChecksMax = 1;
   may = true;
   report(_replay: Replay, report: Report): void {
     this.reports.push(report);
@@ -21,12 +21,12 @@ export class Notes implements Host {
   stuck(): void {
     this.stuckCount += 1;
   }
-  quiet(): void {
-    this.quietCount += 1;
+  drained(): void {
+    this.drainedCount += 1;
   }
-  idle(): void {}
-  line(level: Level, message: string, fields: object | undefined, _replay: Replay, step: string | undefined): void {
-    const line = describeLine(level, message, fields);
+  stepDiscarded(): void {}
+  writeLog(level: LogLevel, message: string, fields: object | undefined, _replay: Replay, step: string | undefined): void {
+    const line = formatLine(level, message, fields);
     this.lines.push(step === undefined ? line : `${step}: ${line}`);
   }
   clock(): number {
@@ -38,13 +38,13 @@ export class Notes implements Host {
   }
 }
 
-export function done(step: string, seq: number, output: unknown = step): Known {
+export function done(step: string, seq: number, output: unknown = step): StepRecord {
   return { step, kind: "run", seq, status: "completed", output };
 }
 
-export function begin(steps: Known[], body: (ctx: Context, input: unknown) => unknown): { host: Notes; replay: Replay } {
-  const host = new Notes();
-  const seq = Math.max(1, ...steps.map((known) => known.seq));
+export function begin(steps: StepRecord[], body: (ctx: Context, input: unknown) => unknown): { host: RecordingHost; replay: Replay } {
+  const host = new RecordingHost();
+  const seq = Math.max(1, ...steps.map((record) => record.seq));
   const replay = new Replay(host, { run: "r", turn: 1, workflow: "w", version: 1, input: null, startedAt: "2026-05-01T12:00:00Z", seq, steps });
   replay.begin(body as Body);
   return { host, replay };

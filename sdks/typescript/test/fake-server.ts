@@ -1,13 +1,13 @@
-// A small server of the worker protocol, for the SDK's own tests: sessions, both carriers, a journal per run.
-// What it leaves out (storage, parking, leases) is tested against the real server by the conformance suite.
+// A small server of the worker protocol for the tests of the SDK: sessions, both transports, a journal per run.
+// The conformance suite tests the rest (storage, parking, leases) with the real server.
 
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Hello, Known, Message, Turn } from "../src/wire.js";
+import type { Hello, StepRecord, NumberedMessage, Turn } from "../src/wire.js";
 
-export interface Sent {
+export interface SentReport {
   n: number;
   run: string;
   turn: number;
@@ -32,19 +32,19 @@ interface Session {
   id: string;
   hello: Hello;
   last: number;
-  sent: Message[];
+  sent: NumberedMessage[];
   waiting: (() => void) | undefined;
   socket: Duplex | undefined;
 }
 
-export class PeerRun {
+export class FakeRun {
   seq = 1;
   turn = 0;
-  known = new Map<string, Known>();
+  known = new Map<string, StepRecord>();
   status = "running";
   output: unknown;
   error: { code?: string; message: string } | undefined;
-  waits = new Map<string, Sent>();
+  waits = new Map<string, SentReport>();
   failures = new Map<string, number>();
   constructor(
     readonly id: string,
@@ -56,12 +56,12 @@ export class PeerRun {
 
 let ids = 0;
 
-export class Peer {
-  readonly server: Server;
+export class FakeServer {
+  readonly http: Server;
   readonly sessions = new Map<string, Session>();
-  readonly runs = new Map<string, PeerRun>();
+  readonly runs = new Map<string, FakeRun>();
   /** Everything that workers have sent, in order. */
-  readonly reports: Sent[] = [];
+  readonly reports: SentReport[] = [];
   /** Reports per message. */
   readonly batches: number[] = [];
   readonly hellos: Hello[] = [];
@@ -73,7 +73,7 @@ export class Peer {
   /** How often it did. */
   refusals = 0;
   /** Looks at a report before it is taken: `drop` loses it with the connection after it is in the journal, `later` asks for it again. */
-  onReport: ((sent: Sent) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
+  onReport: ((sent: SentReport) => "take" | "drop" | "later" | "lose" | "keep" | { refuse: string }) | undefined;
   /** Answers a request in place of the server, as a proxy may. */
   onRequest: ((path: string, bytes: number) => { status: number; text: string } | undefined) | undefined;
   /** Bytes of the longest message with reports. */
@@ -85,26 +85,26 @@ export class Peer {
   private readonly sockets = new Set<Duplex>();
 
   constructor() {
-    this.server = createServer((request, response) => void this.answer(request, response));
-    this.server.on("upgrade", (request, socket: Duplex) => this.upgrade(request, socket));
-    this.server.on("connection", (socket) => {
+    this.http = createServer((request, response) => void this.answer(request, response));
+    this.http.on("upgrade", (request, socket: Duplex) => this.upgrade(request, socket));
+    this.http.on("connection", (socket) => {
       this.sockets.add(socket);
       socket.on("close", () => this.sockets.delete(socket));
     });
   }
 
   async listen(): Promise<string> {
-    await new Promise<void>((resolve) => this.server.listen(0, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => this.http.listen(0, "127.0.0.1", resolve));
     return this.url;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return `http://127.0.0.1:${(this.http.address() as AddressInfo).port}`;
   }
 
   async close(): Promise<void> {
     this.cut();
-    await new Promise((resolve) => this.server.close(resolve));
+    await new Promise((resolve) => this.http.close(resolve));
   }
 
   /** Cuts all connections. */
@@ -112,9 +112,9 @@ export class Peer {
     for (const socket of this.sockets) socket.destroy();
   }
 
-  start(workflow: string, input: unknown = null, version = 1): PeerRun {
+  start(workflow: string, input: unknown = null, version = 1): FakeRun {
     const id = `00000000-0000-7000-8000-${String(++ids).padStart(12, "0")}`;
-    const run = new PeerRun(id, workflow, version, input);
+    const run = new FakeRun(id, workflow, version, input);
     this.runs.set(id, run);
     for (const session of this.sessions.values()) {
       if (session.hello.workflows.some((served) => served.name === workflow)) {
@@ -126,7 +126,7 @@ export class Peer {
   }
 
   /** Gives a run to a session, as a new turn. */
-  give(session: Session, run: PeerRun): void {
+  give(session: Session, run: FakeRun): void {
     run.turn += 1;
     run.seq += 1;
     this.put(session, { turns: [this.turnOf(run)] });
@@ -139,7 +139,7 @@ export class Peer {
     for (const run of this.runs.values()) if (run.status === "running") this.give(session, run);
   }
 
-  signal(run: PeerRun, event: string, payload: unknown): boolean {
+  signal(run: FakeRun, event: string, payload: unknown): boolean {
     for (const [step, wait] of run.waits) {
       if ((wait.event ?? step) !== event) continue;
       run.waits.delete(step);
@@ -149,12 +149,12 @@ export class Peer {
     return false;
   }
 
-  tell(message: Omit<Message, "m">): void {
+  tell(message: Omit<NumberedMessage, "m">): void {
     const session = [...this.sessions.values()].at(-1) as Session;
     this.put(session, message);
   }
 
-  wake(run: PeerRun, known: Known): void {
+  wake(run: FakeRun, known: StepRecord): void {
     run.known.set(known.step, known);
     this.tell({ wakes: [{ ...known, run: run.id, turn: run.turn }] });
   }
@@ -167,18 +167,18 @@ export class Peer {
     }
   }
 
-  ended(run: PeerRun, ms?: number): Promise<void> {
+  ended(run: FakeRun, ms?: number): Promise<void> {
     return this.until(() => run.status !== "running", `run ${run.id} ends`, ms);
   }
 
-  private turnOf(run: PeerRun): Turn {
+  private turnOf(run: FakeRun): Turn {
     const steps = [...run.known.values()].sort((a, b) => a.seq - b.seq);
     const { id, turn, workflow, version, input, seq } = run;
     return { run: id, turn, workflow, version, input, seq, startedAt: "2026-05-01T12:00:00Z", steps };
   }
 
-  private put(session: Session, message: Omit<Message, "m">): void {
-    const numbered: Message = { m: ++session.last, ...message };
+  private put(session: Session, message: Omit<NumberedMessage, "m">): void {
+    const numbered: NumberedMessage = { m: ++session.last, ...message };
     session.sent.push(numbered);
     if (session.socket !== undefined) session.socket.write(text(JSON.stringify(numbered)));
     session.waiting?.();
@@ -206,7 +206,7 @@ export class Peer {
   }
 
   /** Takes reports; false if the connection is to be cut. */
-  private take(session: Session, reports: Sent[]): boolean {
+  private take(session: Session, reports: SentReport[]): boolean {
     this.batches.push(reports.length);
     const acks: [number, number][] = [];
     const later: number[] = [];
@@ -228,7 +228,7 @@ export class Peer {
       else acks.push([sent.n, this.journal(run, sent, after)]);
       if (verdict === "drop") return false;
     }
-    const message: Omit<Message, "m"> = {};
+    const message: Omit<NumberedMessage, "m"> = {};
     if (acks.length > 0) message.acks = acks;
     if (later.length > 0) message.later = later;
     if (refused.length > 0) message.refused = refused;
@@ -237,7 +237,7 @@ export class Peer {
     return true;
   }
 
-  private journal(run: PeerRun, sent: Sent, after: (() => void)[]): number {
+  private journal(run: FakeRun, sent: SentReport, after: (() => void)[]): number {
     const step = sent.step ?? "";
     const before = run.known.get(step);
     switch (sent.kind) {
@@ -326,7 +326,7 @@ export class Peer {
     session.sent = session.sent.filter((message) => message.m > body.seen);
     if (request.url === "/v1/worker/reports") {
       const at = session.last;
-      if (!this.take(session, body.reports as Sent[])) return void request.socket.destroy();
+      if (!this.take(session, body.reports as SentReport[])) return void request.socket.destroy();
       return reply(200, { messages: session.sent.filter((message) => message.m > at) });
     }
     if (body.capacity !== undefined) this.capacities.push(body.capacity);
@@ -347,7 +347,7 @@ export class Peer {
   private rest(request: IncomingMessage, body: { input?: unknown; idempotencyKey?: string }, reply: (status: number, document: object) => void): void {
     const [path = "", query = ""] = (request.url ?? "").split("?");
     const [, , , one, two, three, four] = path.split("/");
-    const shown = (run: PeerRun) => ({ id: run.id, workflow: run.workflow, status: run.status, output: run.output ?? null });
+    const shown = (run: FakeRun) => ({ id: run.id, workflow: run.workflow, status: run.status, output: run.output ?? null });
     if (request.method === "POST" && two === "runs") {
       const before = this.keys.get(body.idempotencyKey ?? "");
       const run = before ?? this.start(one as string, body.input);
@@ -364,7 +364,7 @@ export class Peer {
     reply(200, isTaken ? { outcome: "accepted" } : { outcome: "ignored", reason: "nothing waits for this signal" });
   }
 
-  private readonly keys = new Map<string, PeerRun>();
+  private readonly keys = new Map<string, FakeRun>();
 
   private upgrade(request: IncomingMessage, socket: Duplex): void {
     socket.on("error", () => {});
@@ -404,7 +404,7 @@ export class Peer {
       if (body.ping && !this.isMute) socket.write(text('{"pong":true}'));
       if (body.capacity !== undefined) this.capacities.push(body.capacity);
       if (body.bye) this.byes.push(session.id);
-      if (body.reports !== undefined && !this.take(session, body.reports as Sent[])) socket.destroy();
+      if (body.reports !== undefined && !this.take(session, body.reports as SentReport[])) socket.destroy();
     });
     socket.on("close", () => {
       if (session?.socket === socket) session.socket = undefined;

@@ -1,16 +1,17 @@
-// A run in a unit test: the journal, the timers and the signals that a server would keep, in a time of their own.
+// A run in a unit test, with the parts of a server that it needs: journal, timers and signals, in simulated time.
 
 import { milliseconds, moment } from "./duration.js";
-import { describe, type Level } from "./log.js";
-import { fault } from "./policy.js";
+import { formatLine, type LogLevel } from "./log.js";
 import { type Body, type Host, Replay } from "./replay.js";
+import { reportedError } from "./reported-error.js";
 import { type Mock, type TestOptions, type TestResult, type TestSignal, type TestStep, type Testable, test } from "./testing.js";
 import type { Json } from "./types.js";
-import type { Fault, Known, Kind, Report, Retry } from "./wire.js";
+import type { Report, ReportedError, RetryPolicy, StepKind, StepRecord } from "./wire.js";
 
-interface Entry {
-  known: Known;
-  /** The output or payload: every turn reads it anew. */
+/** A step of the journal. */
+interface JournalStep {
+  record: StepRecord;
+  /** The output or payload. Every turn parses it again, because the function may change the value. */
   json: string;
   step: TestStep;
 }
@@ -29,16 +30,16 @@ interface Wait {
 
 let runs = 0;
 
-export class Rehearsal implements Host {
-  /** Fewer than a worker has: test runners give a test no more than a few seconds. */
-  readonly rounds = 3;
+export class TestRun implements Host {
+  /** Fewer than a worker allows: test runners end a test after a few seconds. */
+  readonly stuckChecksMax = 3;
   private readonly id: string;
   private readonly began: number;
   private now: number;
   private seq = 1;
   private turn = 0;
   private replay!: Replay;
-  private readonly journal = new Map<string, Entry>();
+  private readonly journal = new Map<string, JournalStep>();
   private timers: Timer[] = [];
   private readonly waits: Wait[] = [];
   private readonly onDemand: TestSignal[] = [];
@@ -48,9 +49,9 @@ export class Rehearsal implements Host {
   private readonly unused: Set<string>;
   private readonly crashAfter: Set<string>;
   private readonly crashDuring: Set<string>;
-  private inbox: Report[] = [];
-  private isComing = false;
-  private open = 0;
+  private unprocessed: Report[] = [];
+  private isScheduled = false;
+  private pendingOutcomes = 0;
   private isDone = false;
 
   constructor(
@@ -63,8 +64,8 @@ export class Rehearsal implements Host {
     this.now = this.began;
     this.mocks = new Map(Object.entries(options.steps ?? {}));
     this.unused = new Set(this.mocks.keys());
-    this.crashAfter = new Set(listed(options.crashAfter));
-    this.crashDuring = new Set(listed(options.crashDuring));
+    this.crashAfter = new Set(namesOf(options.crashAfter));
+    this.crashDuring = new Set(namesOf(options.crashDuring));
     for (const signal of options.signals ?? []) {
       if (signal.at === undefined) this.onDemand.push(signal);
       else this.after(milliseconds(signal.at, `the time of signal "${signal.event}"`), () => this.signal(signal));
@@ -74,22 +75,22 @@ export class Rehearsal implements Host {
 
   begin(): void {
     this.turn += 1;
-    const steps = [...this.journal.values()].map((entry) => told(entry)).sort((a, b) => a.seq - b.seq);
+    const steps = [...this.journal.values()].map((journaled) => recordOf(journaled)).sort((a, b) => a.seq - b.seq);
     const startedAt = new Date(this.began).toISOString();
     const { name, version } = this.workflow;
     const input = copy(this.options.input);
     this.replay = new Replay(this, { run: this.id, turn: this.turn, workflow: name, version, input, startedAt, seq: ++this.seq, steps });
     this.replay.begin(this.workflow.run as Body);
-    this.come();
+    this.processSoon();
   }
 
-  // What the function says. It is taken in once the function has done all that it can, as by a server.
+  // Reports of the function. As by a server, they are processed when the function has run as far as it can.
 
   report(replay: Replay, report: Report): void {
     if (replay !== this.replay || this.isDone) return;
     replay.unanswered += 1;
-    this.inbox.push(report);
-    this.come();
+    this.unprocessed.push(report);
+    this.processSoon();
   }
 
   mayStart(): boolean {
@@ -97,17 +98,17 @@ export class Rehearsal implements Host {
   }
 
   stuck(replay: Replay): void {
-    setTimeout(() => replay.patience(), 1_000);
+    setTimeout(() => replay.checkStuck(), 1_000);
   }
 
-  quiet(): void {
-    this.come();
+  drained(): void {
+    this.processSoon();
   }
 
-  idle(): void {}
+  stepDiscarded(): void {}
 
-  line(level: Level, message: string, fields: object | undefined, _replay: Replay, step: string | undefined): void {
-    if (step === undefined) this.logs.push(describe(level, message, fields));
+  writeLog(level: LogLevel, message: string, fields: object | undefined, _replay: Replay, step: string | undefined): void {
+    if (step === undefined) this.logs.push(formatLine(level, message, fields));
   }
 
   clock(): number {
@@ -120,71 +121,71 @@ export class Rehearsal implements Host {
     return mock === undefined || typeof mock === "function" ? mock : () => mock;
   }
 
-  private come(): void {
-    if (this.isComing) return;
-    this.isComing = true;
+  private processSoon(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
     setImmediate(() => {
-      this.isComing = false;
-      this.take();
+      this.isScheduled = false;
+      this.process();
     });
   }
 
-  private take(): void {
-    const inbox = this.inbox;
-    this.inbox = [];
-    for (const report of inbox) {
+  private process(): void {
+    const reports = this.unprocessed;
+    this.unprocessed = [];
+    for (const report of reports) {
       if (this.isDone) return;
       const replay = this.replay;
       if ("step" in report && report.step !== undefined && "attempt" in report && this.crashDuring.delete(report.step)) return this.crash();
-      const entry = this.write(report);
+      const journaled = this.write(report);
       if (this.isDone) return;
       replay.unanswered -= 1;
       if (report.kind === "completed" && this.crashAfter.delete(report.step)) return this.crash();
-      replay.acknowledge(report, entry?.known.seq ?? 0);
-      if (report.kind === "failed" && entry?.known.status === "failed") this.settled(entry);
+      replay.acknowledge(report, journaled?.record.seq ?? 0);
+      if (report.kind === "failed" && journaled?.record.status === "failed") this.notify(journaled);
       if (replay !== this.replay) return;
     }
-    if (!this.isDone && this.open === 0 && this.replay.isBlocked(0)) this.pass();
+    if (!this.isDone && this.pendingOutcomes === 0 && this.replay.isBlocked(0)) this.advance();
   }
 
-  /** Lets time pass up to what comes next. */
-  private pass(): void {
+  /** Advances the time to the next timer. */
+  private advance(): void {
     const next = this.timers.reduce<Timer | undefined>((first, timer) => (first === undefined || timer.at < first.at ? timer : first), undefined);
     if (next === undefined) return this.finish("waiting", null, null);
     this.timers = this.timers.filter((timer) => timer !== next);
     this.now = Math.max(this.now, next.at);
     next.fire();
-    this.come();
+    this.processSoon();
   }
 
   private after(ms: number, fire: () => void): void {
     this.timers.push({ at: this.now + ms, fire });
   }
 
-  /** The worker is lost: another takes the run from what the journal knows. */
+  /** The worker is lost: another one continues the run from the journal. */
   private crash(): void {
-    this.inbox = [];
+    this.unprocessed = [];
     this.replay.abort("the worker was lost");
     this.begin();
   }
 
   // The journal.
 
-  private write(report: Report): Entry | undefined {
+  private write(report: Report): JournalStep | undefined {
     switch (report.kind) {
       case "completed": {
-        const entry = this.entry(report.step, "run", report.attempt);
-        entry.step.logs.push(...(report.logs ?? []));
-        this.settle(entry, { status: "completed" }, report.json);
-        return entry;
+        const journaled = this.journalStep(report.step, "run", report.attempt);
+        journaled.step.logs.push(...(report.logs ?? []));
+        this.settle(journaled, { status: "completed" }, report.json);
+        return journaled;
       }
       case "failed":
         return this.failed(report);
       case "sleep": {
-        const entry = this.entry(report.step, "sleep", 1);
+        const journaled = this.journalStep(report.step, "sleep", 1);
         const ms = report.forMs ?? Math.max(0, (report.untilMs as number) - this.now);
-        this.after(ms, () => this.wake(entry, { status: "slept" }, "null"));
-        return entry;
+        this.after(ms, () => this.wake(journaled, { status: "slept" }, "null"));
+        return journaled;
       }
       case "wait":
         return this.wait(report);
@@ -194,10 +195,10 @@ export class Rehearsal implements Host {
         this.finish("completed", JSON.parse(report.json), null);
         return undefined;
       case "threw":
-        this.finish("failed", null, this.why(report.error, report.step));
+        this.finish("failed", null, this.runError(report.error, report.step));
         return undefined;
       case "diverged":
-        this.finish("diverged", null, this.why(report.error, undefined));
+        this.finish("diverged", null, this.runError(report.error, undefined));
         return undefined;
       case "blocked":
       case "declined":
@@ -205,26 +206,26 @@ export class Rehearsal implements Host {
     }
   }
 
-  private failed(report: Report & { kind: "failed" }): Entry {
+  private failed(report: Report & { kind: "failed" }): JournalStep {
     const { step, attempt, error, retry, logs } = report;
-    const entry = this.entry(step, "run", attempt);
-    entry.step.logs.push(...(logs ?? []));
-    entry.step.attempts = attempt;
+    const journaled = this.journalStep(step, "run", attempt);
+    journaled.step.logs.push(...(logs ?? []));
+    journaled.step.attempts = attempt;
     if (error.retryable === false || attempt >= retry.attempts) {
-      this.settle(entry, { status: "failed", error: { code: error.code ?? "ERROR", message: error.message, attempts: attempt } }, "null");
-      return entry;
+      this.settle(journaled, { status: "failed", error: { code: error.code ?? "ERROR", message: error.message, attempts: attempt } }, "null");
+      return journaled;
     }
-    entry.known = { step, kind: "run", seq: ++this.seq, status: "open" };
-    this.after(delay(retry, attempt), () => {
-      entry.known = { step, kind: "run", seq: ++this.seq, status: "retry", attempt: attempt + 1 };
-      this.replay.wake(entry.known);
+    journaled.record = { step, kind: "run", seq: ++this.seq, status: "open" };
+    this.after(backoffMs(retry, attempt), () => {
+      journaled.record = { step, kind: "run", seq: ++this.seq, status: "retry", attempt: attempt + 1 };
+      this.replay.wake(journaled.record);
     });
-    return entry;
+    return journaled;
   }
 
-  private wait(report: Report & { kind: "wait" }): Entry {
-    const entry = this.entry(report.step, "wait", 1);
-    // What asks for nothing takes whatever comes.
+  private wait(report: Report & { kind: "wait" }): JournalStep {
+    const journaled = this.journalStep(report.step, "wait", 1);
+    // A wait without a match accepts every signal.
     const match = report.match === undefined || report.match === "{}" ? undefined : JSON.parse(report.match);
     const wait: Wait = { step: report.step, event: report.event ?? report.step, match, isOpen: true };
     this.waits.push(wait);
@@ -232,43 +233,43 @@ export class Rehearsal implements Host {
       this.after(report.timeoutMs, () => {
         if (!wait.isOpen) return;
         wait.isOpen = false;
-        this.wake(entry, { status: "timedOut" }, "null");
+        this.wake(journaled, { status: "timedOut" }, "null");
       });
     }
-    const at = this.onDemand.findIndex((signal) => takes(wait, signal));
+    const at = this.onDemand.findIndex((signal) => accepts(wait, signal));
     if (at >= 0) {
       const [signal] = this.onDemand.splice(at, 1);
-      this.open += 1;
+      this.pendingOutcomes += 1;
       setImmediate(() => {
-        this.open -= 1;
+        this.pendingOutcomes -= 1;
         if (!this.isDone) this.resolve(wait, signal as TestSignal);
       });
     }
-    return entry;
+    return journaled;
   }
 
-  private call(report: Report & { kind: "call" }): Entry {
+  private call(report: Report & { kind: "call" }): JournalStep {
     const { step, workflow: name, input, timeoutMs = Number.POSITIVE_INFINITY } = report;
-    const entry = this.entry(step, "call", 1);
+    const journaled = this.journalStep(step, "call", 1);
     const mock = this.mock(step);
     const called = this.options.workflows?.find((one) => one.name === name && (report.version === undefined || one.version === report.version));
-    this.open += 1;
-    const result = mock === undefined ? this.child(step, name, called, JSON.parse(input)) : perform(mock, { attempt: 1, input: JSON.parse(input) });
+    this.pendingOutcomes += 1;
+    const result = mock === undefined ? this.child(step, name, called, JSON.parse(input)) : runMock(mock, { attempt: 1, input: JSON.parse(input) });
     void result.then(({ json, error, ms }) => {
-      this.open -= 1;
+      this.pendingOutcomes -= 1;
       if (this.isDone) return;
       const late = { code: "STEP_TIMEOUT", message: `child run of ${name} did not end in time`, attempts: 1 };
       const why = ms > timeoutMs ? late : error;
-      const end = () => this.wake(entry, why === undefined ? { status: "completed" } : { status: "failed", error: why }, why === undefined ? json : "null");
+      const end = () => this.wake(journaled, why === undefined ? { status: "completed" } : { status: "failed", error: why }, why === undefined ? json : "null");
       const took = Math.min(ms, timeoutMs);
       if (took === 0) end();
       else if (took < Number.POSITIVE_INFINITY) this.after(took, end);
-      this.come();
+      this.processSoon();
     });
-    return entry;
+    return journaled;
   }
 
-  private async child(step: string, name: string, called: Testable<any, any> | undefined, input: unknown): Promise<Ended> {
+  private async child(step: string, name: string, called: Testable<any, any> | undefined, input: unknown): Promise<ChildEnd> {
     if (called === undefined) {
       const message = `workflow ${name} is not among the test's workflows, and step "${step}" is not mocked`;
       return { json: "null", error: { code: "WORKFLOW_NOT_FOUND", message, attempts: 1 }, ms: 0 };
@@ -283,7 +284,7 @@ export class Rehearsal implements Host {
     return { json: "null", error: { code, message: `child run of ${name} failed: ${message}`, attempts: 1 }, ms };
   }
 
-  private entry(name: string, kind: Kind, attempts: number): Entry {
+  private journalStep(name: string, kind: StepKind, attempts: number): JournalStep {
     const before = this.journal.get(name);
     if (before !== undefined) {
       before.step.attempts = attempts;
@@ -291,35 +292,35 @@ export class Rehearsal implements Host {
     }
     const startedAt = new Date(this.now);
     const step: TestStep = { name, kind, status: "open", attempts, output: null, error: null, startedAt, endedAt: null, logs: [] };
-    const entry: Entry = { known: { step: name, kind, seq: ++this.seq, status: "open" }, json: "null", step };
-    this.journal.set(name, entry);
-    return entry;
+    const journaled: JournalStep = { record: { step: name, kind, seq: ++this.seq, status: "open" }, json: "null", step };
+    this.journal.set(name, journaled);
+    return journaled;
   }
 
-  private settle(entry: Entry, what: Pick<Known, "status" | "error">, json: string): void {
-    const { step, kind } = entry.known;
-    entry.known = { step, kind, seq: ++this.seq, ...what };
-    entry.json = json;
-    entry.step.status = what.status === "failed" ? "failed" : "completed";
-    entry.step.endedAt = new Date(this.now);
-    entry.step.output = JSON.parse(json);
-    entry.step.error = what.error === undefined ? null : { code: what.error.code, message: what.error.message };
+  private settle(journaled: JournalStep, outcome: Pick<StepRecord, "status" | "error">, json: string): void {
+    const { step, kind } = journaled.record;
+    journaled.record = { step, kind, seq: ++this.seq, ...outcome };
+    journaled.json = json;
+    journaled.step.status = outcome.status === "failed" ? "failed" : "completed";
+    journaled.step.endedAt = new Date(this.now);
+    journaled.step.output = JSON.parse(json);
+    journaled.step.error = outcome.error === undefined ? null : { code: outcome.error.code, message: outcome.error.message };
   }
 
-  private wake(entry: Entry, what: Pick<Known, "status" | "error">, json: string): void {
-    this.settle(entry, what, json);
-    this.settled(entry);
+  private wake(journaled: JournalStep, outcome: Pick<StepRecord, "status" | "error">, json: string): void {
+    this.settle(journaled, outcome, json);
+    this.notify(journaled);
   }
 
-  /** The function is told, unless the worker is lost right then. */
-  private settled(entry: Entry): void {
-    if (this.crashAfter.delete(entry.known.step)) return this.crash();
-    this.replay.wake(told(entry));
-    this.come();
+  /** Wakes the function, unless the worker is lost at this point. */
+  private notify(journaled: JournalStep): void {
+    if (this.crashAfter.delete(journaled.record.step)) return this.crash();
+    this.replay.wake(recordOf(journaled));
+    this.processSoon();
   }
 
   private signal(signal: TestSignal): void {
-    const wait = this.waits.find((wait) => takes(wait, signal));
+    const wait = this.waits.find((wait) => accepts(wait, signal));
     if (wait === undefined) this.dropped.push(signal);
     else this.resolve(wait, signal);
   }
@@ -327,7 +328,7 @@ export class Rehearsal implements Host {
   private resolve(wait: Wait, signal: TestSignal): void {
     if (!wait.isOpen) return void this.dropped.push(signal);
     wait.isOpen = false;
-    this.wake(this.journal.get(wait.step) as Entry, { status: "resolved" }, JSON.stringify(signal.payload) ?? "null");
+    this.wake(this.journal.get(wait.step) as JournalStep, { status: "resolved" }, JSON.stringify(signal.payload) ?? "null");
   }
 
   private cancel(): void {
@@ -335,7 +336,7 @@ export class Rehearsal implements Host {
     this.finish("cancelled", null, { code: "CANCELLED", message: "the run was cancelled" });
   }
 
-  private why(error: Fault, step: string | undefined): TestResult<unknown>["error"] {
+  private runError(error: ReportedError, step: string | undefined): TestResult<unknown>["error"] {
     const why: TestResult<unknown>["error"] = { code: error.code ?? "ERROR", message: error.message };
     if (step !== undefined) {
       why.step = step;
@@ -349,44 +350,44 @@ export class Rehearsal implements Host {
     this.isDone = true;
     this.replay.isOver = true;
     if (status === "completed" || status === "failed") this.replay.end();
-    const steps = [...this.journal.values()].sort((a, b) => a.known.seq - b.known.seq).map((entry) => entry.step);
+    const steps = [...this.journal.values()].sort((a, b) => a.record.seq - b.record.seq).map((journaled) => journaled.step);
     const unused = [...new Set([...this.unused, ...this.crashAfter, ...this.crashDuring])];
     const dropped = [...this.dropped, ...this.onDemand];
     this.done({ status, output, error, steps, slept: this.now - this.began, turns: this.turn, logs: this.logs, dropped, unused });
   }
 }
 
-interface Ended {
+interface ChildEnd {
   json: string;
   error: { code: string; message: string; attempts: number } | undefined;
-  /** How long it took, in the time of the test; without an end if it waits for what does not come. */
+  /** Its duration in simulated time; infinite if it waits for a signal that never arrives. */
   ms: number;
 }
 
-async function perform(mock: Exclude<Mock, Json>, step: { attempt: number; input: unknown }): Promise<Ended> {
+async function runMock(mock: Exclude<Mock, Json>, step: { attempt: number; input: unknown }): Promise<ChildEnd> {
   try {
     const value: unknown = await mock(step);
     return { json: JSON.stringify(value) ?? "null", error: undefined, ms: 0 };
   } catch (error) {
-    const { code = "CHILD_FAILED", message } = fault(error);
+    const { code = "CHILD_FAILED", message } = reportedError(error);
     return { json: "null", error: { code, message, attempts: 1 }, ms: 0 };
   }
 }
 
-/** What the function is told of an entry. */
-function told(entry: Entry): Known {
-  const { known, json } = entry;
-  if (known.status === "completed") return { ...known, output: JSON.parse(json) };
-  return known.status === "resolved" ? { ...known, payload: JSON.parse(json) } : known;
+/** The record of a step, with its output or payload. */
+function recordOf(journaled: JournalStep): StepRecord {
+  const { record, json } = journaled;
+  if (record.status === "completed") return { ...record, output: JSON.parse(json) };
+  return record.status === "resolved" ? { ...record, payload: JSON.parse(json) } : record;
 }
 
-/** The pause after so many failed attempts, without jitter. */
-function delay({ backoff: { kind, baseMs, maxMs } }: Retry, failures: number): number {
+/** The backoff after so many failed attempts, without jitter. */
+function backoffMs({ backoff: { kind, baseMs, maxMs } }: RetryPolicy, failures: number): number {
   const plain = kind === "fixed" ? baseMs : kind === "linear" ? baseMs * failures : baseMs * 2 ** (failures - 1);
   return Math.min(plain, maxMs);
 }
 
-function takes(wait: Wait, signal: TestSignal): boolean {
+function accepts(wait: Wait, signal: TestSignal): boolean {
   return wait.isOpen && wait.event === signal.event && (wait.match === undefined || contains(copy(signal.payload), wait.match));
 }
 
@@ -402,6 +403,6 @@ function copy(value: unknown): unknown {
   return value === undefined ? null : JSON.parse(JSON.stringify(value));
 }
 
-function listed(names: string | readonly string[] | undefined): readonly string[] {
+function namesOf(names: string | readonly string[] | undefined): readonly string[] {
   return names === undefined ? [] : typeof names === "string" ? [names] : names;
 }
