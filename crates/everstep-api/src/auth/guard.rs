@@ -94,7 +94,7 @@ pub(crate) async fn permit(gate: Gate, request: Request, next: Next) -> Response
     if let Access::Permission(permission) = gate.access
         && !caller.may(permission)
     {
-        tracing::info!(key = %caller.key, %permission, path = %worker::audited(request.uri().path()), "a key was refused");
+        tracing::info!(key = %caller.key, %permission, path = %worker::redact(request.uri().path()), "a key was refused");
         return lacks_permission(permission).into_response();
     }
     let mut response = next.run(request).await;
@@ -156,7 +156,7 @@ async fn find_caller(served: &Served, uri: &Uri, headers: &HeaderMap) -> Result<
     match (sent_key(headers)?, shown.next(), shown.next()) {
         (None, None, _) => Err(reject("this route needs a key")),
         (None, Some((_, ticket)), None) => authenticate_ticket(served, &ticket).await,
-        (Some(text), None, _) if worker::is_exchange(uri.path()) && !Ticket::has_prefix(text) => {
+        (Some(text), None, _) if worker::is_uncounted(uri.path()) && !Ticket::has_prefix(text) => {
             authenticate_worker(served, text).await
         }
         (Some(text), None, _) => authenticate_header(served, text).await,

@@ -44,10 +44,10 @@ pub async fn serve(
     let router = Router::new()
         .route(INPUTS_PATH, post(deliver))
         .route(HINTS_PATH, post(hints))
-        .route(worker::away::POLL, post(poll))
-        .route(worker::away::REPORTS, post(reports))
-        .route(worker::away::CLOSE, post(close))
-        .route(worker::away::LIST, post(workers))
+        .route(worker::forward::POLL, post(poll))
+        .route(worker::forward::REPORTS, post(reports))
+        .route(worker::forward::CLOSE, post(close))
+        .route(worker::forward::LIST, post(workers))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
         .with_state(state);
@@ -73,19 +73,19 @@ async fn hints(State(state): State<ListenerState>, signed: Signed) -> Result<Sta
 
 /// What another node's caller says to a worker's session that is here.
 async fn poll(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    worker::away::poll(&state.engine, signed.workspace()?, &signed.body).await
+    worker::forward::poll(&state.engine, signed.workspace()?, &signed.body).await
 }
 
 async fn reports(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    worker::away::reports(&state.engine, signed.workspace()?, &signed.body).await
+    worker::forward::reports(&state.engine, signed.workspace()?, &signed.body).await
 }
 
 async fn close(State(state): State<ListenerState>, signed: Signed) -> Result<(), Problem> {
-    worker::away::close(&state.engine, signed.workspace()?, &signed.body)
+    worker::forward::close(&state.engine, signed.workspace()?, &signed.body)
 }
 
 async fn workers(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    Ok(worker::away::list(&state.engine, signed.workspace()?))
+    Ok(worker::forward::list(&state.engine, signed.workspace()?))
 }
 
 /// Strangers learn nothing about what is here.

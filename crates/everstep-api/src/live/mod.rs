@@ -29,7 +29,7 @@ pub(crate) use self::pass::LOOKED_AT;
 use self::slots::Slots;
 pub use self::slots::Streams;
 use self::socket::Polls;
-use crate::worker::list::Elsewhere;
+use crate::worker::list::RemoteWorkers;
 
 /// What all followers at one node share.
 pub struct Live {
@@ -42,7 +42,7 @@ pub struct Live {
     polls: Polls,
     is_stopping: watch::Sender<bool>,
     /// Which workflows the workers of other nodes serve.
-    pub(crate) elsewhere: Elsewhere,
+    pub(crate) elsewhere: RemoteWorkers,
 }
 
 const LOADS: usize = 4;
@@ -58,7 +58,7 @@ impl Live {
             loads: Semaphore::new(LOADS),
             polls: Polls::default(),
             is_stopping: watch::Sender::new(false),
-            elsewhere: Elsewhere::default(),
+            elsewhere: RemoteWorkers::default(),
         }
     }
 

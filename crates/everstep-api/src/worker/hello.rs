@@ -1,29 +1,28 @@
-//! What a worker says of itself when it comes, and what it is answered.
+//! How a worker opens a session: its hello, and the welcome of the server.
 
 use std::collections::BTreeSet;
 
-use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::ids::WorkspaceId;
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Engine, Session};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BYTES, REPORTS};
+use super::limits::{REPORTS_MAX, REQUEST_BYTES_MAX};
+use super::message::TurnRef;
 use crate::problem::Problem;
-use crate::wire::Id;
 
-/// The version of what is said with workers.
-const PROTOCOL: u32 = 1;
-/// Characters of what a worker calls itself, and of what it calls its SDK.
-const NAME: usize = 256;
-/// Workflows that a worker serves.
-const WORKFLOWS: usize = 1_000;
-/// Runs that a worker takes at once, and that it may bring along. It may bring more than it takes: runs that only wait
-/// take nobody's room.
-pub(super) const CAPACITY: usize = 10_000;
-const DAYS: u32 = 36_500;
+/// The version of the worker protocol.
+const PROTOCOL_VERSION: u32 = 1;
+/// Characters of the name of a worker, and of its SDK.
+const NAME_CHARS_MAX: usize = 256;
+const WORKFLOWS_MAX: usize = 1_000;
+/// Runs that a worker executes at once, and turns that it may continue in a new session. These may be more than its own
+/// capacity, because blocked runs do not count against it.
+const CAPACITY_MAX: usize = 10_000;
+const RETENTION_DAYS_MAX: u32 = 36_500;
 
-/// A worker that comes.
+/// `POST /v1/worker/sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "WorkerHello")]
@@ -31,76 +30,68 @@ pub(crate) struct Hello {
     /// The version of the protocol: 1.
     #[schemars(range(min = 1, max = 1))]
     pub(super) protocol: u32,
-    /// What people call it: a host and a process, say.
+    /// A name for people, for example host and process id.
     #[schemars(length(min = 1, max = 256))]
     worker: String,
-    /// What it is made with: `typescript/0.1.0`.
+    /// The SDK and its version: `typescript/0.1.0`.
     #[schemars(length(max = 256))]
     sdk: Option<String>,
-    /// Runs that it takes at once.
+    /// How many runs the worker executes at once.
     #[schemars(range(max = 10_000))]
     capacity: usize,
-    /// What it serves.
+    /// The workflows that the worker serves.
     #[schemars(length(min = 1, max = 1_000))]
-    workflows: Vec<Served>,
-    /// Runs that it goes on with from a session before.
+    workflows: Vec<ServedWorkflow>,
+    /// Turns from an earlier session that the worker continues.
     #[serde(default)]
     #[schemars(length(max = 10_000))]
-    holds: Vec<Hold>,
+    holds: Vec<TurnRef>,
 }
 
 /// A workflow that a worker serves.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "ServedWorkflow")]
-pub(crate) struct Served {
+pub(crate) struct ServedWorkflow {
     #[schemars(regex(pattern = "^[a-z0-9][a-z0-9_-]{0,127}$"))]
     name: String,
     #[schemars(range(min = 1))]
     version: u32,
-    /// How many days its runs are kept after their end; 30 if it is left out.
+    /// How many days its runs are kept after their end. Default: 30.
     #[schemars(range(min = 1, max = 36_500))]
     retention_days: Option<u32>,
-}
-
-/// A run that a worker has.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(rename = "HeldRun")]
-pub(crate) struct Hold {
-    #[schemars(with = "Id")]
-    run: RunId,
-    turn: u32,
 }
 
 impl Hello {
     pub(super) fn check(self, workspace: WorkspaceId) -> Result<engine::Hello, Problem> {
         let Self { protocol, worker, sdk, capacity, workflows, holds } = self;
-        if protocol != PROTOCOL {
-            let detail = format!("protocol: this server speaks version {PROTOCOL}, not {protocol}");
-            return Err(wrong("protocol", detail).hint("use an SDK of the server's generation"));
+        if protocol != PROTOCOL_VERSION {
+            let detail = format!("protocol: this server speaks version {PROTOCOL_VERSION}, not {protocol}");
+            return Err(wrong("protocol", detail).hint("use an SDK for this version of the server"));
         }
         check_name("worker", &worker)?;
         if worker.is_empty() {
-            return Err(wrong("worker", "worker is empty; it is what people call this process"));
+            return Err(wrong("worker", "worker is empty; give the process a name"));
         }
         if let Some(sdk) = &sdk {
             check_name("sdk", sdk)?;
         }
         check_capacity(capacity)?;
-        if workflows.is_empty() || workflows.len() > WORKFLOWS {
-            let detail = format!("workflows: a worker serves 1 to {WORKFLOWS} workflows, not {}", workflows.len());
+        if workflows.is_empty() || workflows.len() > WORKFLOWS_MAX {
+            let detail = format!("workflows: a worker serves 1 to {WORKFLOWS_MAX} workflows, not {}", workflows.len());
             return Err(wrong("workflows", detail));
         }
-        if holds.len() > CAPACITY {
-            return Err(wrong("holds", format!("holds: a worker brings at most {CAPACITY} runs, not {}", holds.len())));
+        if holds.len() > CAPACITY_MAX {
+            return Err(wrong(
+                "holds",
+                format!("holds: a worker continues at most {CAPACITY_MAX} turns, not {}", holds.len()),
+            ));
         }
         let workflows = workflows.into_iter().enumerate().map(|(at, served)| served.check(at));
         let workflows = workflows.collect::<Result<Vec<_>, _>>()?;
         let mut before = BTreeSet::new();
         for (at, served) in workflows.iter().enumerate() {
             if !before.insert((&served.name, served.version)) {
-                let detail = format!("workflows[{at}]: {} version {} stands twice", served.name, served.version);
+                let detail = format!("workflows[{at}]: {} version {} is listed twice", served.name, served.version);
                 return Err(wrong(format!("workflows[{at}]"), detail));
             }
         }
@@ -109,20 +100,20 @@ impl Hello {
     }
 }
 
-impl Served {
+impl ServedWorkflow {
     fn check(self, at: usize) -> Result<engine::Served, Problem> {
         let Self { name, version, retention_days } = self;
         if !workflow::is_name(&name) {
-            let detail = format!("workflows[{at}].name: {name:?} is no name of a workflow");
-            let hint = "a name has 1 to 128 small letters, digits, - and _, and begins with a letter or a digit";
+            let detail = format!("workflows[{at}].name: {name:?} is not the name of a workflow");
+            let hint = "a name has 1 to 128 lowercase letters, digits, - and _, and begins with a letter or a digit";
             return Err(wrong(format!("workflows[{at}].name"), detail).hint(hint));
         }
         if version == 0 || i32::try_from(version).is_err() {
             let detail = format!("workflows[{at}].version: versions count from 1, to {}", i32::MAX);
             return Err(wrong(format!("workflows[{at}].version"), detail));
         }
-        if retention_days.is_some_and(|days| !(1..=DAYS).contains(&days)) {
-            let detail = format!("workflows[{at}].retentionDays: runs are kept for 1 to {DAYS} days");
+        if retention_days.is_some_and(|days| !(1..=RETENTION_DAYS_MAX).contains(&days)) {
+            let detail = format!("workflows[{at}].retentionDays: runs are kept for 1 to {RETENTION_DAYS_MAX} days");
             return Err(wrong(format!("workflows[{at}].retentionDays"), detail));
         }
         Ok(engine::Served { name, version, retention_days })
@@ -130,22 +121,22 @@ impl Served {
 }
 
 pub(super) fn check_capacity(capacity: usize) -> Result<(), Problem> {
-    if capacity > CAPACITY {
-        return Err(wrong("capacity", format!("capacity: a worker takes at most {CAPACITY} runs at once")));
+    if capacity > CAPACITY_MAX {
+        return Err(wrong("capacity", format!("capacity: the limit is {CAPACITY_MAX} runs")));
     }
     Ok(())
 }
 
-fn check_name(place: &'static str, text: &str) -> Result<(), Problem> {
-    if text.chars().count() > NAME || text.contains('\0') {
-        return Err(wrong(place, format!("{place} has more than {NAME} characters, or a NUL")));
+fn check_name(path: &'static str, text: &str) -> Result<(), Problem> {
+    if text.chars().count() > NAME_CHARS_MAX || text.contains('\0') {
+        return Err(wrong(path, format!("{path} has more than {NAME_CHARS_MAX} characters, or a NUL")));
     }
     Ok(())
 }
 
-/// What cannot be used, and where it stands.
-fn wrong(place: impl Into<String>, detail: impl Into<String>) -> Problem {
-    Problem::invalid(detail).with("path", place.into())
+/// A problem with the path of the wrong member.
+fn wrong(path: impl Into<String>, detail: impl Into<String>) -> Problem {
+    Problem::invalid(detail).with("path", path.into())
 }
 
 /// A session that was opened.
@@ -153,13 +144,13 @@ fn wrong(place: impl Into<String>, detail: impl Into<String>) -> Problem {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "WorkerSession")]
 pub(crate) struct Welcome {
-    /// The session's id. Whoever knows it, and has a key of the workspace, speaks for the worker.
+    /// The id of the session. With it and a key of the workspace a client acts for the worker.
     session: String,
-    /// A session that is silent for so long is given up, and its runs go to others.
+    /// After so many seconds without a request of the worker the session ends, and other workers get its runs.
     lease_seconds: f64,
-    /// Bytes of what a worker sends at once.
+    /// Bytes of a request or a frame of the worker.
     max_message_bytes: usize,
-    /// Reports that a worker sends at once.
+    /// Reports in a request or a frame.
     max_reports: usize,
 }
 
@@ -168,8 +159,8 @@ impl Welcome {
         Self {
             session: session.id.to_string(),
             lease_seconds: engine.worker_lease().as_secs_f64(),
-            max_message_bytes: BYTES,
-            max_reports: REPORTS,
+            max_message_bytes: REQUEST_BYTES_MAX,
+            max_reports: REPORTS_MAX,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Speaks with workers over HTTP.
+//! The worker protocol over HTTP requests.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -6,10 +6,11 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use everstep_engine::SessionId;
 
-use super::BYTES;
-use super::away::{self, Place};
-use super::held::{self, Poll, Sent};
+use super::forward;
 use super::hello::{Hello, Welcome};
+use super::limits::REQUEST_BYTES_MAX;
+use super::local::{self, Poll, SentReports};
+use super::sessions::{self, SessionLocation};
 use crate::auth::{self, Caller};
 use crate::body::Body;
 use crate::deadline::within_deadline;
@@ -20,83 +21,90 @@ use crate::server::Served;
 pub(crate) async fn open(
     State(served): State<Served>,
     caller: Caller,
-    body: Body<BYTES>,
+    body: Body<REQUEST_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<Welcome>), Problem> {
     let hello: Hello = body.json()?;
     let session = within_deadline(served.engine.open_session(hello.check(caller.workspace)?)).await?;
     Ok((StatusCode::CREATED, Json(Welcome::to(&served.engine, &session))))
 }
 
-/// A worker leaves in order.
+/// Ends a session in order.
 pub(crate) async fn close(
     State(served): State<Served>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     if id.parse::<SessionId>().is_err() {
-        return Err(Problem::not_found("that is no session's id"));
+        return Err(Problem::not_found("this is not the id of a session"));
     }
-    match away::place(&served.engine, caller.workspace, &id).await? {
-        Place::Here(session) => served.engine.close_session(&session),
-        Place::At(peer) => away::pass_close(&served.engine, caller.workspace, &peer, id).await?,
+    match sessions::locate(&served.engine, caller.workspace, &id).await? {
+        SessionLocation::Local(session) => served.engine.close_session(&session),
+        SessionLocation::Remote(peer) => {
+            forward::forward_close(&served.engine, caller.workspace, &peer, id).await?;
+        }
     }
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Tells a worker what there is, as soon as there is something.
-pub(crate) async fn poll(State(served): State<Served>, caller: Caller, body: Body<BYTES>) -> Result<Response, Problem> {
+/// Responds with the messages for a worker, as soon as there are any.
+pub(crate) async fn poll(
+    State(served): State<Served>,
+    caller: Caller,
+    body: Body<REQUEST_BYTES_MAX>,
+) -> Result<Response, Problem> {
     let poll: Poll = body.json()?;
     poll.check()?;
-    match place(&served, &caller, &poll.session).await? {
-        Place::Here(session) => {
-            let told = tokio::select! {
-                told = held::poll(&served.engine, &session, &poll) => told?,
-                // The worker goes on at another node.
-                () = served.live.stopped() => held::nothing(),
+    match locate(&served, &caller, &poll.session).await? {
+        SessionLocation::Local(session) => {
+            let messages = tokio::select! {
+                messages = local::poll(&served.engine, &session, &poll) => messages?,
+                // The worker polls another node next.
+                () = served.live.stopped() => local::no_messages(),
             };
-            Ok(json(told))
+            Ok(json(messages))
         }
-        Place::At(peer) => {
-            let passed = away::pass_poll(&served.engine, caller.workspace, &peer, body.bytes());
+        SessionLocation::Remote(peer) => {
+            let forwarded = forward::forward_poll(&served.engine, caller.workspace, &peer, body.bytes());
             tokio::select! {
-                told = passed => counted(&served, &caller, told),
-                () = served.live.stopped() => Ok(json(held::nothing())),
+                messages = forwarded => count_if_gone(&served, &caller, messages),
+                () = served.live.stopped() => Ok(json(local::no_messages())),
             }
         }
     }
 }
 
-/// Takes reports, and answers when they are in the journal.
+/// Accepts reports, and responds when they are in the journal.
 pub(crate) async fn reports(
     State(served): State<Served>,
     caller: Caller,
-    body: Body<BYTES>,
+    body: Body<REQUEST_BYTES_MAX>,
 ) -> Result<Response, Problem> {
-    let sent = Sent::read(&body)?;
-    match place(&served, &caller, &sent.session).await? {
-        Place::Here(session) => held::reports(&served.engine, &session, sent).await.map(json),
-        Place::At(peer) => {
-            let passed = away::pass_reports(&served.engine, caller.workspace, &peer, body.bytes()).await;
-            counted(&served, &caller, passed)
+    let sent = SentReports::read(&body)?;
+    match locate(&served, &caller, &sent.session).await? {
+        SessionLocation::Local(session) => local::reports(&served.engine, &session, sent).await.map(json),
+        SessionLocation::Remote(peer) => {
+            let forwarded = forward::forward_reports(&served.engine, caller.workspace, &peer, body.bytes()).await;
+            count_if_gone(&served, &caller, forwarded)
         }
     }
 }
 
-/// Finds a session. What is said in one is bounded by it; what is said in none is counted against the key's limit.
-async fn place(served: &Served, caller: &Caller, id: &str) -> Result<Place, Problem> {
-    if let Some(place) = away::known(&served.engine, caller.workspace, id) {
-        return Ok(place);
+/// Locates a session. Requests of a session are bounded by the session; a request without one counts against the rate
+/// limit of the key.
+async fn locate(served: &Served, caller: &Caller, id: &str) -> Result<SessionLocation, Problem> {
+    if let Some(location) = sessions::locate_cached(&served.engine, caller.workspace, id) {
+        return Ok(location);
     }
     auth::count_request(served, caller)?;
-    away::place(&served.engine, caller.workspace, id).await
+    sessions::locate(&served.engine, caller.workspace, id).await
 }
 
-/// What another node answers. If it has no such session, it is counted too.
-fn counted(served: &Served, caller: &Caller, answer: Result<Vec<u8>, Problem>) -> Result<Response, Problem> {
-    if answer.as_ref().is_err_and(Problem::is_gone) {
+/// The response of another node. If that node does not have the session, the request counts against the rate limit too.
+fn count_if_gone(served: &Served, caller: &Caller, response: Result<Vec<u8>, Problem>) -> Result<Response, Problem> {
+    if response.as_ref().is_err_and(Problem::is_gone) {
         auth::count_request(served, caller)?;
     }
-    answer.map(json)
+    response.map(json)
 }
 
 fn json(body: Vec<u8>) -> Response {

@@ -1,4 +1,4 @@
-//! `/v1/workers`: who serves which workflow.
+//! `/v1/workers`: the connected workers of all nodes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
@@ -13,76 +13,76 @@ use futures_util::future;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::away;
+use super::forward;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::Served;
 use crate::wire::{Id, Moment};
 
-/// A node that does not answer within this is left out.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// What other nodes serve is asked for this often at most, but for lists.
-const KNOWN: Duration = Duration::from_secs(1);
+/// A node that does not answer in this time is listed as silent.
+const PEER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the workflows of other nodes are cached. `GET /v1/workers` does not use the cache.
+const CACHE_LIFETIME: Duration = Duration::from_secs(1);
 
-/// Who serves what.
+/// The connected workers.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Workers {
     workers: Vec<Worker>,
-    /// Nodes that have not answered: their workers are not listed.
+    /// Nodes that have not answered in time: their workers are missing.
     #[schemars(with = "Vec<Id>")]
     silent_nodes: Vec<NodeId>,
 }
 
-/// A worker that is connected.
+/// A connected worker.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Worker {
-    /// What it calls itself.
+    /// Its name.
     worker: String,
     sdk: Option<String>,
     /// The node that it is connected to.
     #[schemars(with = "Id")]
     node: NodeId,
-    /// The beginning of its session's id.
+    /// The beginning of the id of its session.
     session: String,
-    workflows: Vec<WorkerServes>,
-    /// Runs that it takes at once.
+    workflows: Vec<ServedVersion>,
+    /// How many runs it executes at once.
     capacity: usize,
-    /// Runs that it has.
+    /// How many runs it has now.
     running: usize,
     #[schemars(with = "Moment")]
     connected_at: String,
-    /// When it was last heard.
+    /// When the node received its last request.
     #[schemars(with = "Moment")]
     last_seen: String,
 }
 
-/// A workflow that a worker serves.
+/// A version of a workflow that a worker serves.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WorkerServes {
+pub(crate) struct ServedVersion {
     name: String,
     version: u32,
 }
 
 pub(crate) async fn get(State(served): State<Served>, caller: Caller, _: Query) -> Result<Json<Workers>, Problem> {
-    let (mut workers, silent_nodes) = others(&served.engine, caller.workspace).await?;
-    workers.extend(Worker::here(&served.engine, caller.workspace));
+    let (mut workers, silent_nodes) = workers_of_peers(&served.engine, caller.workspace).await?;
+    workers.extend(Worker::of_this_node(&served.engine, caller.workspace));
     workers.sort_by(|a, b| (&a.worker, &a.connected_at).cmp(&(&b.worker, &b.connected_at)));
     Ok(Json(Workers { workers, silent_nodes }))
 }
 
-/// What is known of other nodes' workers, for a moment.
+/// A cache of the workflows that workers of other nodes serve.
 #[derive(Debug, Default)]
-pub(crate) struct Elsewhere(Mutex<Known>);
+pub(crate) struct RemoteWorkers(Mutex<ServedVersions>);
 
-/// The versions of workflows that are served for a workspace, and when they were asked for.
-type Known = HashMap<WorkspaceId, (Instant, BTreeSet<(String, u32)>)>;
+/// By workspace: when the other nodes were asked, and the versions that they serve.
+type ServedVersions = HashMap<WorkspaceId, (Instant, BTreeSet<(String, u32)>)>;
 
-impl Elsewhere {
-    /// Whether a worker of any node serves a version of a workflow. A node that does not answer serves nothing.
+impl RemoteWorkers {
+    /// Whether a worker of any node serves a version of a workflow. A node that does not answer counts as serving none.
     pub(crate) async fn is_served(
         &self,
         engine: &Engine,
@@ -97,29 +97,29 @@ impl Elsewhere {
             return Ok(false);
         }
         let wanted = (workflow.to_owned(), version);
-        if let Some((_, served)) = self.known().get(&workspace).filter(|(at, _)| at.elapsed() < KNOWN) {
+        if let Some((_, served)) = self.cache().get(&workspace).filter(|(at, _)| at.elapsed() < CACHE_LIFETIME) {
             return Ok(served.contains(&wanted));
         }
-        let (workers, _) = others(engine, workspace).await?;
+        let (workers, _) = workers_of_peers(engine, workspace).await?;
         let served = workers.into_iter().flat_map(|worker| worker.workflows);
         let served: BTreeSet<_> = served.map(|served| (served.name, served.version)).collect();
         let is_served = served.contains(&wanted);
-        let mut known = self.known();
-        known.retain(|_, (at, _)| at.elapsed() < KNOWN);
-        known.insert(workspace, (Instant::now(), served));
+        let mut cache = self.cache();
+        cache.retain(|_, (at, _)| at.elapsed() < CACHE_LIFETIME);
+        cache.insert(workspace, (Instant::now(), served));
         Ok(is_served)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn cache(&self) -> MutexGuard<'_, ServedVersions> {
         self.0.lock().expect("no holder of the lock panics")
     }
 }
 
 /// The workers of all other nodes, and the nodes that do not answer.
-async fn others(engine: &Engine, workspace: WorkspaceId) -> Result<(Vec<Worker>, Vec<NodeId>), Problem> {
+async fn workers_of_peers(engine: &Engine, workspace: WorkspaceId) -> Result<(Vec<Worker>, Vec<NodeId>), Problem> {
     let peers = engine.peers().await?;
     let answers = future::join_all(peers.iter().map(|peer| async move {
-        let question = Question { path: away::LIST, workspace, body: b"{}".to_vec(), patience: PATIENCE };
+        let question = Question { path: forward::LIST, workspace, body: b"{}".to_vec(), patience: PEER_TIMEOUT };
         match engine.world().peers.ask(peer, question).await {
             Ok((200, body)) => serde_json::from_slice::<Vec<Worker>>(&body).map_err(|_| peer.id),
             Ok(_) | Err(_) => Err(peer.id),
@@ -128,7 +128,7 @@ async fn others(engine: &Engine, workspace: WorkspaceId) -> Result<(Vec<Worker>,
     let (mut workers, mut silent) = (Vec::new(), Vec::new());
     for answer in answers.await {
         match answer {
-            Ok(others) => workers.extend(others),
+            Ok(found) => workers.extend(found),
             Err(node) => silent.push(node),
         }
     }
@@ -137,7 +137,7 @@ async fn others(engine: &Engine, workspace: WorkspaceId) -> Result<(Vec<Worker>,
 
 impl Worker {
     /// The workers of this node.
-    pub(super) fn here(engine: &Engine, workspace: WorkspaceId) -> Vec<Self> {
+    pub(super) fn of_this_node(engine: &Engine, workspace: WorkspaceId) -> Vec<Self> {
         let time = |time: Timestamp| format!("{time:.6}");
         let workers = engine.workers(workspace).into_iter().map(|info| Self {
             worker: info.worker,
@@ -147,7 +147,7 @@ impl Worker {
             workflows: info
                 .workflows
                 .into_iter()
-                .map(|served| WorkerServes { name: served.name, version: served.version })
+                .map(|served| ServedVersion { name: served.name, version: served.version })
                 .collect(),
             capacity: info.capacity,
             running: info.running,

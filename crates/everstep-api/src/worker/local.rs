@@ -1,4 +1,4 @@
-//! What is said with a worker whose session this node holds.
+//! Polls and reports of a session that belongs to this node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,18 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::backpressure::wait_for_room;
 use super::hello;
-use super::message::Message;
-use super::report::{Reports, WireReport, check_number};
-use super::{ANSWERED, BYTES, HELD, gone, hold_back};
+use super::limits::{POLL_WAIT_MAX, REPORTS_WAIT_MAX, REQUEST_BYTES_MAX};
+use super::message::NumberedMessage;
+use super::report::{WireReport, check_number};
+use super::reports::Reports;
+use super::sessions::gone;
 use crate::body::Body;
 use crate::problem::Problem;
 
-/// How long an answer to reports may cross a poll that does not know of it.
-const CROSSING: Duration = Duration::from_millis(50);
+/// How long a response to reports may overlap with a poll whose `seen` does not include it yet.
+const OVERLAP_MAX: Duration = Duration::from_millis(50);
 
 /// `POST /v1/worker/poll`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,12 +28,12 @@ const CROSSING: Duration = Duration::from_millis(50);
 #[schemars(rename = "WorkerPoll")]
 pub(crate) struct Poll {
     pub(super) session: String,
-    /// The last message of all that were seen without a gap; 0 for none.
+    /// The number of the last message that was received without a gap; 0 for none.
     seen: u64,
-    /// Runs that the worker takes at once from now on.
+    /// How many runs the worker executes at once from now on.
     #[schemars(range(max = 10_000))]
     capacity: Option<usize>,
-    /// How long to wait for something to be told; 10,000 if it is left out.
+    /// How many milliseconds to wait for a message. Default: 10,000.
     #[schemars(range(max = 10_000))]
     wait_ms: Option<u64>,
 }
@@ -38,14 +41,15 @@ pub(crate) struct Poll {
 impl Poll {
     pub(super) fn check(&self) -> Result<(), Problem> {
         check_number("seen", self.seen)?;
-        if self.wait() > HELD {
-            return Err(Problem::invalid(format!("waitMs: a poll is held for at most {} ms", HELD.as_millis())));
+        if self.wait() > POLL_WAIT_MAX {
+            let max = POLL_WAIT_MAX.as_millis();
+            return Err(Problem::invalid(format!("waitMs: the server holds a poll for at most {max} ms")));
         }
         self.capacity.map_or(Ok(()), hello::check_capacity)
     }
 
     fn wait(&self) -> Duration {
-        self.wait_ms.map_or(HELD, Duration::from_millis)
+        self.wait_ms.map_or(POLL_WAIT_MAX, Duration::from_millis)
     }
 }
 
@@ -55,33 +59,33 @@ impl Poll {
 #[schemars(rename = "WorkerReports")]
 pub(crate) struct ReportsRequest<R> {
     session: String,
-    /// The last message of all that were seen without a gap; 0 for none.
+    /// The number of the last message that was received without a gap; 0 for none.
     seen: u64,
     #[schemars(length(max = 512))]
     reports: R,
 }
 
-/// What a worker has sent.
-pub(super) struct Sent {
+/// A request with reports, after the reports were checked.
+pub(super) struct SentReports {
     pub(super) session: String,
     seen: u64,
     reports: Reports,
 }
 
-impl Sent {
-    pub(super) fn read<const LIMIT: usize>(body: &Body<LIMIT>) -> Result<Self, Problem> {
-        // Usually all reports are as they should be, and one pass reads them.
+impl SentReports {
+    pub(super) fn read<const BYTES_MAX: usize>(body: &Body<BYTES_MAX>) -> Result<Self, Problem> {
+        // Usually every report is well-formed, and one pass decodes all of them.
         if let Ok(ReportsRequest { session, seen, reports }) = body.json::<ReportsRequest<Vec<WireReport<'_>>>>() {
             check_number("seen", seen)?;
-            return Ok(Self { session, seen, reports: Reports::of(reports)? });
+            return Ok(Self { session, seen, reports: Reports::check_all(reports)? });
         }
         let ReportsRequest { session, seen, reports } = body.json::<ReportsRequest<Vec<&RawValue>>>()?;
         check_number("seen", seen)?;
-        Ok(Self { session, seen, reports: Reports::pick(reports)? })
+        Ok(Self { session, seen, reports: Reports::decode_each(reports)? })
     }
 }
 
-/// Waits until there is something to tell besides answers to reports.
+/// Waits until there is a message with more than answers to reports.
 pub(super) async fn poll(engine: &Engine, session: &Session, poll: &Poll) -> Result<Vec<u8>, Problem> {
     engine.heard(session);
     if let Some(capacity) = poll.capacity {
@@ -89,26 +93,26 @@ pub(super) async fn poll(engine: &Engine, session: &Session, poll: &Poll) -> Res
     }
     session.seen(poll.seen);
     let carrier = engine.attach(session);
-    let overdue = news(session, carrier, poll.wait()).await;
+    let overdue = wait_for_news(session, carrier, poll.wait()).await;
     if session.is_over() {
         return Err(gone());
     }
-    // What another poll of the same worker waits for is not taken away from it.
+    // A later poll of the same worker has replaced this one: the messages are left for it.
     if !session.is_carried_by(carrier) {
-        return Ok(nothing());
+        return Ok(no_messages());
     }
-    Ok(tell(session, overdue))
+    Ok(encode_messages(session, overdue))
 }
 
-/// Waits for something to tell. Returns what was told before and has not come, as it seems.
-async fn news(session: &Session, carrier: u64, patience: Duration) -> Vec<Arc<engine::Message>> {
-    let until = Instant::now() + patience;
+/// Waits for a message. Returns earlier messages that the worker seems not to have received.
+async fn wait_for_news(session: &Session, carrier: u64, wait: Duration) -> Vec<Arc<engine::Message>> {
+    let until = Instant::now() + wait;
     let overdue = session.overdue();
     if !overdue.is_empty() {
         return overdue;
     }
     if session.backlog().unseen > 0 {
-        if timeout(CROSSING.min(patience), session.turn_news(carrier)).await.is_ok() {
+        if timeout(OVERLAP_MAX.min(wait), session.turn_news(carrier)).await.is_ok() {
             return Vec::new();
         }
         let overdue = session.overdue();
@@ -116,46 +120,46 @@ async fn news(session: &Session, carrier: u64, patience: Duration) -> Vec<Arc<en
             return overdue;
         }
     }
-    // When the time is over there may be answers all the same.
+    // After the timeout the response still contains answers to reports, if there are any.
     let _ = timeout_at(until, session.turn_news(carrier)).await;
     Vec::new()
 }
 
-/// Takes reports, and waits until they are in the journal.
-pub(super) async fn reports(engine: &Engine, session: &Arc<Session>, sent: Sent) -> Result<Vec<u8>, Problem> {
-    let Sent { seen, reports, .. } = sent;
+/// Accepts reports, and waits until they are in the journal.
+pub(super) async fn reports(engine: &Engine, session: &Arc<Session>, sent: SentReports) -> Result<Vec<u8>, Problem> {
+    let SentReports { seen, reports, .. } = sent;
     engine.heard(session);
     session.seen(seen);
-    hold_back(engine, session).await?;
+    wait_for_room(engine, session).await?;
     session.refuse(reports.refused);
-    engine.report(session, reports.taken);
-    // What is not answered by then is answered in a later message.
-    let _ = timeout(ANSWERED, session.all_answered()).await;
+    engine.report(session, reports.accepted);
+    // Reports that are unanswered after this time are answered in a later message.
+    let _ = timeout(REPORTS_WAIT_MAX, session.all_answered()).await;
     if session.is_over() {
         return Err(gone());
     }
-    Ok(tell(session, Vec::new()))
+    Ok(encode_messages(session, Vec::new()))
 }
 
 const BEGIN: &[u8] = b"{\"messages\":[";
 const END: &[u8] = b"]}";
 
-/// An answer without a message.
-pub(super) fn nothing() -> Vec<u8> {
+/// A response without messages.
+pub(super) fn no_messages() -> Vec<u8> {
     [BEGIN, END].concat()
 }
 
-/// What was told before, and then what there is to tell. What makes the answer too long is told in the next.
-fn tell(session: &Session, before: Vec<Arc<engine::Message>>) -> Vec<u8> {
+/// A response with earlier messages and then the new ones. Messages beyond the limit of bytes remain for the next.
+fn encode_messages(session: &Session, earlier: Vec<Arc<engine::Message>>) -> Vec<u8> {
     let mut body = BEGIN.to_vec();
-    let mut messages = before.into_iter().chain(std::iter::from_fn(|| session.take()));
-    while body.len() < BYTES
+    let mut messages = earlier.into_iter().chain(std::iter::from_fn(|| session.take()));
+    while body.len() < REQUEST_BYTES_MAX
         && let Some(message) = messages.next()
     {
         if body.len() > BEGIN.len() {
             body.push(b',');
         }
-        Message::of(&message).write(&mut body);
+        NumberedMessage::new(&message).write(&mut body);
     }
     body.extend_from_slice(END);
     body

@@ -1,4 +1,4 @@
-//! What a worker is told, as it is written.
+//! The wire form of the messages to a worker.
 
 use std::borrow::Cow;
 
@@ -7,56 +7,56 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_engine::{self as engine, Letter, What};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::wire::{Id, Json, Time};
 
-/// What was gathered for a worker. Lists that are empty are left out.
+/// A message to a worker: all that was gathered for it. Empty lists are omitted.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "WorkerMessage")]
-pub(crate) struct Message<'a> {
-    /// Counts from 1; messages are taken in this order.
+pub(crate) struct NumberedMessage<'a> {
+    /// Counts from 1. A worker processes messages in this order.
     m: u64,
-    /// Reports that are in the journal: the number of each, and the seq of its entry, or 0 if it needed none.
+    /// Reports that are in the journal: the number of each, and the seq of its entry, or 0 if no entry was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     acks: Vec<(u64, u64)>,
-    /// Reports that were not taken and never will be.
+    /// Reports that will never be accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    refused: Vec<Refused<'a>>,
-    /// Reports that are to be sent again after a second.
+    refused: Vec<RefusedReport<'a>>,
+    /// Reports that the worker sends again after a second.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     later: Vec<u64>,
-    /// Runs to go on with.
+    /// Runs that the worker starts or continues.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     turns: Vec<Turn<'a>>,
-    /// Steps that have come to their end, or may be tried again. Each names its run and turn.
+    /// Steps that have ended or may be retried. Each names its run and turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    wakes: Vec<Known<'a>>,
-    /// Runs that have ended from outside.
+    wakes: Vec<StepRecord<'a>>,
+    /// Runs that were ended from outside, for example cancelled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    cancels: Vec<Place>,
-    /// Runs that are not this worker's any more.
+    cancels: Vec<TurnRef>,
+    /// Runs that have left this worker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    revoked: Vec<Place>,
+    revoked: Vec<TurnRef>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "RefusedReport")]
-struct Refused<'a> {
+struct RefusedReport<'a> {
     n: u64,
     code: &'a str,
     detail: &'a str,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "WorkerRun")]
-struct Place {
+/// A run and the number of one of its turns.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TurnRef {
     #[schemars(with = "Id")]
-    run: RunId,
-    turn: u32,
+    pub(super) run: RunId,
+    pub(super) turn: u32,
 }
 
-/// A run that a worker is to go on with.
+/// A run that a worker starts or continues.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "WorkerTurn")]
@@ -69,16 +69,15 @@ struct Turn<'a> {
     #[schemars(with = "Json")]
     input: &'a Payload,
     started_at: Time,
-    /// The last entry of the run's journal.
+    /// The seq of the last entry of the run.
     seq: u64,
-    /// What the journal knows of its steps, in the order of seq.
-    steps: Vec<Known<'a>>,
+    /// The steps of the run according to the journal, in the order of seq.
+    steps: Vec<StepRecord<'a>>,
 }
 
-/// What the journal knows of a step.
+/// The state of a step according to the journal.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "KnownStep")]
-struct Known<'a> {
+struct StepRecord<'a> {
     /// Of a wake.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Id>")]
@@ -90,7 +89,7 @@ struct Known<'a> {
     step: &'a StepKey,
     #[schemars(with = "String", extend("enum" = ["run", "sleep", "wait", "call"]))]
     kind: StepKind,
-    /// The entry that says so.
+    /// The seq of the entry with this state.
     seq: u64,
     #[schemars(extend("enum" = ["completed", "failed", "slept", "resolved", "timedOut", "retry", "open"]))]
     status: &'static str,
@@ -100,48 +99,47 @@ struct Known<'a> {
     output: Option<&'a Payload>,
     /// Of `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Failed<'a>>,
-    /// Of `resolved`: the signal's.
+    error: Option<FailedStep<'a>>,
+    /// Of `resolved`: the payload of the signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Json>")]
     payload: Option<&'a Payload>,
-    /// Of `retry`: the attempt that it may be run as.
+    /// Of `retry`: the number of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "FailedStep")]
-struct Failed<'a> {
+struct FailedStep<'a> {
     code: &'a str,
     message: &'a str,
     attempts: u32,
 }
 
-/// The answer to a poll and to reports.
+/// The response to a poll and to reports.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WorkerMessages")]
 pub(crate) struct Messages {
-    messages: Vec<Message<'static>>,
+    messages: Vec<NumberedMessage<'static>>,
 }
 
-impl<'a> Message<'a> {
-    pub(super) fn of(message: &'a engine::Message) -> Self {
-        let mut told = Self { m: message.m, ..Self::default() };
+impl<'a> NumberedMessage<'a> {
+    pub(super) fn new(message: &'a engine::Message) -> Self {
+        let mut lists = Self { m: message.m, ..Self::default() };
         for letter in &message.letters {
             match letter {
-                Letter::Ack { n, seq } => told.acks.push((*n, seq.unwrap_or(0))),
-                Letter::Refused { n, code, detail } => told.refused.push(Refused { n: *n, code, detail }),
-                Letter::Later { n } => told.later.push(*n),
-                Letter::Turn(turn) => told.turns.push(Turn::of(turn)),
+                Letter::Ack { n, seq } => lists.acks.push((*n, seq.unwrap_or(0))),
+                Letter::Refused { n, code, detail } => lists.refused.push(RefusedReport { n: *n, code, detail }),
+                Letter::Later { n } => lists.later.push(*n),
+                Letter::Turn(turn) => lists.turns.push(Turn::new(turn)),
                 Letter::Wake { run, turn, step } => {
-                    told.wakes.push(Known { run: Some(*run), turn: Some(*turn), ..Known::of(step) });
+                    lists.wakes.push(StepRecord { run: Some(*run), turn: Some(*turn), ..StepRecord::new(step) });
                 }
-                Letter::Cancelled { run, turn } => told.cancels.push(Place { run: *run, turn: *turn }),
-                Letter::Revoked { run, turn } => told.revoked.push(Place { run: *run, turn: *turn }),
+                Letter::Cancelled { run, turn } => lists.cancels.push(TurnRef { run: *run, turn: *turn }),
+                Letter::Revoked { run, turn } => lists.revoked.push(TurnRef { run: *run, turn: *turn }),
             }
         }
-        told
+        lists
     }
 
     pub(super) fn write(&self, body: &mut Vec<u8>) {
@@ -154,7 +152,7 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn of(turn: &'a engine::Turn) -> Self {
+    fn new(turn: &'a engine::Turn) -> Self {
         let engine::Turn { run, turn, workflow, version, input, started_at, seq, steps } = turn;
         Self {
             run: *run,
@@ -164,14 +162,14 @@ impl<'a> Turn<'a> {
             input,
             started_at: Time::of(*started_at),
             seq: *seq,
-            steps: steps.iter().map(Known::of).collect(),
+            steps: steps.iter().map(StepRecord::new).collect(),
         }
     }
 }
 
-impl<'a> Known<'a> {
-    fn of(known: &'a engine::Known) -> Self {
-        let engine::Known { step, kind, seq, what } = known;
+impl<'a> StepRecord<'a> {
+    fn new(record: &'a engine::Known) -> Self {
+        let engine::Known { step, kind, seq, what } = record;
         let status = match what {
             What::Completed { .. } => "completed",
             What::Failed { .. } => "failed",
@@ -185,7 +183,7 @@ impl<'a> Known<'a> {
         match what {
             What::Completed { output: given } => output = Some(given),
             What::Failed { failure, attempts } => {
-                error = Some(Failed { code: &failure.code, message: &failure.message, attempts: *attempts });
+                error = Some(FailedStep { code: &failure.code, message: &failure.message, attempts: *attempts });
             }
             What::Resolved { payload: given } => payload = Some(given),
             What::Retry { attempt: next } => attempt = Some(*next),
@@ -195,9 +193,9 @@ impl<'a> Known<'a> {
     }
 }
 
-/// A frame that holds one thing by its name.
-pub(super) fn frame(name: &'static str, value: &impl Serialize) -> Cow<'static, str> {
-    let value = serde_json::to_string(value).expect("what is said is plain data");
+/// A JSON object with one member.
+pub(super) fn object_with(name: &'static str, value: &impl Serialize) -> Cow<'static, str> {
+    let value = serde_json::to_string(value).expect("a frame is plain data");
     Cow::Owned(format!("{{\"{name}\":{value}}}"))
 }
 
@@ -209,32 +207,32 @@ mod tests {
 
     use super::*;
 
-    fn known(step: &str, kind: StepKind, seq: u64, what: What) -> engine::Known {
+    fn record(step: &str, kind: StepKind, seq: u64, what: What) -> engine::Known {
         engine::Known { step: step.into(), kind, seq, what }
     }
 
     #[test]
-    fn lists_that_are_empty_are_left_out() {
+    fn empty_lists_are_omitted() {
         let message = engine::Message {
             m: 4,
             letters: vec![Letter::Ack { n: 1, seq: Some(9) }, Letter::Ack { n: 2, seq: None }],
         };
-        assert_eq!(Message::of(&message).json(), r#"{"m":4,"acks":[[1,9],[2,0]]}"#);
+        assert_eq!(NumberedMessage::new(&message).json(), r#"{"m":4,"acks":[[1,9],[2,0]]}"#);
     }
 
     #[test]
-    fn everything_that_a_worker_is_told_has_its_place() {
+    fn every_message_has_its_list() {
         let run = RunId::new(Timestamp::EPOCH, 7);
         let payload = |text: &str| Payload::from_json(text).unwrap();
         let failed = What::Failed { failure: Failure::fatal("X", "no"), attempts: 3 };
         let steps = vec![
-            known("a", StepKind::Run, 3, What::Completed { output: payload("{\"x\": 1}") }),
-            known("b", StepKind::Run, 4, failed),
-            known("c", StepKind::Sleep, 5, What::Slept),
-            known("d", StepKind::Wait, 6, What::Resolved { payload: payload("null") }),
-            known("e", StepKind::Wait, 7, What::TimedOut),
-            known("f", StepKind::Run, 8, What::Retry { attempt: 2 }),
-            known("g", StepKind::Call, 9, What::Open),
+            record("a", StepKind::Run, 3, What::Completed { output: payload("{\"x\": 1}") }),
+            record("b", StepKind::Run, 4, failed),
+            record("c", StepKind::Sleep, 5, What::Slept),
+            record("d", StepKind::Wait, 6, What::Resolved { payload: payload("null") }),
+            record("e", StepKind::Wait, 7, What::TimedOut),
+            record("f", StepKind::Run, 8, What::Retry { attempt: 2 }),
+            record("g", StepKind::Call, 9, What::Open),
         ];
         let turn = engine::Turn {
             run,
@@ -248,14 +246,14 @@ mod tests {
         };
         let letters = vec![
             Letter::Turn(Box::new(turn)),
-            Letter::Wake { run, turn: 2, step: known("c", StepKind::Sleep, 10, What::Slept) },
+            Letter::Wake { run, turn: 2, step: record("c", StepKind::Sleep, 10, What::Slept) },
             Letter::Refused { n: 5, code: "FENCED".into(), detail: "older".to_owned() },
             Letter::Later { n: 6 },
             Letter::Cancelled { run, turn: 2 },
             Letter::Revoked { run, turn: 3 },
         ];
         let message = engine::Message { m: 1, letters };
-        let told: Value = serde_json::from_str(&Message::of(&message).json()).unwrap();
+        let written: Value = serde_json::from_str(&NumberedMessage::new(&message).json()).unwrap();
         let expected = json!({
             "m": 1,
             "refused": [{"n": 5, "code": "FENCED", "detail": "older"}],
@@ -278,6 +276,6 @@ mod tests {
             "cancels": [{"run": run, "turn": 2}],
             "revoked": [{"run": run, "turn": 3}],
         });
-        assert_eq!(told, expected);
+        assert_eq!(written, expected);
     }
 }

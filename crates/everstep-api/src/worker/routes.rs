@@ -1,22 +1,41 @@
 //! The routes of workers.
 
+use std::borrow::Cow;
+
 use axum::http::Method;
+use everstep_engine::SessionId;
 use serde_json::json;
 
-use super::exchange;
-use super::held::{Poll, ReportsRequest};
 use super::hello::{Hello, Welcome};
 use super::list::{self, Workers};
+use super::local::{Poll, ReportsRequest};
 use super::message::Messages;
-use super::report::AnyReport;
-use super::socket;
+use super::reports::AnyReport;
+use super::{http, socket};
 use crate::auth::Permission::{Read, Serve};
 use crate::openapi::{Doc, doc};
 use crate::table::Table;
 
-pub(super) const SESSIONS: &str = "/v1/worker/sessions";
-pub(super) const POLL: &str = "/v1/worker/poll";
-pub(super) const REPORTS: &str = "/v1/worker/reports";
+const SESSIONS: &str = "/v1/worker/sessions";
+const POLL: &str = "/v1/worker/poll";
+const REPORTS: &str = "/v1/worker/reports";
+
+/// Whether requests to this path do not count against the rate limit of a key: the session bounds how many polls and
+/// reports a worker may have under way.
+pub(crate) fn is_uncounted(path: &str) -> bool {
+    [POLL, REPORTS].contains(&path)
+}
+
+/// A path for the audit and the log: the id of a session is a credential, so it is shortened.
+pub(crate) fn redact(path: &str) -> Cow<'_, str> {
+    match path.strip_prefix(SESSIONS).and_then(|rest| rest.strip_prefix('/')) {
+        None => Cow::Borrowed(path),
+        Some(id) => {
+            let shown = id.parse::<SessionId>().map(|id| id.shown()).unwrap_or_default();
+            Cow::Owned(format!("{SESSIONS}/{shown}"))
+        }
+    }
+}
 
 pub(crate) fn add(table: Table) -> Table {
     table
@@ -26,9 +45,9 @@ pub(crate) fn add(table: Table) -> Table {
             SESSIONS,
             doc("workers", "Open a session of a worker")
                 .about(
-                    "A worker says what it serves and is given a session. Whoever knows the session's id and has a \
-                     key of the workspace speaks for the worker. A session that is silent for `leaseSeconds` is given \
-                     up, and its runs go to others.",
+                    "A worker names the workflows that it serves, and receives a session. A client with the id of the \
+                     session and a key of the workspace acts for the worker. A session without a request for \
+                     `leaseSeconds` ends, and other workers get its runs.",
                 )
                 .takes::<Hello>()
                 .example(json!({
@@ -40,32 +59,32 @@ pub(crate) fn add(table: Table) -> Table {
                     "holds": [],
                 }))
                 .answers::<Welcome>(201)
-                .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: a workflow of that name is no code."),
-            exchange::open,
+                .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: a workflow with this name exists and is not code."),
+            http::open,
         )
         .guarded(
             Serve,
             Method::DELETE,
             "/v1/worker/sessions/{id}",
             session_doc("Close a session of a worker")
-                .about("The worker leaves in order: its runs go to others at once.")
+                .about("The worker ends its session in order: other workers get its runs at once.")
                 .answers_nothing(204),
-            exchange::close,
+            http::close,
         )
         .guarded(
             Serve,
             Method::POST,
             POLL,
-            session_doc("Ask what a worker is to do")
+            session_doc("Poll for messages to a worker")
                 .about(
-                    "Held until there is something to tell besides answers to reports, at most 10 s. What was told \
-                     before and not seen is told again. A worker has one poll under way; a second one ends the first. \
-                     Polls and reports count against no limit of requests.",
+                    "The server holds the request until there is a message with more than answers to reports, at most \
+                     10 s. Messages that `seen` does not include are sent again. A worker has one poll under way; a \
+                     second one ends the first. Polls and reports do not count against the rate limit.",
                 )
                 .takes::<Poll>()
                 .example(json!({"session": "…", "seen": 0, "capacity": 100, "waitMs": 10_000}))
                 .answers::<Messages>(200),
-            exchange::poll,
+            http::poll,
         )
         .guarded(
             Serve,
@@ -73,8 +92,9 @@ pub(crate) fn add(table: Table) -> Table {
             REPORTS,
             session_doc("Send the reports of a worker")
                 .about(
-                    "At most 512 reports and 4 MiB, of any runs. Answered when all are in the journal: each is \
-                     acknowledged, refused, or to be sent again later. Sending a report again is always safe.",
+                    "At most 512 reports and 4 MiB, about any runs. The server responds when all are in the journal. \
+                     Each report is acknowledged, refused, or to be sent again later. Sending a report again is \
+                     always safe.",
                 )
                 .takes::<ReportsRequest<Vec<AnyReport>>>()
                 .example(json!({
@@ -92,13 +112,13 @@ pub(crate) fn add(table: Table) -> Table {
                     }],
                 }))
                 .answers::<Messages>(200),
-            exchange::reports,
+            http::reports,
         )
         .guarded(
             Serve,
             Method::GET,
             "/v1/worker/socket",
-            doc("workers", "Speak with a worker over a WebSocket")
+            doc("workers", "Connect a worker over a WebSocket")
                 .about(
                     "The same as sessions, polls and reports, one JSON object per text frame: `{\"hello\": …}` or \
                      `{\"resume\": {session, seen, capacity}}` first, answered by `{\"welcome\": …}`, `{\"gone\": …}` \
@@ -106,7 +126,7 @@ pub(crate) fn add(table: Table) -> Table {
                      `{\"bye\": true}` one way, messages and `{\"pong\": true}` the other.",
                 )
                 .answers_nothing(101)
-                .refuses(426, "`UPGRADE_REQUIRED`: the request is no WebSocket's."),
+                .refuses(426, "`UPGRADE_REQUIRED`: the request is not a WebSocket upgrade."),
             socket::open,
         )
         .guarded(

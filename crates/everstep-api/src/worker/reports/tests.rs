@@ -1,20 +1,23 @@
-//! Reports as they are read.
+//! Decoding and checking of reports.
 
+use everstep_core::code::Moment;
+use everstep_core::payload::Payload;
 use everstep_core::retry::Backoff;
+use everstep_core::time::Timestamp;
 
 use super::*;
 
 const RUN: &str = "019a8b6e-9d00-7000-8000-000000000001";
 
-/// Reads one report, with what every report has.
+/// Checks one report; the members that every report has are added.
 fn read(fields: &str) -> Result<Report, String> {
     let text = format!("{{\"n\":7,\"run\":\"{RUN}\",\"turn\":3,{fields}}}");
     let raw = RawValue::from_string(text).unwrap();
-    let mut reports = Reports::pick(vec![&raw]).unwrap();
+    let mut reports = Reports::decode_each(vec![&raw]).unwrap();
     match reports.refused.pop() {
         Some((7, why)) => Err(why),
         Some((n, _)) => panic!("{n} was answered"),
-        None => Ok(reports.taken.pop().unwrap().report),
+        None => Ok(reports.accepted.pop().unwrap().report),
     }
 }
 
@@ -66,10 +69,10 @@ fn what_is_wrong_with_a_report_is_said_of_it_alone() {
         (r#""kind":"sleep","step":"a","forMs":1,"untilMs":1"#, "either forMs or untilMs"),
         (r#""kind":"sleep","step":"a","forMs":9007199254740991"#, "36525 days"),
         (r#""kind":"sleep","step":"a","untilMs":-1"#, "before 1970"),
-        (r#""kind":"wait","step":"a","match":[1]"#, "match is no object"),
+        (r#""kind":"wait","step":"a","match":[1]"#, "match is not an object"),
         (r#""kind":"wait","step":"a","event":"""#, "event has 1 to"),
         (r#""kind":"wait","step":"a","timeoutMs":9007199254740991"#, "36525 days"),
-        (r#""kind":"call","step":"a","workflow":"No""#, "no name"),
+        (r#""kind":"call","step":"a","workflow":"No""#, "not the name"),
         (r#""kind":"call","step":"a","workflow":"a","version":0"#, "count from 1"),
         (r#""kind":"failed","step":"a","attempt":1"#, "error is missing"),
         (r#""kind":"failed","step":"a","attempt":1,"error":{}"#, "missing field `message`"),
@@ -113,11 +116,11 @@ fn half_an_emoji_in_an_error_or_a_log_line_is_replaced() {
 fn a_report_that_cannot_be_answered_spoils_its_message() {
     for text in ["{}", "[]", "1", r#"{"n":-1}"#] {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        assert!(Reports::pick(vec![&raw]).is_err(), "{text}");
+        assert!(Reports::decode_each(vec![&raw]).is_err(), "{text}");
     }
     let raw = RawValue::from_string(r#"{"n":1}"#.to_owned()).unwrap();
-    assert_eq!(Reports::pick(vec![&raw; REPORTS]).unwrap().refused.len(), REPORTS);
-    assert!(Reports::pick(vec![&raw; REPORTS + 1]).is_err());
+    assert_eq!(Reports::decode_each(vec![&raw; REPORTS_MAX]).unwrap().refused.len(), REPORTS_MAX);
+    assert!(Reports::decode_each(vec![&raw; REPORTS_MAX + 1]).is_err());
 }
 
 #[test]
@@ -131,12 +134,12 @@ fn a_run_that_is_refused_something_is_not_blocked_and_others_are() {
     );
     let unreadable = text.replace(r#""kind":"wait","step":"""#, r#""kind":"weight""#);
     for text in [text, unreadable] {
-        let reports = Reports::pick(serde_json::from_str(&text).unwrap()).unwrap();
+        let reports = Reports::decode_each(serde_json::from_str(&text).unwrap()).unwrap();
         let blocked = |reported: &Reported| match reported.report {
             Report::Blocked { seq } => Some((reported.n, seq)),
             _ => None,
         };
-        assert_eq!(reports.taken.iter().filter_map(blocked).collect::<Vec<_>>(), [(3, 0), (4, 5)]);
+        assert_eq!(reports.accepted.iter().filter_map(blocked).collect::<Vec<_>>(), [(3, 0), (4, 5)]);
         assert_eq!(reports.refused.len(), 1);
     }
 }

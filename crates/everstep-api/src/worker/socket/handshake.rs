@@ -1,0 +1,96 @@
+//! The first frame of a socket: a hello, which opens a session, or a resume, which continues one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{Message as Frame, Utf8Bytes, WebSocket};
+use everstep_engine::Session;
+use futures_util::StreamExt;
+use futures_util::stream::SplitStream;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::outgoing::Ending;
+use super::reader::{audit_session, binary_frame, decode};
+use crate::auth::Caller;
+use crate::deadline::within_deadline;
+use crate::problem::Problem;
+use crate::server::Served;
+use crate::worker::hello::{self, Hello};
+use crate::worker::sessions;
+
+/// How long the first frame may take, and how long opening the session may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FirstFrame {
+    hello: Option<Hello>,
+    resume: Option<Resume>,
+}
+
+/// Continues a session after its socket was lost.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Resume {
+    session: String,
+    seen: u64,
+    capacity: Option<usize>,
+}
+
+/// Reads the first frame, and opens or finds the session.
+pub(super) async fn handshake(
+    served: &Served,
+    caller: &Caller,
+    stream: &mut SplitStream<WebSocket>,
+) -> Result<Arc<Session>, Ending> {
+    let silent = Problem::invalid(format!("no frame was received within {} s", HANDSHAKE_TIMEOUT.as_secs()));
+    let text = in_time(first_text(stream), silent).await?;
+    // A worker without an answer reconnects after this time: a session that is opened later would have no worker.
+    let slow = Problem::unavailable("the session could not be opened in time");
+    in_time(open_session(served, caller, &text), slow).await
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, Ending>>, problem: Problem) -> Result<T, Ending> {
+    timeout(HANDSHAKE_TIMEOUT, work).await.unwrap_or_else(|_| Err(Ending::problem(&problem)))
+}
+
+async fn first_text(stream: &mut SplitStream<WebSocket>) -> Result<Utf8Bytes, Ending> {
+    loop {
+        match stream.next().await {
+            Some(Ok(Frame::Text(text))) => return Ok(text),
+            Some(Ok(Frame::Ping(_) | Frame::Pong(_))) => {}
+            Some(Ok(Frame::Binary(_))) => return Err(Ending::problem(&binary_frame())),
+            Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(Ending::Disconnected),
+        }
+    }
+}
+
+/// Opens a session, or finds the one that is resumed.
+async fn open_session(served: &Served, caller: &Caller, text: &str) -> Result<Arc<Session>, Ending> {
+    let first: FirstFrame = decode(text).map_err(|problem| Ending::problem(&problem))?;
+    match first {
+        FirstFrame { hello: Some(hello), resume: None } => {
+            let hello = hello.check(caller.workspace).map_err(|problem| Ending::problem(&problem))?;
+            let opened = within_deadline(served.engine.open_session(hello)).await;
+            let session = opened.map_err(|problem| Ending::problem(&problem))?;
+            audit_session(served, caller, "open", &session).await;
+            Ok(session)
+        }
+        FirstFrame { hello: None, resume: Some(Resume { session, seen, capacity }) } => {
+            let found = sessions::find_local(&served.engine, caller.workspace, &session);
+            let session = found.map_err(|problem| Ending::gone(&problem))?;
+            served.engine.heard(&session);
+            if let Some(capacity) = capacity {
+                hello::check_capacity(capacity).map_err(|problem| Ending::problem(&problem))?;
+                served.engine.set_capacity(&session, capacity);
+            }
+            session.seen(seen);
+            Ok(session)
+        }
+        FirstFrame { .. } => {
+            let detail = "the first frame is {\"hello\": …} or {\"resume\": …}";
+            Err(Ending::problem(&Problem::invalid(detail)))
+        }
+    }
+}
