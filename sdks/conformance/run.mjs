@@ -10,10 +10,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-import { Halls } from './runner/halls.mjs';
-import { play } from './runner/play.mjs';
+import { Environments } from './runner/environments.mjs';
+import { runScenario } from './runner/actions.mjs';
 import { readScenarios } from './runner/scenario.mjs';
-import { Stage } from './runner/stage.mjs';
+import { Execution } from './runner/execution.mjs';
 
 const FOLDER = path.dirname(fileURLToPath(import.meta.url));
 const OPTIONS = {
@@ -45,16 +45,16 @@ for (const name of chosen) {
 const wanted = scenarios.filter(({ name, stores }) => chosen.includes(name) && stores.includes(options.store));
 const cases = wanted.flatMap((scenario) => scenario.transports.map((transport) => ({ scenario, transport })));
 const place = fs.mkdtempSync(path.join(os.tmpdir(), 'everstep-conformance-'));
-const halls = new Halls({ binary: path.resolve(options.server), database: options.database, place });
+const environments = new Environments({ binary: path.resolve(options.server), database: options.database, place });
 const began = Date.now();
 const report = [];
 
 const queue = [...cases];
 const lanes = Array.from({ length: Math.min(Number(options.jobs), cases.length) }, async () => {
-  for (let next = queue.shift(); next; next = queue.shift()) report.push(await perform(next));
+  for (let next = queue.shift(); next; next = queue.shift()) report.push(await runCase(next));
 });
 await Promise.all(lanes);
-await halls.close();
+await environments.close();
 fs.rmSync(place, { recursive: true, force: true });
 
 const failed = report.filter(({ problem }) => problem);
@@ -63,23 +63,23 @@ const seconds = ((Date.now() - began) / 1000).toFixed(1);
 console.log(`${report.length - failed.length} of ${report.length} passed on ${options.store} in ${seconds} s`);
 process.exit(failed.length > 0 ? 1 : 0);
 
-/** Plays a scenario by one transport, and says how it went. */
-async function perform({ scenario, transport }) {
+/** Runs a scenario over one transport and returns its outcome. */
+async function runCase({ scenario, transport }) {
   const began = Date.now();
-  let hall;
-  let stage;
+  let environment;
+  let execution;
   let problem;
   try {
-    hall = await halls.take(scenario);
+    environment = await environments.acquire(scenario);
     const command = WORKERS[options.sdk];
-    stage = await Stage.set({ scenario, transport, servers: hall.servers, key: hall.key, command });
-    await play(stage);
+    execution = await Execution.open({ scenario, transport, servers: environment.servers, key: environment.key, command });
+    await runScenario(execution);
   } catch (error) {
-    const told = stage ? await stage.explain() : '';
+    const told = execution ? await execution.explain() : '';
     problem = `${error.isConnection || error.message ? error.message : error.stack}\n${told}`;
   }
-  await stage?.close();
-  await hall?.leave();
+  await execution?.close();
+  await environment?.release();
   const ms = Date.now() - began;
   console.log(`${problem ? 'FAILED' : 'ok    '} ${scenario.name} (${transport}) ${(ms / 1000).toFixed(1)} s`);
   if (problem) console.log(problem.replace(/^/gm, '    '));

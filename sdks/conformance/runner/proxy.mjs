@@ -1,12 +1,12 @@
-// Stands between workers and servers, and does to their talk what networks do.
+// A proxy between workers and servers that injects network faults.
 //
-// Which server a request goes to: `first` is the first that can be connected to, `alternate` is each in turn,
-// or the next where one cannot be connected to.
-// What becomes of reports, whichever transport they come by:
-//   pass     they go through
+// Which server a request goes to: `first` is the first that accepts a connection, `alternate` is each in turn, or the
+// next one that accepts a connection.
+// What happens to reports, over either transport:
+//   pass     they are forwarded
 //   hold     they never reach the server
-//   swallow  the server takes them, and nothing that it says reaches the worker from then on
-//   double   the server gets them twice
+//   swallow  they reach the server, and from then on nothing of the server reaches the worker
+//   double   they reach the server twice
 
 import http from 'node:http';
 import net from 'node:net';
@@ -15,7 +15,7 @@ const REPORTS_PATH = '/v1/worker/reports';
 
 export class Proxy {
   reports = 'pass';
-  /** How many messages with reports were held, swallowed or doubled. */
+  /** How many requests or frames with reports were held, swallowed or doubled. */
   touched = 0;
   /** How many requests each server got. */
   passed;
@@ -54,7 +54,7 @@ export class Proxy {
     return `http://127.0.0.1:${this.#server.address().port}`;
   }
 
-  /** Cuts every connection that there is. */
+  /** Cuts all connections. */
   cut() {
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -65,7 +65,7 @@ export class Proxy {
     this.cut();
   }
 
-  /** The servers in the order in which they are to be tried. */
+  /** The servers in the order of the tries. */
   #order() {
     const all = this.#ports.map((_, index) => index);
     if (this.#kind !== 'alternate') return all;
@@ -85,7 +85,7 @@ export class Proxy {
     if (this.#isMute) return;
     if (fate === 'double') {
       const second = await this.#forward(request, body);
-      // The worker hears now the first answer, now the second: either may be the one that is lost.
+      // The worker gets the first or the second response in turn, so either may be the lost one.
       if (this.touched % 2 === 0) answer = second;
     }
     response.writeHead(answer.status, answer.headers);
@@ -111,7 +111,7 @@ export class Proxy {
     server.on('error', () => client.destroy());
     client.on('close', () => server.destroy());
     server.on('close', () => client.destroy());
-    // Frames are looked into, so they must not be compressed.
+    // The proxy reads the frames, so they must not be compressed.
     const headers = Object.entries(request.headers).filter(([name]) => name !== 'sec-websocket-extensions');
     const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
     server.write(`${request.method} ${request.url} HTTP/1.1\r\n${lines}\r\n`);
@@ -168,7 +168,7 @@ function connect(port) {
   });
 }
 
-/** Takes a client's bytes apart into frames of the WebSocket protocol, each as it came and as text. */
+/** Splits the bytes of a client into WebSocket frames, and passes each on as bytes and as text. */
 class Frames {
   #bytes = Buffer.alloc(0);
   #take;
@@ -189,7 +189,7 @@ class Frames {
   }
 }
 
-/** How long the first frame is, and where its payload begins; nothing while it has not come whole. */
+/** The length of the first frame and where its payload begins; undefined while it is incomplete. */
 function frameSize(bytes) {
   if (bytes.length < 2) return undefined;
   const short = bytes[1] & 0x7f;

@@ -1,4 +1,4 @@
-// Everything that one scenario has: servers, workers, proxies, the ledger, and the runs it has started.
+// One execution of a scenario: its servers, workers, proxies, ledger, and the runs that it has started.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { Ledger } from './ledger.mjs';
 import { Proxy } from './proxy.mjs';
 import { Worker } from './worker.mjs';
 
-export class Stage {
+export class Execution {
   /** Runs by the name that the scenario gives them: `{id, workflow, signal}`. */
   runs = new Map();
   workers = new Map();
@@ -18,21 +18,21 @@ export class Stage {
   asked = 0;
   #retired = [];
 
-  /** `servers` are those that the scenario may talk to, `key` is an admin's of its workspace. */
-  static async set({ scenario, transport, servers, key, command }) {
-    const stage = new Stage();
-    Object.assign(stage, { scenario, transport, servers, command });
-    stage.client = new Client(() => servers[stage.asked].port, key);
-    stage.ledger = await Ledger.open();
-    const made = await stage.client.expect([201], 'POST', '/v1/keys', { name: 'worker', role: 'worker' });
-    stage.workerKey = made.secret;
+  /** `servers` are those of the scenario, `key` is an admin key of its workspace. */
+  static async open({ scenario, transport, servers, key, command }) {
+    const execution = new Execution();
+    Object.assign(execution, { scenario, transport, servers, command });
+    execution.client = new Client(() => servers[execution.asked].port, key);
+    execution.ledger = await Ledger.open();
+    const made = await execution.client.expect([201], 'POST', '/v1/keys', { name: 'worker', role: 'worker' });
+    execution.workerKey = made.secret;
     const ports = servers.map((server) => () => server.port);
     for (const [name, { kind, reports = 'pass' }] of Object.entries(scenario.proxies ?? {})) {
       const proxy = await Proxy.open(ports, kind);
       proxy.reports = reports;
-      stage.proxies.set(name, proxy);
+      execution.proxies.set(name, proxy);
     }
-    return stage;
+    return execution;
   }
 
   async startWorker(name, mayDie = false) {

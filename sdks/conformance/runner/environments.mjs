@@ -1,4 +1,4 @@
-// Where scenarios are played: most share one server, each in a workspace of its own.
+// The servers that scenarios run against: most share one server, each in a workspace of its own.
 // A scenario that kills servers, needs several, or has settings of its own gets its own.
 
 import path from 'node:path';
@@ -7,11 +7,11 @@ import { Client } from './client.mjs';
 import { createDatabase, dropDatabase } from './database.mjs';
 import { Server } from './server.mjs';
 
-/** Short, so that a worker that is lost is soon missed; long enough for a busy machine. */
+/** Short, so that a lost worker is detected soon; long enough for a busy machine. */
 const WORKER_LEASE = '3s';
 const NODE_LEASE = '2s';
 
-export class Halls {
+export class Environments {
   #binary;
   #database;
   #place;
@@ -24,8 +24,8 @@ export class Halls {
     this.#place = place;
   }
 
-  /** The servers for a scenario, an admin's key, and how to leave them. */
-  async take(scenario) {
+  /** The servers for a scenario, an admin's key, and how to release them. */
+  async acquire(scenario) {
     const { servers = 1, settings } = scenario;
     const isRough = scenario.do.some((action) => 'killServer' in action || 'stopServer' in action);
     if (servers > 1 || settings || isRough) return this.#build(servers, settings);
@@ -35,11 +35,11 @@ export class Halls {
     const name = `scenario-${(this.#count += 1)}`;
     const made = await admin.expect([201], 'POST', '/v1/workspaces', { name });
     admin.close();
-    return { servers: shared.servers, key: made.secret, leave: () => {} };
+    return { servers: shared.servers, key: made.secret, release: () => {} };
   }
 
   async close() {
-    if (this.#shared) await (await this.#shared).leave();
+    if (this.#shared) await (await this.#shared).release();
   }
 
   async #build(count, settings = {}) {
@@ -50,7 +50,7 @@ export class Halls {
     // A node alone with its SQLite has no lease.
     if (database) given.EVERSTEP_NODE_LEASE ??= NODE_LEASE;
     const servers = [];
-    const leave = async () => {
+    const release = async () => {
       await Promise.all(servers.map((server) => server.kill()));
       if (database) await dropDatabase(this.#database, name);
     };
@@ -60,9 +60,9 @@ export class Halls {
         servers.push(await Server.start(told));
       }
     } catch (error) {
-      await leave();
+      await release();
       throw error;
     }
-    return { servers, key: servers[0].key, leave };
+    return { servers, key: servers[0].key, release };
   }
 }

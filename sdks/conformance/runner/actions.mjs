@@ -1,0 +1,158 @@
+// Plays the actions of a scenario, one after the other.
+
+import { countEntries, line } from './check.mjs';
+import { mismatch } from './match.mjs';
+import { verbOf } from './scenario.mjs';
+import { pause, until } from './until.mjs';
+
+const ENDED = ['completed', 'failed', 'cancelled'];
+
+/** Performs the actions of a scenario and checks its expectations. Throws at the first that fails. */
+export async function runScenario(execution) {
+  const { scenario } = execution;
+  for (const [index, action] of scenario.do.entries()) {
+    try {
+      await ACTIONS[verbOf(action)](execution, action);
+    } catch (error) {
+      error.message = `action ${index + 1}, ${JSON.stringify(action)}: ${error.message}`;
+      throw error;
+    }
+  }
+  for (const { run, ...expected } of scenario.expect ?? []) {
+    if (ENDED.includes(expected.status)) await untilStatus(execution, run, 'ended');
+    await execution.check(run, expected);
+  }
+  await execution.checkAll();
+}
+
+const ACTIONS = {
+  async start(execution, { start: workflow, as = workflow, count = 1, input, version, key, retentionDays, status, expect }) {
+    const started = await inTurn(count, 16, async (i) => {
+      const given = input === undefined ? { i } : input;
+      const body = { input: given, version, idempotencyKey: key, retentionDays };
+      const wanted = status === undefined ? [201, 200] : [status];
+      const answer = await execution.client.expect(wanted, 'POST', `/v1/workflows/${workflow}/runs`, body);
+      if (expect) compare(expect, answer, 'the answer');
+      return { id: answer.run.id, workflow };
+    });
+    execution.runs.set(as, started);
+  },
+
+  worker: (execution, { worker, mayDie }) => execution.startWorker(worker, mayDie),
+  kill: (execution, { kill }) => execution.worker(kill).kill(),
+  stop: (execution, { stop }) => execution.worker(stop).signal('SIGSTOP'),
+  continue: (execution, action) => execution.worker(action.continue).signal('SIGCONT'),
+  drain: (execution, { drain }) => execution.worker(drain).signal('SIGTERM'),
+
+  async ended(execution, { ended }) {
+    const worker = execution.worker(ended);
+    await until(`worker ${ended} to end`, () => worker.isOver);
+    if ((await worker.ended()) !== 0) throw new Error(`it ended with ${await worker.ended()}:\n${worker.log}`);
+  },
+
+  killServer: (execution, { killServer }) => execution.servers[killServer].kill(),
+  startServer: (execution, { startServer }) => execution.servers[startServer].begin(),
+  stopServer: (execution, { stopServer }) => execution.servers[stopServer].stop(),
+
+  ask(execution, { ask }) {
+    execution.asked = ask;
+  },
+
+  open: (execution, { open }) => [open].flat().forEach((gate) => execution.ledger.openGate(gate)),
+
+  async await(execution, { await: awaited }) {
+    const { note, entry, status, proxy, passed, run, times = 1 } = awaited;
+    if (note) {
+      const [what, step] = note.split(' ');
+      const ids = run ? execution.runsOf(run).map(({ id }) => id) : [undefined];
+      for (const id of ids) await execution.ledger.until(what, step, id, times);
+    } else if (entry) {
+      for (const { id } of execution.runsOf(run)) {
+        const isThere = async () => countEntries(await execution.client.journal(id), entry) >= times;
+        await until(`${times} times ${entry} in the journal of ${run} (${id})`, isThere);
+      }
+    } else if (status) {
+      await untilStatus(execution, run, status);
+    } else if (proxy) {
+      await until(`proxy ${proxy} to touch ${times} messages`, () => execution.proxies.get(proxy).touched >= times);
+    } else if (passed) {
+      const { server } = awaited;
+      await until(`${passed} to pass ${times} to server ${server}`, () => execution.proxies.get(passed).passed[server] >= times);
+    }
+  },
+
+  async signal(execution, { signal: event, run, payload, spreadMs = 0, around, buffer, expect }) {
+    const runs = execution.runsOf(run);
+    const tell = async (started, index) => {
+      // Spread over a time in which something else is to happen, so that either may come first.
+      const offset = (index * spreadMs) / runs.length;
+      await pause(around ? (await timeTo(execution, started, around)) + offset - spreadMs / 2 : offset);
+      const query = buffer ? '?buffer=true' : '';
+      const path = `/v1/workflows/${started.workflow}/runs/${started.id}/signals/${event}${query}`;
+      const { status, body } = await execution.client.ask('POST', path, payload);
+      started.signal = status === 200 ? body.outcome : 'ignored';
+      if (expect) compare(expect, body, 'the answer');
+      else if (status !== 200 && status !== 409) throw new Error(`${status} ${JSON.stringify(body)}`);
+    };
+    await Promise.all(runs.map(tell));
+  },
+
+  async cancel(execution, { cancel, expect }) {
+    for (const { id, workflow } of execution.runsOf(cancel)) {
+      const answer = await execution.client.expect([200], 'DELETE', `/v1/workflows/${workflow}/runs/${id}`);
+      if (expect) compare(expect, answer, 'the answer');
+    }
+  },
+
+  pause: (execution, { pause: run, expect }) => control(execution, run, 'pause', expect),
+  resume: (execution, { resume: run, expect }) => control(execution, run, 'resume', expect),
+
+  proxy(execution, { proxy, reports, cut }) {
+    const found = execution.proxies.get(proxy);
+    if (reports) found.reports = reports;
+    if (cut) found.cut();
+  },
+
+  check: (execution, { check, ...expected }) => execution.check(check, expected),
+};
+
+/** Milliseconds until some time after an entry of a run. */
+async function timeTo(execution, { id }, { entry, ms }) {
+  const found = (await execution.client.journal(id)).find((one) => line(one) === entry);
+  if (!found) throw new Error(`run ${id} has no ${entry}`);
+  return Date.parse(found.at) + ms - Date.now();
+}
+
+async function control(execution, run, verb, expect) {
+  for (const { id } of execution.runsOf(run)) {
+    const answer = await execution.client.expect([200], 'POST', `/v1/runs/${id}/${verb}`, {});
+    if (expect) compare(expect, answer, 'the answer');
+  }
+}
+
+async function untilStatus(execution, name, wanted) {
+  for (const { id } of execution.runsOf(name)) {
+    const isThere = async () => {
+      const { status } = await execution.client.run(id, wanted === 'ended' ? 5 : 0);
+      if (wanted === 'ended') return ENDED.includes(status);
+      if (ENDED.includes(status) && status !== wanted) throw new Error(`run ${name} (${id}) is ${status}, not ${wanted}`);
+      return status === wanted;
+    };
+    await until(`run ${name} (${id}) to be ${wanted}`, isThere);
+  }
+}
+
+function compare(expected, actual, where) {
+  const wrong = mismatch({ $has: expected }, actual, where);
+  if (wrong) throw new Error(wrong);
+}
+
+/** Does something `count` times, so many at once, and returns what came of each in order. */
+async function inTurn(count, atOnce, act) {
+  const done = [];
+  for (let begin = 0; begin < count; begin += atOnce) {
+    const size = Math.min(atOnce, count - begin);
+    done.push(...(await Promise.all(Array.from({ length: size }, (_, index) => act(begin + index)))));
+  }
+  return done;
+}
