@@ -235,9 +235,7 @@ fn check_environment(names: impl Iterator<Item = String>) -> anyhow::Result<()> 
     for name in names.filter(|name| name.starts_with("EVERSTEP_")) {
         // Kubernetes sets these for a service that is called `everstep`.
         let is_service = name.starts_with("EVERSTEP_SERVICE_") || name.starts_with("EVERSTEP_PORT");
-        // The SDKs find the server by this one.
-        let is_of_sdks = name == "EVERSTEP_URL";
-        if !is_service && !is_of_sdks && !known.contains(&name) {
+        if !is_service && !known.contains(&name) {
             let known = known.join(", ");
             return Err(invalid(format!("the environment has an unknown variable {name}; there are {known}")));
         }

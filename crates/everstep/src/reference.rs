@@ -36,6 +36,9 @@ park_after = \"1m\"
 ";
 
 const TAIL: &str = "
+`EVERSTEP_SERVER`, the former name of `EVERSTEP_URL`, is accepted too.
+If both are set and name different servers, a command that would use them fails; with `--server` it uses neither.
+
 ## Variables of others
 
 | variable | meaning |
@@ -55,7 +58,8 @@ struct Group {
 fn groups() -> Vec<Group> {
     fn group<T: Args>(title: &'static str, table: Option<&'static str>) -> Group {
         let command = T::augment_args(Command::new("settings"));
-        Group { title, table, arguments: command.get_arguments().cloned().collect() }
+        let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned().collect();
+        Group { title, table, arguments }
     }
     vec![
         group::<ServerSettings>("The server", Some("server")),

@@ -4,7 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use serde::Deserialize;
 
 use crate::config::HumanDuration;
@@ -118,16 +120,60 @@ impl fmt::Debug for SecretsSettings {
     }
 }
 
-/// A server that is asked over HTTP. Not in the settings file: it is about whoever types.
-#[derive(Clone, Default, clap::Args)]
+/// A server that a command asks over HTTP. Not in the settings file, because it belongs to the person who types.
+#[derive(Clone, Default)]
 pub(crate) struct RemoteSettings {
-    /// Ask a server that runs, such as http://127.0.0.1:7373, in place of the database.
-    #[arg(long, env = "EVERSTEP_SERVER", hide_env_values = true, value_name = "URL", help_heading = "Server options")]
     pub(crate) server: Option<String>,
-
-    /// The key to ask the server with; better in the environment than here.
-    #[arg(long, env = "EVERSTEP_API_KEY", hide_env_values = true, value_name = "KEY", help_heading = "Server options")]
     pub(crate) api_key: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct RemoteArgs {
+    /// Ask a running server, such as http://127.0.0.1:7373, instead of the database.
+    #[arg(long, env = "EVERSTEP_URL", hide_env_values = true, value_name = "URL", help_heading = "Server options")]
+    server: Option<String>,
+
+    /// The former name of EVERSTEP_URL.
+    #[arg(long, env = "EVERSTEP_SERVER", hide = true, hide_env_values = true, value_name = "URL")]
+    former_server: Option<String>,
+
+    /// The key for the server; other users of the machine may see a flag, so prefer the variable.
+    #[arg(long, env = "EVERSTEP_API_KEY", hide_env_values = true, value_name = "KEY", help_heading = "Server options")]
+    api_key: Option<String>,
+}
+
+impl FromArgMatches for RemoteSettings {
+    /// The flag wins over both variables. Two variables that name different servers are an error.
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let RemoteArgs { server, former_server, api_key } = RemoteArgs::from_arg_matches(matches)?;
+        let is_flag = matches.value_source("server") == Some(ValueSource::CommandLine);
+        let server = server.filter(|url| is_flag || !url.is_empty());
+        let former_server = former_server.filter(|url| !is_flag && !url.is_empty());
+        let base = |url: &str| url.trim_end_matches('/').to_owned();
+        if let (Some(url), Some(former)) = (&server, &former_server)
+            && base(url) != base(former)
+        {
+            let message = "EVERSTEP_URL and EVERSTEP_SERVER name different servers; set EVERSTEP_URL alone \
+                           (EVERSTEP_SERVER is its former name)\n";
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, message));
+        }
+        Ok(Self { server: server.or(former_server), api_key })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for RemoteSettings {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        RemoteArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        RemoteArgs::augment_args_for_update(command)
+    }
 }
 
 impl fmt::Debug for RemoteSettings {

@@ -34,8 +34,8 @@ impl Target {
         let stores = wire::open_stores(&config.server.data, &config.database).await;
         let stores = stores.map_err(|error| match error.downcast_ref::<Error>() {
             Some(Error::Locked(_)) => error.context(
-                "a server that runs is asked with --server (EVERSTEP_SERVER) and a key in EVERSTEP_API_KEY; \
-                 without them it must be stopped first",
+                "to ask the running server, use --server (EVERSTEP_URL) and a key in EVERSTEP_API_KEY; \
+                 otherwise stop the server first",
             ),
             _ => error,
         })?;

@@ -20,7 +20,7 @@ impl Session {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = everstep();
-        command.args(args).env("EVERSTEP_SERVER", format!("http://{}", self.server.address()));
+        command.args(args).env("EVERSTEP_URL", format!("http://{}", self.server.address()));
         command.env("EVERSTEP_API_KEY", self.server.client().key());
         command
     }
@@ -146,8 +146,30 @@ fn without_a_key_it_says_what_to_do() {
     command.args(["runs"]).current_dir(folder.path());
     Told::from(command.output().unwrap()).exits(2).says("EVERSTEP_API_KEY");
     let mut command = everstep();
-    command.args(["runs"]).env("EVERSTEP_SERVER", "http://127.0.0.1:1").env("EVERSTEP_API_KEY", "x");
+    command.args(["runs"]).env("EVERSTEP_URL", "http://127.0.0.1:1").env("EVERSTEP_API_KEY", "x");
     Told::from(command.output().unwrap()).exits(3).says("http://127.0.0.1:1");
+}
+
+#[test]
+fn the_server_is_named_by_one_variable_and_its_former_name_is_accepted() {
+    let session = Session::new();
+    let here = format!("http://{}", session.server.address());
+    let other = "http://127.0.0.1:1";
+    let list = |variables: &[(&str, &str)], flags: &[&str]| -> Told {
+        let mut command = everstep();
+        command.args(["runs", "--json"]).args(flags).env("EVERSTEP_API_KEY", session.server.client().key());
+        command.envs(variables.iter().copied()).output().unwrap().into()
+    };
+    list(&[("EVERSTEP_URL", &here)], &[]).exits(0);
+    list(&[("EVERSTEP_SERVER", &here)], &[]).exits(0);
+    list(&[("EVERSTEP_URL", &here), ("EVERSTEP_SERVER", &format!("{here}/"))], &[]).exits(0);
+    list(&[("EVERSTEP_URL", &here), ("EVERSTEP_SERVER", "")], &[]).exits(0);
+    list(&[("EVERSTEP_URL", ""), ("EVERSTEP_SERVER", &here)], &[]).exits(0);
+    let both = [("EVERSTEP_URL", &*here), ("EVERSTEP_SERVER", other)];
+    list(&both, &[]).exits(2).says("EVERSTEP_URL and EVERSTEP_SERVER name different servers");
+    // A flag wins over every variable.
+    list(&[("EVERSTEP_SERVER", other)], &["--server", &here]).exits(0);
+    list(&both, &["--server", &here]).exits(0);
 }
 
 #[test]
@@ -155,7 +177,7 @@ fn the_key_of_a_folder_goes_to_the_server_of_this_machine_alone() {
     let session = Session::new();
     let ask = |server: &str, args: &[&str]| -> Told {
         let mut command = everstep();
-        command.args(args).current_dir(session.folder.path()).env("EVERSTEP_SERVER", server);
+        command.args(args).current_dir(session.folder.path()).env("EVERSTEP_URL", server);
         command.output().unwrap().into()
     };
     let port = session.server.address().rsplit_once(':').unwrap().1;

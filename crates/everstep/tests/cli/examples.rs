@@ -111,7 +111,7 @@ impl Play {
     fn import(&self, file: &str, name: &str) {
         let mut command = everstep();
         command.args(["import", &example(file)]);
-        command.env("EVERSTEP_SERVER", format!("http://{}", self.server.address()));
+        command.env("EVERSTEP_URL", format!("http://{}", self.server.address()));
         command.env("EVERSTEP_API_KEY", self.client().key());
         Told::from(command.output().unwrap()).exits(0).says(&format!("saved {name} version 1"));
     }

@@ -102,7 +102,7 @@ fn keys_are_listed_and_revoked_in_the_database_and_over_a_server() {
     let url = format!("http://{}", server.address());
     let over = |args: &[&str]| -> Told {
         let mut command = everstep();
-        command.args(args).env("EVERSTEP_SERVER", &url).env("EVERSTEP_API_KEY", &admin);
+        command.args(args).env("EVERSTEP_URL", &url).env("EVERSTEP_API_KEY", &admin);
         command.output().unwrap().into()
     };
     let told = over(&["keys", "create", "--name", "late", "--permissions", "workflow:view", "--expires", "1h"]);
