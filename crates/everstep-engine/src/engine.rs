@@ -12,7 +12,7 @@ use everstep_core::run::{Input, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_store::{NewRun, RunRow};
-use futures_util::future::{self, Either};
+use futures_util::future::{self, BoxFuture, Either};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
@@ -150,7 +150,13 @@ impl Watch {
 
 impl Engine {
     /// Joins the database as a new node and starts all loops.
-    pub async fn start(world: World, options: Options) -> Result<Self, Error> {
+    ///
+    /// The future is boxed so that this crate compiles the loops, not each crate that starts an engine.
+    pub fn start(world: World, options: Options) -> BoxFuture<'static, Result<Self, Error>> {
+        Box::pin(Self::join(world, options))
+    }
+
+    async fn join(world: World, options: Options) -> Result<Self, Error> {
         let library = Arc::new(Library::new(world.clone()));
         let tally = Arc::new(Tally::default());
         let member = Member::join(&world, &options, &library, &tally).await?;
