@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -17,8 +18,15 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Serves HTTP/1 until `stop` is ready, then finishes the requests that have begun.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) -> io::Result<()> {
-    serve_with_timeout(listener, router, CLIENT_TIMEOUT, stop).await
+///
+/// Both futures are boxed so that this crate compiles the code of connections. A generic or async function would be
+/// compiled again in each crate that serves.
+pub(crate) fn serve(
+    listener: TcpListener,
+    router: Router,
+    stop: BoxFuture<'static, ()>,
+) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(serve_with_timeout(listener, router, CLIENT_TIMEOUT, stop))
 }
 
 async fn serve_with_timeout(

@@ -8,6 +8,7 @@ use everstep_engine::Engine;
 use everstep_handlers::sources::Drivers;
 use everstep_store::{AccessStore, WorkflowStore};
 use everstep_vault::{DataSources, Vault};
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use crate::audit::Audit;
@@ -40,16 +41,16 @@ pub fn router(served: Served) -> Router {
 }
 
 /// Answers requests until `stop` is ready, then finishes those that it has begun.
-pub async fn serve(
+pub fn serve(
     listener: TcpListener,
     served: Served,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
+) -> BoxFuture<'static, io::Result<()>> {
     let live = Arc::clone(&served.live);
     let stop = async move {
         stop.await;
         // Streams would never be finished by themselves.
         live.stop();
     };
-    listen::serve(listener, router(served), stop).await
+    listen::serve(listener, router(served), Box::pin(stop))
 }

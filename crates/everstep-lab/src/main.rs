@@ -6,6 +6,7 @@ mod bench;
 mod load;
 mod sim;
 
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,14 +35,19 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let config = Config::load(&cli.settings())?;
     logging::start(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")?;
-    let code = runtime.block_on(async {
-        match cli.command {
+    let code = runtime.block_on(perform(cli.command, config));
+    // A script that blocks its thread must not keep the process alive.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    code
+}
+
+/// Performs a command. The future is boxed: `block_on` compiles a plain future three times, with everything in it.
+fn perform(command: Command, config: Config) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
+    Box::pin(async move {
+        match command {
             Command::Bench(args) => bench::run(args).await,
             Command::Sim(args) => sim::run(&args),
             Command::Load(args) => load::run(&args, &config).await,
         }
-    });
-    // A script that blocks its thread must not keep the process alive.
-    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
-    code
+    })
 }

@@ -1,5 +1,6 @@
 //! The entry of the binary: from the command line to the command that performs it.
 
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,7 +28,15 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let config = Config::load(&CommandSettings::from(&cli))?;
     logging::start(&config.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting threads")?;
-    let code = runtime.block_on(async {
+    let code = runtime.block_on(perform(cli, config));
+    // A script that blocks its thread must not keep the process alive.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    code
+}
+
+/// Performs a command. The future is boxed: `block_on` compiles a plain future three times, with everything in it.
+fn perform(cli: Cli, config: Config) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
+    Box::pin(async move {
         match cli.command {
             Command::Run(args) => commands::run::run(args, &config).await,
             Command::Validate(args) => commands::validate::run(&args),
@@ -51,8 +60,5 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Config(args) => commands::config::run(&args, cli.config.as_deref()),
             Command::Openapi(_) => commands::openapi::run(),
         }
-    });
-    // A script that blocks its thread must not keep the process alive.
-    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
-    code
+    })
 }

@@ -13,6 +13,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::limits;
 use everstep_core::run::Reply;
 use everstep_engine::{Delivery, Engine, Error, Hint};
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use crate::body;
@@ -34,12 +35,12 @@ struct ListenerState {
 }
 
 /// Answers other nodes until `stop` is ready.
-pub async fn serve(
+pub fn serve(
     listener: TcpListener,
     engine: Engine,
     key: ClusterKey,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
+) -> BoxFuture<'static, io::Result<()>> {
     let state = ListenerState { engine, key, nonces: Arc::default() };
     let router = Router::new()
         .route(INPUTS_PATH, post(deliver))
@@ -51,7 +52,7 @@ pub async fn serve(
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
         .with_state(state);
-    listen::serve(listener, router, stop).await
+    listen::serve(listener, router, Box::pin(stop))
 }
 
 /// Takes an input for a run that is this node's, or nobody's.

@@ -10,6 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing;
 use everstep_core::ids::WorkspaceId;
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use crate::auth::Caller;
@@ -32,10 +33,10 @@ pub(crate) async fn get(State(served): State<Served>, caller: Caller) -> Result<
 }
 
 /// Serves the page, and nothing else, to whoever can reach this address.
-pub async fn serve(listener: TcpListener, served: Served) -> io::Result<()> {
+pub fn serve(listener: TcpListener, served: Served) -> BoxFuture<'static, io::Result<()>> {
     let show = async |State(served): State<Served>| ([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&served).await);
     let router = Router::new().route("/metrics", routing::get(show)).with_state(served);
-    listen::serve(listener, router, std::future::pending()).await
+    listen::serve(listener, router, Box::pin(std::future::pending()))
 }
 
 async fn page(served: &Served) -> String {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use everstep_core::failure::Failure;
 use everstep_core::ids::WorkspaceId;
 use everstep_net::Client;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::postgres::{self, Pool};
@@ -55,7 +56,13 @@ impl Drivers {
     }
 
     /// Asks a source. Dropping the future cancels what it does.
-    pub async fn ask(&self, ask: QueryRequest<'_>) -> Result<QueryResult, Failure> {
+    ///
+    /// The future is boxed so that this crate compiles the drivers, not each crate that asks.
+    pub fn ask<'a>(&'a self, ask: QueryRequest<'a>) -> BoxFuture<'a, Result<QueryResult, Failure>> {
+        Box::pin(self.ask_source(ask))
+    }
+
+    async fn ask_source(&self, ask: QueryRequest<'_>) -> Result<QueryResult, Failure> {
         let QueryRequest { workspace, source, query, args, max_rows, .. } = ask;
         if let Some(problem) = query.check_source(source).into_iter().next() {
             let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -96,7 +103,11 @@ impl Drivers {
     }
 
     /// Whether a source can be reached and lets us in.
-    pub async fn test(&self, workspace: WorkspaceId, source: &Source) -> SourceTest {
+    pub fn test<'a>(&'a self, workspace: WorkspaceId, source: &'a Source) -> BoxFuture<'a, SourceTest> {
+        Box::pin(self.test_source(workspace, source))
+    }
+
+    async fn test_source(&self, workspace: WorkspaceId, source: &Source) -> SourceTest {
         let begin = Instant::now();
         let Inner { client, secrets, files, .. } = &*self.inner;
         let tested = tokio::time::timeout(TEST_TIMEOUT, async {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
 use super::connections::Connections;
@@ -54,7 +55,13 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Connects to `postgres://user:password@host:port/name?sslmode=…` and brings the database to the newest schema.
     /// Several nodes may do this at the same time.
-    pub async fn open(url: &str, options: &Options) -> Result<Self> {
+    ///
+    /// The future is boxed so that this crate compiles the code of connections, not each crate that opens a database.
+    pub fn open<'a>(url: &'a str, options: &'a Options) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(Self::connect(url, options))
+    }
+
+    async fn connect(url: &str, options: &Options) -> Result<Self> {
         let address = Address::parse(url)?;
         let connections = Connections::new(&address, options, options.connections.max(2) - 1)?;
         let hurried = Options { call_timeout: options.heartbeat_timeout, ..options.clone() };
