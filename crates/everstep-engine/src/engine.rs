@@ -16,7 +16,6 @@ use futures_util::future::{self, BoxFuture, Either};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
-use crate::beginning::{Beginning, Begun};
 use crate::count::{self, Tally};
 use crate::error::Error;
 use crate::library::{Library, Version};
@@ -26,6 +25,7 @@ use crate::message::{Mail, Respond, StartRequest, ToClaimer, ToShard, Watcher};
 use crate::options::Options;
 use crate::peers::{Delivery, Hint, Peer};
 use crate::ports::World;
+use crate::start::{Beginning, Begun};
 use crate::sweep;
 use crate::workers;
 

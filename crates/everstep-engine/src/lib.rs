@@ -8,8 +8,6 @@
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
 mod active;
-mod beginning;
-mod children;
 mod claim;
 mod clock;
 mod commit;
@@ -17,28 +15,24 @@ mod count;
 mod engine;
 mod error;
 mod fork;
-mod held;
 mod library;
-mod load;
 mod look;
 mod member;
 mod message;
 mod observe;
 mod options;
-mod outcome;
 mod overview;
 mod peers;
-mod perform;
 mod ports;
-mod propose;
+mod run;
 mod shard;
 mod sightings;
+mod start;
 mod sweep;
-mod tend;
+mod tasks;
 mod tick;
 mod workers;
 
-pub use beginning::Beginning;
 pub use clock::NodeClock;
 pub use engine::{Ending, Engine, NewStart, News, Started, TEST, Watch};
 pub use error::Error;
@@ -49,6 +43,7 @@ pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
 pub use peers::{Alone, Delivery, Hint, Peer, Peers, Question};
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
+pub use start::Beginning;
 pub use workers::{
     Backlog, Hello, Known, Letter, Message, Reported, Served, Session, SessionId, Turn, What, WorkerInfo,
 };

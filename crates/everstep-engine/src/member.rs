@@ -18,9 +18,9 @@ use crate::error::Error;
 use crate::library::Library;
 use crate::message::{ShardSender, Shared, ToClaimer, ToShard};
 use crate::options::Options;
-use crate::perform::Dispatcher;
 use crate::ports::World;
 use crate::shard::{Shard, shard_of};
+use crate::tasks::Dispatcher;
 use crate::tick::Ticker;
 use crate::workers::Workers;
 

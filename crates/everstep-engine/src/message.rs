@@ -14,12 +14,12 @@ use everstep_core::workflow::Workflow;
 use everstep_store::{Arrival, Gate, InboxId, Item, Loaded, NewRun, NodeRow, Outcome};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
-use crate::beginning::Begun;
 use crate::clock::NodeClock;
 use crate::engine::News;
 use crate::error::Error;
 use crate::look::Look;
 use crate::peers::Peer;
+use crate::start::Begun;
 use crate::workers::{self, Reported, Session};
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;

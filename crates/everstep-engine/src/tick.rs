@@ -16,9 +16,9 @@ use crate::claim::{BATCH, Claimer};
 use crate::count;
 use crate::message::{ToClaimer, ToShard};
 use crate::options::Options;
-use crate::perform::Dispatcher;
 use crate::ports::World;
 use crate::sightings::Sightings;
+use crate::tasks::Dispatcher;
 use crate::workers::More;
 
 /// Runs of fenced owners that are released at once.

@@ -15,8 +15,8 @@ use everstep_core::time::Timestamp;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::lane::lane_of;
-use super::letter::Letter;
+use super::lanes::lane_of;
+use super::message::Letter;
 
 /// Letters that one message holds at most.
 const MESSAGE: usize = 1_024;

@@ -15,14 +15,14 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 
-use super::letter::{Known, Letter, Turn, What};
-use super::registry::{Seat, Workers};
+use super::message::{Known, Letter, Turn, What};
+use super::seats::{Seat, Workers};
 use super::session::Session;
 use crate::error::Error;
-use crate::held::{Becomes, Decided, Flight, Held, Slot, Tenure};
 use crate::look::Look;
 use crate::message::{Mail, Respond};
 use crate::peers::Delivery;
+use crate::run::active::{Becomes, Decided, Flight, Held, Slot, Tenure};
 use crate::shard::Shard;
 
 /// A run's turn, while a worker has it.

@@ -13,15 +13,15 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{Outcome, Sent, Snapshot};
 
-use crate::beginning::{Beginning, Begun};
 use crate::engine::Started;
 use crate::error::Error;
-use crate::held::{Becomes, Flight, Held, Loading, Slot, Tenure};
-use crate::load::Pausing;
 use crate::message::{Place, ToClaimer, Verdict};
 use crate::observe::Seen;
 use crate::peers::Hint;
+use crate::run::active::{Becomes, Flight, Held, Loading, Slot, Tenure};
 use crate::shard::Shard;
+use crate::shard::load::Pausing;
+use crate::start::{Beginning, Begun};
 
 /// A run that wrote this many entries since its last snapshot gets a new one when it leaves memory.
 const SNAPSHOT_AFTER: u64 = 1_000;

@@ -16,8 +16,8 @@ use everstep_core::time::Timestamp;
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
-use super::lane::lane_of;
-use super::letter::Letter;
+use super::lanes::lane_of;
+use super::message::Letter;
 use super::session::{Hello, Served, Session, SessionId, Untold};
 use crate::error::Error;
 use crate::message::{Mail, ShardSender, ToClaimer, ToShard};

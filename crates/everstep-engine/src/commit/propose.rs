@@ -9,7 +9,7 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::{Change, Gate, InboxInput, Item, NewEntry, NewRun, Projection, Wait};
 
-use crate::held::{Becomes, Decided, Flight, Held, Tenure};
+use crate::run::active::{Becomes, Decided, Flight, Held, Tenure};
 
 /// A row's overhead in a batch, roughly.
 const ENTRY_BYTES: usize = 128;

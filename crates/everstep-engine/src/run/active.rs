@@ -21,9 +21,9 @@ use everstep_store::{InboxId, Loaded, RunRow, StoredEntry};
 use futures_util::future::AbortHandle;
 use tokio::sync::oneshot;
 
-use crate::beginning::Begun;
 use crate::error::Error;
 use crate::message::{Mail, Place, Respond};
+use crate::start::Begun;
 use crate::workers::{self, AtWorker};
 
 /// How many answered inbox rows a run remembers.

@@ -18,11 +18,11 @@ use tokio::sync::oneshot;
 
 use crate::engine::check_input;
 use crate::error::Error;
-use crate::held::Slot;
 use crate::library::Library;
 use crate::message::{Mail, ShardSender, Shared, StartRequest, ToShard};
 use crate::options::Options;
 use crate::ports::World;
+use crate::run::active::Slot;
 use crate::shard::{Shard, shard_of};
 use crate::workers;
 

@@ -15,10 +15,10 @@ use everstep_core::time::Timestamp;
 use everstep_store::{Gate, Item, Loaded, NewEntry, Projection, RunRow};
 
 use crate::error::Error;
-use crate::held::{self, Becomes, Held, Loading, Slot, Tenure};
 use crate::library::Library;
 use crate::message::{Mail, Place, Read, Respond, ToClaimer, ToShard};
 use crate::ports::World;
+use crate::run::active::{self as held, Becomes, Held, Loading, Slot, Tenure};
 use crate::shard::Shard;
 
 /// How long the inbox rows of a run that cannot be read are left alone.

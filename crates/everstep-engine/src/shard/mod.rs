@@ -3,6 +3,10 @@
 //! A run belongs to one shard, and a shard is one loop: nothing here needs a lock.
 //! A run has at most one item in flight; inputs that arrive meanwhile wait in its mailbox.
 
+pub(crate) mod load;
+mod settled;
+mod timers;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,19 +24,19 @@ use everstep_store::Item;
 use futures_util::future::{self, AbortHandle, Either};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::beginning;
 use crate::commit::CROWD;
+use crate::commit::propose::{self, Writer};
 use crate::count::Tally;
 use crate::error::Error;
-use crate::held::{Becomes, Decided, Held, Loading, Slot, Tenure};
 use crate::library::Library;
-use crate::load::Pausing;
 use crate::look::Look;
 use crate::message::{Mail, Proposal, ShardSender, Shared, StartRequest, ToClaimer, ToShard, Watcher};
 use crate::options::Options;
-use crate::perform::{Dispatcher, Job};
 use crate::ports::World;
-use crate::propose::{self, Writer};
+use crate::run::active::{Becomes, Decided, Held, Loading, Slot, Tenure};
+use crate::shard::load::Pausing;
+use crate::start;
+use crate::tasks::{Dispatcher, Job};
 use crate::workers::Workers;
 
 /// Messages taken at once.
@@ -209,7 +213,7 @@ impl Shard {
             flight.status = Status::Pending;
         }
         flight.start = Some(reply);
-        flight.row = if is_shown { beginning::row_of(&item) } else { None };
+        flight.row = if is_shown { start::row_of(&item) } else { None };
         held.flight = Some(flight);
         held.place = Some(self.place());
         self.runs.insert(run, Slot::Held(Box::new(held)));

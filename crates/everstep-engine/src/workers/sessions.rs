@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
 
-use super::lane::lane_of;
-use super::registry::WorkerInfo;
+use super::lanes::lane_of;
+use super::seats::WorkerInfo;
 use super::session::{Hello, Session, SessionId};
 use super::turns::Reported;
 use crate::engine::Engine;

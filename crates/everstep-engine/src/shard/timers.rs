@@ -7,8 +7,8 @@ use everstep_core::ids::{NodeId, RunId};
 
 use crate::engine::News;
 use crate::error::Error;
-use crate::held::{Becomes, Decided, Slot, Tenure};
 use crate::peers::Hint;
+use crate::run::active::{Becomes, Decided, Slot, Tenure};
 use crate::shard::Shard;
 
 /// How long another node is told of a run after it has asked.

@@ -1,0 +1,4 @@
+//! A run in memory.
+
+pub(crate) mod active;
+mod children;

@@ -1,0 +1,5 @@
+//! Tasks that this server's handlers perform.
+
+mod dispatcher;
+
+pub(crate) use dispatcher::{Dispatcher, Job};
