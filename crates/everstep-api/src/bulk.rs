@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use everstep_core::ids::RunId;
 use everstep_core::run::{Input, Reply};
-use everstep_engine::{Delivery, Error};
+use everstep_engine::{Error, RunInput};
 use everstep_store::RunFilter;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -85,9 +85,9 @@ pub(crate) async fn post(
 type Asked = BoxFuture<'static, (RunId, Result<Reply, Error>)>;
 
 fn ask(served: &Served, caller: &Caller, run: RunId, input: &Input, key: Option<String>) -> Asked {
-    let delivery = Delivery { workspace: caller.workspace, run, input: input.clone(), expected: None, key };
+    let addressed = RunInput { workspace: caller.workspace, run, input: input.clone(), expected: None, key };
     let engine = served.engine.clone();
-    Box::pin(async move { (run, engine.deliver(delivery).await) })
+    Box::pin(async move { (run, engine.route(addressed).await) })
 }
 
 impl Gathered {

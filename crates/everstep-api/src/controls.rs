@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use everstep_core::limits;
 use everstep_core::run::{Input, Reply};
-use everstep_engine::Delivery;
+use everstep_engine::RunInput;
 
 use crate::auth::Caller;
 use crate::body::Body;
@@ -135,8 +135,8 @@ async fn deliver(
     input: Input,
 ) -> Answer {
     let (workspace, key) = (caller.workspace, key.into_inner());
-    let delivery = Delivery { workspace, run: runs::read_id(id)?, input, expected, key };
-    answer(within_deadline(served.engine.deliver(delivery)).await?)
+    let addressed = RunInput { workspace, run: runs::read_id(id)?, input, expected, key };
+    answer(within_deadline(served.engine.route(addressed)).await?)
 }
 
 fn answer(reply: Reply) -> Answer {

@@ -13,7 +13,7 @@ use everstep_core::limits;
 use everstep_core::payload;
 use everstep_core::payload::Payload;
 use everstep_core::workflow;
-use everstep_engine::{self as engine, NewStart, Version};
+use everstep_engine::{self as engine, Start, Version};
 use futures_util::future;
 use serde_json::json;
 
@@ -57,7 +57,7 @@ pub(crate) async fn of_workflow(
 }
 
 /// A start of a workflow, as it is asked for.
-fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<NewStart, Problem> {
+fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Start, Problem> {
     let OfWorkflow { input, version, idempotency_key, retention_days, tags } = asked;
     check_version(version)?;
     if let Some(key) = &idempotency_key {
@@ -66,7 +66,7 @@ fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<NewS
     let key = idempotency_key.map(|key| (name.to_owned(), key));
     let tags = check_tags(&tags)?;
     check_input(&input)?;
-    Ok(NewStart { workspace, version, key, tags, retention_days, ..NewStart::new(name, input) })
+    Ok(Start { workspace, version, key, tags, retention_days, ..Start::new(name, input) })
 }
 
 /// Starts many runs of a workflow. Each is started, or refused, by itself; they share what it costs to write them.
@@ -91,8 +91,7 @@ pub(crate) async fn batch(
     let mut versions: BTreeMap<_, Result<Arc<Version>, Problem>> = BTreeMap::new();
     for start in starts.iter().flatten() {
         if let Entry::Vacant(place) = versions.entry(start.version) {
-            let alike =
-                NewStart { workspace: start.workspace, version: start.version, ..NewStart::new(&*name, json!({})) };
+            let alike = Start { workspace: start.workspace, version: start.version, ..Start::new(&*name, json!({})) };
             place.insert(find(&served, alike).await);
         }
     }
@@ -118,7 +117,7 @@ pub(crate) async fn batch(
 }
 
 /// The version that starts take.
-async fn find(served: &Served, start: NewStart) -> Result<Arc<Version>, Problem> {
+async fn find(served: &Served, start: Start) -> Result<Arc<Version>, Problem> {
     let start = settle(served, start, Unknown::IsCode).await?;
     let library = served.engine.library();
     match library.find_to_start(&start).await {
@@ -140,7 +139,7 @@ enum Unknown {
 }
 
 /// Refuses a start of a version that is not there, or is no more. One of code need not be known.
-async fn settle(served: &Served, start: NewStart, unknown: Unknown) -> Result<NewStart, Problem> {
+async fn settle(served: &Served, start: Start, unknown: Unknown) -> Result<Start, Problem> {
     match start.version {
         Some(version) if !workflows::is_listed(served, start.workspace, &start.workflow, version).await? => {
             code_or_missing(served, start, unknown).await
@@ -150,10 +149,10 @@ async fn settle(served: &Served, start: NewStart, unknown: Unknown) -> Result<Ne
 }
 
 /// A start of a workflow that was not found.
-async fn code_or_missing(served: &Served, start: NewStart, unknown: Unknown) -> Result<NewStart, Problem> {
+async fn code_or_missing(served: &Served, start: Start, unknown: Unknown) -> Result<Start, Problem> {
     let (workspace, name, version) = (start.workspace, &*start.workflow, start.version);
     if unknown == Unknown::IsCode && workflows::may_be_code(served, workspace, name, version).await? {
-        return Ok(NewStart { may_be_code: true, ..start });
+        return Ok(Start { may_be_code: true, ..start });
     }
     Err(workflows::missing(served, workspace, name, version).await)
 }
@@ -210,7 +209,7 @@ pub(crate) async fn of_definition(
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     check_input(&input)?;
-    let start = NewStart { workspace: caller.workspace, key, ..NewStart::new(definition_id, input) };
+    let start = Start { workspace: caller.workspace, key, ..Start::new(definition_id, input) };
     self::start(&served, start, &query, Unknown::IsRefused).await
 }
 
@@ -242,7 +241,7 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 }
 
 /// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
-async fn start(served: &Served, start: NewStart, query: &Query, unknown: Unknown) -> Answer {
+async fn start(served: &Served, start: Start, query: &Query, unknown: Unknown) -> Answer {
     let seconds = runs::wait_seconds(query)?;
     let workspace = start.workspace;
     let start = settle(served, start, unknown).await?;
@@ -265,7 +264,7 @@ async fn start(served: &Served, start: NewStart, query: &Query, unknown: Unknown
 /// Starts a run, and waits for its end for so long. What the engine refuses is told apart from what takes too long.
 async fn begin(
     served: &Served,
-    start: NewStart,
+    start: Start,
     seconds: Duration,
 ) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
     if seconds.is_zero() {

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::limits;
 use everstep_core::run::Input;
 use everstep_core::strict::Strict;
-use everstep_engine::Delivery;
+use everstep_engine::RunInput;
 
 use crate::auth::Caller;
 use crate::body::Body;
@@ -52,9 +52,9 @@ pub(crate) async fn delete(
     }
     if row.ended_at.is_none() {
         let input = Input::Cancel { reason: Some("the test was stopped".to_owned()) };
-        let delivery = Delivery { workspace, run: row.id, input, expected: None, key: None };
+        let addressed = RunInput { workspace, run: row.id, input, expected: None, key: None };
         // Whatever it answers: if it has ended meanwhile, all the better.
-        within_deadline(served.engine.deliver(delivery)).await?;
+        within_deadline(served.engine.route(addressed)).await?;
     }
     let store = &served.engine.world().runs;
     if !store.delete_test_run(workspace, row.id).await? && store.get_run(workspace, row.id).await?.is_some() {

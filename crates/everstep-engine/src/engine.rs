@@ -23,7 +23,7 @@ use crate::look::Look;
 use crate::member::Member;
 use crate::message::{Mail, Respond, StartRequest, ToClaimer, ToShard, Watcher};
 use crate::options::Options;
-use crate::peers::{Delivery, Hint, Peer};
+use crate::peers::{Hint, Peer, RunInput};
 use crate::ports::World;
 use crate::start::{Beginning, Begun};
 use crate::sweep;
@@ -59,7 +59,7 @@ struct Inner {
 
 /// A run to be started.
 #[derive(Clone, Debug)]
-pub struct NewStart {
+pub struct Start {
     pub workspace: WorkspaceId,
     pub workflow: String,
     /// The active one when none is named.
@@ -73,7 +73,7 @@ pub struct NewStart {
     pub may_be_code: bool,
 }
 
-impl NewStart {
+impl Start {
     pub fn new(workflow: impl Into<String>, input: impl Into<Payload>) -> Self {
         Self {
             workspace: WorkspaceId::DEFAULT,
@@ -218,18 +218,18 @@ impl Engine {
     }
 
     /// Starts a run, or finds the one that has the same key. Answers after the commit.
-    pub async fn start_run(&self, start: NewStart) -> Result<Started, Error> {
+    pub async fn start_run(&self, start: Start) -> Result<Started, Error> {
         Ok(self.start_as(self.new_id(), start, false).await?.started)
     }
 
     /// As [`Engine::start_run`], and tells how the run began, if it was made.
-    pub async fn start_shown(&self, start: NewStart) -> Result<(Started, Option<Box<Beginning>>), Error> {
+    pub async fn start_shown(&self, start: Start) -> Result<(Started, Option<Box<Beginning>>), Error> {
         let Begun { started, beginning } = self.start_as(self.new_id(), start, true).await?;
         Ok((started, beginning))
     }
 
     /// As [`Engine::start_run`], and waits for the run's end: see [`Ending::row`].
-    pub async fn start_to_end(&self, start: NewStart) -> Result<(Started, Ending), Error> {
+    pub async fn start_to_end(&self, start: Start) -> Result<(Started, Ending), Error> {
         // Followed before it is there: what starts and ends in one item is not missed.
         let (workspace, run) = (start.workspace, self.new_id());
         let watch = self.watch_for(run, true);
@@ -242,7 +242,7 @@ impl Engine {
         RunId::new(self.0.world.clock.now(), self.0.world.random.next())
     }
 
-    async fn start_as(&self, run: RunId, start: NewStart, is_shown: bool) -> Result<Begun, Error> {
+    async fn start_as(&self, run: RunId, start: Start, is_shown: bool) -> Result<Begun, Error> {
         check_start(&start)?;
         let version = self.0.library.find_to_start(&start).await?;
         let retention_days = start.retention_days.unwrap_or(version.retention_days);
@@ -250,7 +250,7 @@ impl Engine {
     }
 
     /// As [`Engine::start_run`], of a version that was found before: see [`Library::find_to_start`].
-    pub async fn start_of(&self, version: &Version, start: NewStart) -> Result<Started, Error> {
+    pub async fn start_of(&self, version: &Version, start: Start) -> Result<Started, Error> {
         check_start(&start)?;
         let retention_days = start.retention_days.unwrap_or(version.retention_days);
         Ok(self.begin(self.new_id(), start, &version.workflow, retention_days, false).await?.started)
@@ -263,7 +263,7 @@ impl Engine {
         definition: &Value,
         input: Payload,
     ) -> Result<Result<Started, Vec<Problem>>, Error> {
-        let start = NewStart { workspace, ..NewStart::new(TEST, input) };
+        let start = Start { workspace, ..Start::new(TEST, input) };
         check_start(&start)?;
         let workflow = match self.0.library.check(TEST, definition) {
             Ok(workflow) => Arc::new(workflow),
@@ -275,7 +275,7 @@ impl Engine {
     async fn begin(
         &self,
         run: RunId,
-        start: NewStart,
+        start: Start,
         workflow: &Arc<Workflow>,
         retention_days: u32,
         is_shown: bool,
@@ -311,7 +311,7 @@ impl Engine {
     }
 
     /// Gives a run an input, wherever it is, and answers after the commit.
-    pub async fn deliver(&self, delivery: Delivery) -> Result<Reply, Error> {
+    pub async fn route(&self, delivery: RunInput) -> Result<Reply, Error> {
         // To learn that a run is another node's it need not be loaded.
         let mut answer = match self.owner_elsewhere(&delivery).await? {
             Some(owner) => Err(Error::Elsewhere(owner)),
@@ -330,7 +330,7 @@ impl Engine {
     }
 
     /// The other node that owns a run, by its row; none when it is in memory here.
-    async fn owner_elsewhere(&self, delivery: &Delivery) -> Result<Option<NodeId>, Error> {
+    async fn owner_elsewhere(&self, delivery: &RunInput) -> Result<Option<NodeId>, Error> {
         if !self.0.world.runs.is_shared() {
             return Ok(None);
         }
@@ -346,8 +346,8 @@ impl Engine {
     }
 
     /// Gives a run that is this node's, or nobody's, an input that another node has passed on.
-    pub async fn receive(&self, delivery: Delivery) -> Result<Reply, Error> {
-        let Delivery { workspace, run, input, expected, key } = delivery;
+    pub async fn receive(&self, delivery: RunInput) -> Result<Reply, Error> {
+        let RunInput { workspace, run, input, expected, key } = delivery;
         self.post(run, Mail { expected, key, workspace: Some(workspace), ..Mail::of(input) }).await
     }
 
@@ -554,7 +554,7 @@ async fn stay(inner: Weak<Inner>) {
     }
 }
 
-fn check_start(start: &NewStart) -> Result<(), Error> {
+fn check_start(start: &Start) -> Result<(), Error> {
     check_input(&start.input)?;
     if let Some((_, key)) = &start.key
         && (key.is_empty() || key.chars().count() > limits::KEY_CHARS)

@@ -34,16 +34,17 @@ mod tick;
 mod workers;
 
 pub use clock::NodeClock;
-pub use engine::{Ending, Engine, NewStart, News, Started, TEST, Watch};
+pub use engine::{Ending, Engine, News, Start, Started, TEST, Watch};
 pub use error::Error;
 pub use fork::{Forked, Unforkable};
 pub use library::{Library, Save, Saving, Version};
 pub use look::{Activity, Look, Opened};
 pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
-pub use peers::{Alone, Delivery, Hint, Peer, Peers, Question};
+pub use peers::{Alone, Hint, Peer, Peers, Question, RunInput};
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
 pub use start::Beginning;
 pub use workers::{
-    Backlog, Hello, Known, Letter, Message, Reported, Served, Session, SessionId, Turn, What, WorkerInfo,
+    Backlog, Hello, ServedWorkflow, Session, SessionId, StepOutcome, StepRecord, Turn, WorkerBatch, WorkerInfo,
+    WorkerMessage, WorkerReport,
 };

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::active::Active;
-use crate::engine::NewStart;
+use crate::engine::Start;
 use crate::error::Error;
 use crate::ports::World;
-use crate::workers::{self, Served};
+use crate::workers::{self, ServedWorkflow};
 
 /// How long runs are kept when neither the workflow nor the start says so.
 const RETENTION_DAYS: u32 = 30;
@@ -146,7 +146,7 @@ impl Library {
     }
 
     /// The version that a start takes.
-    pub async fn find_to_start(&self, start: &NewStart) -> Result<Arc<Version>, Error> {
+    pub async fn find_to_start(&self, start: &Start) -> Result<Arc<Version>, Error> {
         self.find_named(start.workspace, &start.workflow, start.version, start.may_be_code).await
     }
 
@@ -170,7 +170,8 @@ impl Library {
         let retention_days = match active {
             Some(active) if active.style == CODE => active.retention_days,
             None if may_be_code => {
-                let served = Served { name: name.to_owned(), version: version.unwrap_or(1), retention_days: None };
+                let served =
+                    ServedWorkflow { name: name.to_owned(), version: version.unwrap_or(1), retention_days: None };
                 // The name is taken; which version is the newest is for workers to say.
                 match self.register_as(workspace, &[served], "").await {
                     // There is a graph of that name, and no version of it is active.
@@ -185,12 +186,17 @@ impl Library {
     }
 
     /// Saves the versions of code workflows that a worker serves.
-    pub(crate) async fn register(&self, workspace: WorkspaceId, workflows: &[Served]) -> Result<(), Error> {
+    pub(crate) async fn register(&self, workspace: WorkspaceId, workflows: &[ServedWorkflow]) -> Result<(), Error> {
         self.register_as(workspace, workflows, &digest(&Payload::from(json!({})))).await
     }
 
     /// Saves versions of code workflows; without a digest they are only named.
-    async fn register_as(&self, workspace: WorkspaceId, workflows: &[Served], digest: &str) -> Result<(), Error> {
+    async fn register_as(
+        &self,
+        workspace: WorkspaceId,
+        workflows: &[ServedWorkflow],
+        digest: &str,
+    ) -> Result<(), Error> {
         let definition = Payload::from(json!({}));
         let now = self.world.clock.now();
         let mut rows = Vec::with_capacity(workflows.len());

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::look::Look;
 use crate::peers::Peer;
 use crate::start::Begun;
-use crate::workers::{self, Reported, Session};
+use crate::workers::{self, Session, WorkerReport};
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
@@ -32,7 +32,7 @@ pub(crate) enum ToShard {
     Start(Box<StartRequest>),
     Mail(RunId, Mail),
     /// What a worker says of runs of this shard.
-    Reports(Arc<Session>, Vec<Reported>),
+    Reports(Arc<Session>, Vec<WorkerReport>),
     /// A worker that leaves gives a run's turn back.
     TurnBack(RunId, u32),
     Committed(Vec<(RunId, Verdict)>),

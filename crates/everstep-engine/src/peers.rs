@@ -15,7 +15,7 @@ pub trait Peers: Send + Sync {
     /// Has another node decide an input, and returns its reply.
     ///
     /// [`Error::Unreachable`] promises that nothing was written; [`Error::OutcomeUnknown`] promises nothing.
-    async fn send(&self, peer: &Peer, delivery: Delivery) -> Result<Reply, Error>;
+    async fn send(&self, peer: &Peer, input: RunInput) -> Result<Reply, Error>;
 
     /// Tells another node what it would find out by itself a little later. May be lost.
     fn hint(&self, peer: &Peer, hint: Hint);
@@ -48,7 +48,7 @@ pub struct Peer {
 /// An input on its way to the node that decides it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Delivery {
+pub struct RunInput {
     pub workspace: WorkspaceId,
     pub run: RunId,
     pub input: Input,
@@ -81,7 +81,7 @@ pub struct Alone;
 
 #[async_trait]
 impl Peers for Alone {
-    async fn send(&self, peer: &Peer, _: Delivery) -> Result<Reply, Error> {
+    async fn send(&self, peer: &Peer, _: RunInput) -> Result<Reply, Error> {
         Err(Error::Unreachable(peer.id))
     }
 

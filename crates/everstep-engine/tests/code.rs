@@ -15,7 +15,7 @@ use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_engine::{Engine, Hello, Letter, NewStart, Reported, Saving, Served, Turn, What};
+use everstep_engine::{Engine, Hello, Saving, ServedWorkflow, Start, StepOutcome, Turn, WorkerMessage, WorkerReport};
 use everstep_store::Expects;
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine_with, finish, open, options, publish};
@@ -35,8 +35,8 @@ async fn a_run_goes_from_step_to_step_in_one_turn() {
     assert_eq!(turn.input.json(), r#"{"id":7}"#);
     worker.done(&turn, completed("pay", json!(5))).await;
     // The same again is acknowledged again, as the entry that it is.
-    assert!(matches!(worker.say(&turn, completed("pay", json!(5))).await, Letter::Ack { seq: Some(3), .. }));
-    assert!(matches!(worker.say(&turn, completed("pay", json!(6))).await, Letter::Refused { .. }));
+    assert!(matches!(worker.say(&turn, completed("pay", json!(5))).await, WorkerMessage::Ack { seq: Some(3), .. }));
+    assert!(matches!(worker.say(&turn, completed("pay", json!(6))).await, WorkerMessage::Refused { .. }));
     worker.done(&turn, completed("ship", json!("sent"))).await;
     worker.done(&turn, returned(json!({"done": true}))).await;
     let row = finish(&engine, run).await;
@@ -56,15 +56,18 @@ async fn a_run_that_only_waits_leaves_its_worker_and_wakes_with_a_new_turn() {
     worker.done(&turn, slept("nap", 400)).await;
     let seq = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
     worker.done(&turn, Report::Blocked { seq }).await;
-    assert!(matches!(worker.next().await, Letter::Revoked { turn: 1, .. }));
+    assert!(matches!(worker.next().await, WorkerMessage::Revoked { turn: 1, .. }));
     let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!((row.status, row.owner), (Status::Waiting, None));
     let again = worker.turn().await;
     assert_eq!(again.turn, 2);
-    let known: Vec<_> = again.steps.iter().map(|step| (step.step.as_str(), &step.what)).collect();
-    assert_eq!(known, [("pay", &What::Completed { output: Payload::from(json!(5)) }), ("nap", &What::Slept)]);
+    let known: Vec<_> = again.steps.iter().map(|step| (step.step.as_str(), &step.outcome)).collect();
+    assert_eq!(
+        known,
+        [("pay", &StepOutcome::Completed { output: Payload::from(json!(5)) }), ("nap", &StepOutcome::Slept)]
+    );
     let late = worker.say(&turn, completed("ship", json!(1))).await;
-    assert!(matches!(&late, Letter::Refused { code, .. } if code == "FENCED"), "{late:?}");
+    assert!(matches!(&late, WorkerMessage::Refused { code, .. } if code == "FENCED"), "{late:?}");
     worker.done(&again, returned(json!(1))).await;
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
 }
@@ -78,11 +81,14 @@ async fn a_short_sleep_wakes_the_function_in_memory() {
     let turn = worker.turn().await;
     worker.tell(&turn, slept("nap", 50));
     worker.tell(&turn, Report::Blocked { seq: turn.seq });
-    let mut letters = Vec::new();
-    while letters.len() < 3 {
-        letters.push(worker.next().await);
+    let mut messages = Vec::new();
+    while messages.len() < 3 {
+        messages.push(worker.next().await);
     }
-    assert!(matches!(&letters[2], Letter::Wake { turn: 1, step, .. } if step.what == What::Slept), "{letters:?}");
+    assert!(
+        matches!(&messages[2], WorkerMessage::Wake { turn: 1, step, .. } if step.outcome == StepOutcome::Slept),
+        "{messages:?}"
+    );
     worker.done(&turn, returned(json!(1))).await;
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
     let kinds = journal(&engine, run).await;
@@ -106,11 +112,16 @@ async fn a_failed_attempt_is_tried_again_and_fails_for_good() {
     };
     worker.done(&turn, failed(1)).await;
     let wake = worker.next().await;
-    assert!(matches!(&wake, Letter::Wake { step, .. } if step.what == What::Retry { attempt: 2 }), "{wake:?}");
+    assert!(
+        matches!(&wake, WorkerMessage::Wake { step, .. } if step.outcome == StepOutcome::Retry { attempt: 2 }),
+        "{wake:?}"
+    );
     // That it failed for good is told before the report is acknowledged.
     let wake = worker.say(&turn, failed(2)).await;
-    assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Failed { attempts: 2, .. })));
-    assert!(matches!(worker.next().await, Letter::Ack { .. }));
+    assert!(
+        matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Failed { attempts: 2, .. }))
+    );
+    assert!(matches!(worker.next().await, WorkerMessage::Ack { .. }));
     let threw = Report::Threw { failure: Failure::fatal("DOWN", "no answer"), step: Some("pay".into()) };
     worker.done(&turn, threw).await;
     let row = finish(&engine, run).await;
@@ -132,7 +143,7 @@ async fn a_silent_worker_loses_its_runs_to_another() {
     // It comes back with a turn that is over.
     let mut late = Worker::come(&engine, 10, vec![(run, 1)]).await;
     let refusal = late.say(&turn, completed("ship", json!(1))).await;
-    assert!(matches!(&refusal, Letter::Refused { code, .. } if code == "FENCED"), "{refusal:?}");
+    assert!(matches!(&refusal, WorkerMessage::Refused { code, .. } if code == "FENCED"), "{refusal:?}");
     other.done(&again, returned(json!(1))).await;
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
     let kinds = journal(&engine, run).await;
@@ -157,12 +168,12 @@ async fn a_worker_that_outlives_its_server_keeps_its_turns() {
     let (mut has_turn, mut has_ack) = (false, false);
     while !(has_turn && has_ack) {
         match worker.next().await {
-            Letter::Turn(again) => {
+            WorkerMessage::Turn(again) => {
                 assert_eq!((again.run, again.turn), (run, 1), "it is the turn that it has");
                 has_turn = true;
             }
-            Letter::Ack { .. } => has_ack = true,
-            letter => panic!("{letter:?}"),
+            WorkerMessage::Ack { .. } => has_ack = true,
+            message => panic!("{message:?}"),
         }
     }
     worker.done(&turn, returned(json!(1))).await;
@@ -189,7 +200,7 @@ async fn more_runs_than_seats_take_their_turns_one_after_the_other() {
     let mut ended = 0;
     while ended < runs.len() {
         match worker.next().await {
-            Letter::Turn(turn) => {
+            WorkerMessage::Turn(turn) => {
                 turns.insert(turn.run, *turn);
                 assert!(turns.len() <= 3, "at most three at once");
                 let turn = turns.values().next().unwrap().clone();
@@ -199,14 +210,14 @@ async fn more_runs_than_seats_take_their_turns_one_after_the_other() {
                     ended += 1;
                 }
             }
-            Letter::Ack { .. } => {
+            WorkerMessage::Ack { .. } => {
                 if let Some(turn) = turns.values().next().cloned().filter(|_| ended + turns.len() == runs.len()) {
                     worker.tell(&turn, returned(json!(1)));
                     turns.remove(&turn.run);
                     ended += 1;
                 }
             }
-            letter => panic!("{letter:?}"),
+            message => panic!("{message:?}"),
         }
     }
     for run in runs {
@@ -224,14 +235,14 @@ async fn a_signal_wakes_a_run_that_has_left_its_worker() {
     let wait = Report::Waited { step: "verify".into(), event: None, pattern, timeout_ms: Some(600_000) };
     worker.tell(&turn, wait);
     worker.tell(&turn, Report::Blocked { seq: turn.seq });
-    while !matches!(worker.next().await, Letter::Revoked { .. }) {}
+    while !matches!(worker.next().await, WorkerMessage::Revoked { .. }) {}
     let signal = |payload: Value| Input::Signal { event: "verify".into(), payload: Payload::from(payload) };
     let dropped = engine.send(run, signal(json!({"userId": 1}))).await.unwrap();
     assert!(!dropped.is_accepted());
     assert!(engine.send(run, signal(json!({"userId": 42, "by": "mail"}))).await.unwrap().is_accepted());
     let again = worker.turn().await;
     let payload = Payload::from(json!({"userId": 42, "by": "mail"}));
-    assert_eq!((again.turn, &again.steps[0].what), (2, &What::Resolved { payload }));
+    assert_eq!((again.turn, &again.steps[0].outcome), (2, &StepOutcome::Resolved { payload }));
     worker.done(&again, returned(json!(1))).await;
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
 }
@@ -243,9 +254,9 @@ async fn a_cancelled_run_is_taken_from_its_worker() {
     let run = start(&engine).await;
     let turn = worker.turn().await;
     engine.send(run, Input::Cancel { reason: None }).await.unwrap();
-    assert!(matches!(worker.next().await, Letter::Cancelled { turn: 1, .. }));
+    assert!(matches!(worker.next().await, WorkerMessage::Cancelled { turn: 1, .. }));
     let late = worker.say(&turn, completed("pay", json!(5))).await;
-    assert!(matches!(&late, Letter::Refused { code, .. } if code == "RUN_ENDED"), "{late:?}");
+    assert!(matches!(&late, WorkerMessage::Refused { code, .. } if code == "RUN_ENDED"), "{late:?}");
     assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
     assert_eq!(journal(&engine, run).await, ["RunStarted", "TurnStarted", "RunCancelled"]);
 }
@@ -257,9 +268,9 @@ async fn a_paused_run_keeps_what_was_under_way_and_resumes_with_a_new_turn() {
     let run = start(&engine).await;
     let turn = worker.turn().await;
     engine.send(run, Input::Pause { reason: None }).await.unwrap();
-    assert!(matches!(worker.next().await, Letter::Revoked { turn: 1, .. }));
+    assert!(matches!(worker.next().await, WorkerMessage::Revoked { turn: 1, .. }));
     worker.done(&turn, completed("pay", json!(5))).await;
-    assert!(matches!(worker.say(&turn, returned(json!(1))).await, Letter::Refused { .. }));
+    assert!(matches!(worker.say(&turn, returned(json!(1))).await, WorkerMessage::Refused { .. }));
     engine.send(run, Input::Resume).await.unwrap();
     let again = worker.turn().await;
     assert_eq!((again.turn, again.steps.len()), (2, 1));
@@ -274,10 +285,10 @@ async fn what_runs_on_in_a_paused_run_hears_of_its_cancel() {
     let run = start(&engine).await;
     worker.turn().await;
     engine.send(run, Input::Pause { reason: None }).await.unwrap();
-    assert!(matches!(worker.next().await, Letter::Revoked { turn: 1, .. }));
+    assert!(matches!(worker.next().await, WorkerMessage::Revoked { turn: 1, .. }));
     engine.send(run, Input::Cancel { reason: None }).await.unwrap();
     let told = worker.next().await;
-    assert!(matches!(told, Letter::Cancelled { turn: 1, .. }), "{told:?}");
+    assert!(matches!(told, WorkerMessage::Cancelled { turn: 1, .. }), "{told:?}");
 }
 
 #[tokio::test]
@@ -329,18 +340,18 @@ async fn what_came_about_together_is_told_in_the_order_of_the_journal() {
     worker.tell(&turn, completed("b", json!(2)));
     let signal = Input::Signal { event: "go".into(), payload: Payload::from(json!({})) };
     let signalled = engine.send(run, signal);
-    let (signalled, letters) = tokio::join!(signalled, async {
-        let mut letters = Vec::new();
-        while letters.len() < 3 {
-            letters.push(worker.next().await);
+    let (signalled, messages) = tokio::join!(signalled, async {
+        let mut messages = Vec::new();
+        while messages.len() < 3 {
+            messages.push(worker.next().await);
         }
-        letters
+        messages
     });
     assert!(signalled.unwrap().is_accepted());
-    let seqs = letters.iter().map(|letter| match letter {
-        Letter::Ack { seq, .. } => seq.unwrap(),
-        Letter::Wake { step, .. } => step.seq,
-        letter => panic!("{letter:?}"),
+    let seqs = messages.iter().map(|message| match message {
+        WorkerMessage::Ack { seq, .. } => seq.unwrap(),
+        WorkerMessage::Wake { step, .. } => step.seq,
+        message => panic!("{message:?}"),
     });
     assert_eq!(seqs.collect::<Vec<_>>(), [4, 5, 6]);
     worker.done(&turn, returned(json!(1))).await;
@@ -352,7 +363,7 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
     publish(&engine, "sum", &chain(&[("nap", "delay", json!({"config": {"delayMs": 5}}))])).await;
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     publish(&engine, "parent", &chain(&[("call", "workflow", json!({"config": {"workflow": "order"}}))])).await;
-    let parent = engine.start_run(NewStart::new("parent", json!({}))).await.unwrap().run;
+    let parent = engine.start_run(Start::new("parent", json!({}))).await.unwrap().run;
     let turn = worker.turn().await;
     let called = |step: &str, workflow: &str| Report::Called {
         step: step.into(),
@@ -363,23 +374,32 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
     };
     worker.done(&turn, called("sum", "sum")).await;
     let wake = worker.next().await;
-    assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Completed { .. })), "{wake:?}");
+    assert!(
+        matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Completed { .. })),
+        "{wake:?}"
+    );
     // What nobody serves yet waits for somebody who does.
     worker.done(&turn, called("later", "unknown")).await;
     let mut other = Worker::of(&engine, "bob", ("unknown", 1), 10, vec![]).await;
     let child = other.turn().await;
     other.done(&child, returned(json!("at last"))).await;
     let wake = worker.next().await;
-    assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Completed { .. })), "{wake:?}");
+    assert!(
+        matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Completed { .. })),
+        "{wake:?}"
+    );
     // What cannot become somebody's fails.
     let saving = Saving { activate: false, expects: Expects::Anything };
     engine.library().save(WORKSPACE, "draft", &chain(&[]), saving).await.unwrap();
-    let start = NewStart { may_be_code: true, ..NewStart::new("draft", json!({})) };
+    let start = Start { may_be_code: true, ..Start::new("draft", json!({})) };
     assert_eq!(engine.start_run(start).await.err().unwrap().code(), "NOT_FOUND");
     for (step, workflow) in [("wrong", "No Name"), ("draft", "draft")] {
         worker.done(&turn, called(step, workflow)).await;
         let wake = worker.next().await;
-        assert!(matches!(&wake, Letter::Wake { step, .. } if matches!(step.what, What::Failed { .. })), "{wake:?}");
+        assert!(
+            matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Failed { .. })),
+            "{wake:?}"
+        );
     }
     worker.done(&turn, returned(json!("from code"))).await;
     let row = finish(&engine, parent).await;
@@ -393,11 +413,11 @@ async fn five_hundred_parallel_steps_are_two_items() {
     let run = start(&engine).await;
     let turn = worker.turn().await;
     let report = |n: u64| completed(&format!("step-{n}"), json!(n));
-    let reports = (1..=500).map(|n| Reported { n, run, turn: turn.turn, report: report(n) }).collect();
+    let reports = (1..=500).map(|n| WorkerReport { n, run, turn: turn.turn, report: report(n) }).collect();
     worker.engine.report(&worker.session, reports);
     for n in 1..=500 {
-        let letter = worker.next().await;
-        assert!(matches!(letter, Letter::Ack { n: answered, .. } if answered == n), "{letter:?}");
+        let message = worker.next().await;
+        assert!(matches!(message, WorkerMessage::Ack { n: answered, .. } if answered == n), "{message:?}");
     }
     worker.n = 500;
     worker.done(&turn, returned(json!(1))).await;
@@ -427,7 +447,7 @@ async fn nobody_speaks_for_a_run_that_is_not_of_its_lane() {
     let declined = Report::Declined { failure: Failure::fatal("NO", "not mine") };
     for report in [completed("pay", json!("stolen")), returned(json!("stolen")), declined] {
         let answer = foreign.say(&turn, report).await;
-        assert!(matches!(&answer, Letter::Refused { code, .. } if code == "FENCED"), "{answer:?}");
+        assert!(matches!(&answer, WorkerMessage::Refused { code, .. } if code == "FENCED"), "{answer:?}");
     }
     worker.done(&turn, returned(json!(1))).await;
     assert_eq!(finish(&engine, run).await.output.unwrap().json(), "1");
@@ -443,7 +463,7 @@ async fn what_a_worker_holds_in_vain_keeps_nobody_out() {
     let turn = worker.turn().await;
     assert_eq!(turn.run, waiting);
     // It is told that what it holds is no run.
-    assert!(matches!(worker.next().await, Letter::Cancelled { run, turn: 3 } if run == gone));
+    assert!(matches!(worker.next().await, WorkerMessage::Cancelled { run, turn: 3 } if run == gone));
     assert!(engine.world().runs.calls() - calls < 50, "nothing is claimed over and over");
     worker.done(&turn, returned(json!(1))).await;
 }
@@ -455,7 +475,7 @@ async fn a_workspace_has_so_many_workers_and_is_told_so() {
     for _ in 0..1_000 {
         Worker::come(&engine, 1, vec![]).await;
     }
-    let workflows = vec![Served { name: "fresh".into(), version: 1, retention_days: None }];
+    let workflows = vec![ServedWorkflow { name: "fresh".into(), version: 1, retention_days: None }];
     let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
     let error = engine.open_session(hello).await.err().unwrap();
     assert_eq!(error.code(), "UNAVAILABLE");
@@ -488,7 +508,7 @@ async fn parked(engine: &Engine, report: Report) -> RunId {
     let turn = worker.turn().await;
     worker.tell(&turn, report);
     worker.tell(&turn, Report::Blocked { seq: turn.seq });
-    while !matches!(worker.next().await, Letter::Revoked { .. }) {}
+    while !matches!(worker.next().await, WorkerMessage::Revoked { .. }) {}
     engine.close_session(&worker.session);
     run
 }
@@ -511,7 +531,7 @@ async fn a_copy_of_the_database_goes_on_by_itself() {
     let fork = engine_with(support::open_sqlite(copy.path()), hasty()).await;
     let mut worker = Worker::come(&fork, 10, vec![]).await;
     let turn = worker.turn().await;
-    assert_eq!((turn.run, turn.turn, &turn.steps[0].what), (asleep, 2, &What::Slept));
+    assert_eq!((turn.run, turn.turn, &turn.steps[0].outcome), (asleep, 2, &StepOutcome::Slept));
     let signal = Input::Signal { event: "go".into(), payload: Payload::from(json!({"here": true})) };
     assert!(fork.send(run, signal).await.unwrap().is_accepted());
     let turn = worker.turn().await;

@@ -14,7 +14,7 @@ use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Engine, Error, NewStart, Options};
+use everstep_engine::{Engine, Error, Options, Start};
 use everstep_handlers::Registry;
 use everstep_store::sqlite::SqliteStore;
 use everstep_store::{Gate, Item, NewEntry, Projection, Stores};
@@ -88,7 +88,7 @@ async fn fifty_parallel_starts_with_one_key_make_one_run() {
         let engine = engine.clone();
         tokio::spawn(async move {
             let key = Some((String::new(), "order-789".to_owned()));
-            engine.start_run(NewStart { key, ..NewStart::new("order", json!({})) }).await.unwrap()
+            engine.start_run(Start { key, ..Start::new("order", json!({})) }).await.unwrap()
         })
     });
     let mut created = 0;
@@ -109,10 +109,10 @@ async fn keys_belong_to_their_workspace_and_are_bounded() {
     let definition = chain(&[]);
     publish(&engine, "w", &definition).await;
     engine.library().publish(other, "w", &definition).await.unwrap().unwrap();
-    let keyed = |workspace, key: &str| NewStart {
+    let keyed = |workspace, key: &str| Start {
         workspace,
         key: Some((String::new(), key.to_owned())),
-        ..NewStart::new("w", json!({}))
+        ..Start::new("w", json!({}))
     };
     let first = engine.start_run(keyed(WORKSPACE, "k")).await.unwrap();
     let again = engine.start_run(keyed(WORKSPACE, "k")).await.unwrap();
@@ -131,15 +131,15 @@ async fn bad_input_is_refused_and_leaves_nothing() {
     publish(&engine, "w", &chain(&[])).await;
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     let bad = [
-        NewStart::new("w", Value::from("x".repeat(1 << 20))),
-        NewStart::new("w", json!({"text": "a\0b"})),
-        NewStart::new("w", json!({"text": "\\\0"})),
-        NewStart { input: Payload::from_json(deep).unwrap(), ..NewStart::new("w", json!({})) },
+        Start::new("w", Value::from("x".repeat(1 << 20))),
+        Start::new("w", json!({"text": "a\0b"})),
+        Start::new("w", json!({"text": "\\\0"})),
+        Start { input: Payload::from_json(deep).unwrap(), ..Start::new("w", json!({})) },
     ];
     for start in bad {
         assert_eq!(engine.start_run(start).await.unwrap_err().code(), "VALIDATION_ERROR");
     }
-    assert_eq!(engine.start_run(NewStart::new("missing", json!({}))).await.unwrap_err().code(), "NOT_FOUND");
+    assert_eq!(engine.start_run(Start::new("missing", json!({}))).await.unwrap_err().code(), "NOT_FOUND");
     assert!(engine.library().publish(WORKSPACE, "No Name", &chain(&[])).await.is_err());
     assert!(engine.library().publish(WORKSPACE, "w", &json!({"nodes": []})).await.unwrap().is_err());
     let page = engine.world().runs.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
@@ -181,7 +181,7 @@ async fn a_stopped_engine_hands_its_runs_over() {
     publish(&first, "w", &chain(&[("pause", "delay", json!({"config": {"delaySeconds": 1}}))])).await;
     let run = start(&first, "w", json!({})).await;
     first.stop(Duration::from_secs(5)).await.unwrap();
-    assert_eq!(first.start_run(NewStart::new("w", json!({}))).await, Err(Error::Stopping));
+    assert_eq!(first.start_run(Start::new("w", json!({}))).await, Err(Error::Stopping));
     let second = engine_with(stores, options()).await;
     assert_eq!(finish(&second, run).await.status, Status::Completed);
 }
@@ -283,7 +283,7 @@ async fn a_full_disk_refuses_new_work_and_loses_none() {
     let (accepted, payload) = (engine.clone(), Payload::from(json!({"random": random})));
     let signal = tokio::spawn(async move { accepted.send(run, Input::Signal { event: "go".into(), payload }).await });
     for _ in 0..20 {
-        let start = engine.start_run(NewStart::new("w", json!({"text": random})));
+        let start = engine.start_run(Start::new("w", json!({"text": random})));
         let refused = tokio::time::timeout(Duration::from_secs(5), start).await.expect("it is refused at once");
         assert!(matches!(refused, Err(Error::Full(_))), "{refused:?}");
     }

@@ -15,7 +15,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::status::Status;
-use everstep_engine::{Engine, NewStart, Options};
+use everstep_engine::{Engine, Options, Start};
 use everstep_handlers::{Description, Handler, Registry, Task, TaskResult};
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, finish, open, options, publish, start, world};
@@ -129,7 +129,7 @@ async fn a_workspace_with_many_tasks_does_not_keep_another_waiting() {
     for _ in 0..20 {
         start(&fixture.engine, "gate", json!({})).await;
     }
-    fixture.engine.start_run(NewStart { workspace: other, ..NewStart::new("gate", json!({})) }).await.unwrap();
+    fixture.engine.start_run(Start { workspace: other, ..Start::new("gate", json!({})) }).await.unwrap();
     fixture.settle().await;
     fixture.let_through.add_permits(4);
     let mut first = Vec::new();

@@ -9,7 +9,7 @@ use everstep_core::code::Report;
 use everstep_core::failure::Failure;
 use everstep_core::status::Status;
 use everstep_core::workflow::Style;
-use everstep_engine::{Hello, NewStart, Served};
+use everstep_engine::{Hello, ServedWorkflow, Start};
 use serde_json::json;
 use support::{WORKSPACE, chain, finish, publish};
 use worker::{Worker, place, returned, start};
@@ -23,7 +23,7 @@ async fn a_name_belongs_to_one_style() {
         worker: "ann".into(),
         sdk: None,
         workflows: ["fresh", "order"]
-            .map(|name| Served { name: name.into(), version: 1, retention_days: None })
+            .map(|name| ServedWorkflow { name: name.into(), version: 1, retention_days: None })
             .to_vec(),
         capacity: 1,
         holds: vec![],
@@ -46,7 +46,7 @@ async fn code_takes_the_place_of_a_graph_that_was_deleted() {
     engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
     let mut worker = Worker::named(&engine, "ann", 2, 10, vec![]).await;
     for version in [None, Some(2)] {
-        let new = NewStart { version, ..NewStart::new("order", json!({})) };
+        let new = Start { version, ..Start::new("order", json!({})) };
         let run = engine.start_run(new).await.unwrap().run;
         let turn = worker.turn().await;
         assert_eq!((turn.run, turn.version), (run, 2));
@@ -76,12 +76,12 @@ async fn a_graph_takes_the_number_of_another_that_was_deleted() {
 async fn a_version_that_was_found_is_not_read_again() {
     let (_folder, engine) = place().await;
     Worker::come(&engine, 10, vec![]).await;
-    let version = engine.library().find_to_start(&NewStart::new("order", json!({}))).await.unwrap();
+    let version = engine.library().find_to_start(&Start::new("order", json!({}))).await.unwrap();
     // Whoever reads it now finds nothing.
     engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
-    assert!(engine.start_run(NewStart::new("order", json!({}))).await.is_err());
+    assert!(engine.start_run(Start::new("order", json!({}))).await.is_err());
     for n in 0..3 {
-        let started = engine.start_of(&version, NewStart::new("order", json!({"n": n}))).await.unwrap();
+        let started = engine.start_of(&version, Start::new("order", json!({"n": n}))).await.unwrap();
         let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
         assert_eq!((row.workflow.as_str(), row.version), ("order", version.workflow.version));
     }
@@ -93,7 +93,7 @@ async fn versions_go_to_the_workers_that_serve_them() {
     let mut old = Worker::named(&engine, "old", 1, 10, vec![]).await;
     let mut new = Worker::named(&engine, "new", 2, 10, vec![]).await;
     let latest = start(&engine).await;
-    let first = NewStart { version: Some(1), may_be_code: true, ..NewStart::new("order", json!({})) };
+    let first = Start { version: Some(1), may_be_code: true, ..Start::new("order", json!({})) };
     let first = engine.start_run(first).await.unwrap().run;
     let (one, two) = (old.turn().await, new.turn().await);
     assert_eq!(((one.run, one.version), (two.run, two.version)), ((first, 1), (latest, 2)));

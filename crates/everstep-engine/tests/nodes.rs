@@ -17,7 +17,7 @@ use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Delivery, Engine, Error, Hint, Options, Peer, Peers, World};
+use everstep_engine::{Engine, Error, Hint, Options, Peer, Peers, RunInput, World};
 use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres;
 use everstep_testkit::postgres::{Cluster, Database, Durability};
@@ -38,9 +38,9 @@ impl Street {
 
 #[async_trait]
 impl Peers for Street {
-    async fn send(&self, peer: &Peer, delivery: Delivery) -> Result<Reply, Error> {
+    async fn send(&self, peer: &Peer, input: RunInput) -> Result<Reply, Error> {
         match self.find(&peer.address) {
-            Some(engine) => engine.receive(delivery).await,
+            Some(engine) => engine.receive(input).await,
             None => Err(Error::Unreachable(peer.id)),
         }
     }
@@ -67,9 +67,9 @@ fn waits() -> Value {
     chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])
 }
 
-fn go(run: RunId, key: Option<&str>) -> Delivery {
+fn go(run: RunId, key: Option<&str>) -> RunInput {
     let input = Input::Signal { event: "go".to_owned(), payload: Payload::from(json!({})) };
-    Delivery { workspace: WORKSPACE, run, input, expected: None, key: key.map(str::to_owned) }
+    RunInput { workspace: WORKSPACE, run, input, expected: None, key: key.map(str::to_owned) }
 }
 
 /// Waits until something holds.
@@ -103,7 +103,7 @@ async fn a_signal_wakes_a_parked_run_within_a_second() {
         let run = start(&one, "w", json!({})).await;
         until("the run parks", async || owner(&one, run).await.is_none()).await;
         let began = Instant::now();
-        assert_eq!(sender.deliver(go(run, None)).await, Ok(Reply::Accepted));
+        assert_eq!(sender.route(go(run, None)).await, Ok(Reply::Accepted));
         assert_eq!(finish(sender, run).await.status, Status::Completed);
         assert!(began.elapsed() < Duration::from_secs(1), "it took {:?}", began.elapsed());
     }
@@ -120,11 +120,11 @@ async fn a_signal_to_the_wrong_node_is_acted_on_by_the_owner_within_a_second() {
     until("the wait is open", async || count(&one, run, Kind::StepDispatched, "wait").await == 1).await;
     assert_eq!(owner(&two, run).await, Some(one.node()), "a wait of 20 s stays with its owner");
     let began = Instant::now();
-    assert_eq!(two.deliver(go(run, Some("k"))).await, Ok(Reply::Accepted));
+    assert_eq!(two.route(go(run, Some("k"))).await, Ok(Reply::Accepted));
     assert_eq!(finish(&two, run).await.status, Status::Completed);
     assert!(began.elapsed() < Duration::from_secs(1), "it took {:?}", began.elapsed());
     for engine in [&one, &two] {
-        assert_eq!(engine.deliver(go(run, Some("k"))).await, Ok(Reply::Repeated), "the key is in the journal");
+        assert_eq!(engine.route(go(run, Some("k"))).await, Ok(Reply::Repeated), "the key is in the journal");
     }
     let journal = one.world().runs.journal(run, 0, 100).await.unwrap();
     assert!(journal.iter().all(|entry| entry.writer == one.node()), "the owner alone has written");
@@ -148,7 +148,7 @@ async fn park_and_signal_in_any_order_lose_nothing() {
             senders.push(tokio::spawn(async move {
                 let mut accepted = 0;
                 loop {
-                    match engine.deliver(go(run, None)).await {
+                    match engine.route(go(run, None)).await {
                         Ok(Reply::Accepted) => accepted += 1,
                         Ok(Reply::Ignored(_)) => {}
                         Ok(Reply::Refused { .. }) => return (run, accepted),
@@ -280,7 +280,7 @@ async fn a_run_of_a_node_that_cannot_be_reached_is_left_alone() {
     until("the wait is open", async || count(&one, run, Kind::StepDispatched, "wait").await == 1).await;
     street.0.lock().unwrap().clear();
     let before = one.world().runs.journal(run, 0, 100).await.unwrap();
-    assert_eq!(two.deliver(go(run, None)).await, Err(Error::Unreachable(one.node())));
+    assert_eq!(two.route(go(run, None)).await, Err(Error::Unreachable(one.node())));
     assert_eq!(one.world().runs.journal(run, 0, 100).await.unwrap(), before);
 }
 
@@ -316,12 +316,12 @@ async fn a_child_and_its_parent_may_live_on_different_nodes() {
     // The node that the parent is not on wakes the child; its end brings the parent back.
     let parent = start(&one, "parent", json!({})).await;
     let child = child_of(parent).await;
-    assert_eq!(two.deliver(go(child, None)).await, Ok(Reply::Accepted));
+    assert_eq!(two.route(go(child, None)).await, Ok(Reply::Accepted));
     assert_eq!(finish(&one, parent).await.status, Status::Completed);
     // And a parent that is cancelled elsewhere cancels its child.
     let parent = start(&one, "parent", json!({})).await;
     let child = child_of(parent).await;
-    let cancel = Delivery { input: Input::Cancel { reason: None }, ..go(parent, None) };
-    assert_eq!(two.deliver(cancel).await, Ok(Reply::Accepted));
+    let cancel = RunInput { input: Input::Cancel { reason: None }, ..go(parent, None) };
+    assert_eq!(two.route(cancel).await, Ok(Reply::Accepted));
     assert_eq!(finish(&one, child).await.status, Status::Cancelled);
 }

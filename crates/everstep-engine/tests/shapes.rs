@@ -17,7 +17,7 @@ use everstep_core::journal::law;
 use everstep_core::journal::{Entry, Kind, Outcome};
 use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_engine::{Engine, NewStart, Options};
+use everstep_engine::{Engine, Options, Start};
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
 use everstep_store::RunRow;
@@ -77,7 +77,7 @@ impl Fixture {
     }
 
     async fn start(&self, name: &str) -> RunId {
-        self.engine.start_run(NewStart::new(name, json!({"n": 4}))).await.unwrap().run
+        self.engine.start_run(Start::new(name, json!({"n": 4}))).await.unwrap().run
     }
 
     async fn wait(&self, run: RunId) -> RunRow {

@@ -5,13 +5,13 @@ mod support;
 
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::NewStart;
+use everstep_engine::Start;
 use futures_util::future;
 use serde_json::json;
 use support::{WORKSPACE, chain, engine, publish};
 
-fn start() -> NewStart {
-    NewStart::new("work", Payload::from(json!({"n": 1})))
+fn start() -> Start {
+    Start::new("work", Payload::from(json!({"n": 1})))
 }
 
 #[tokio::test]
@@ -57,15 +57,14 @@ async fn a_start_is_told_how_its_run_began_as_the_database_has_it() {
     publish(&engine, "work", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
     publish(&engine, "nothing", &chain(&[])).await;
     let key = Some(("work".to_owned(), "k".to_owned()));
-    let keyed = NewStart { key, tags: Payload::from(json!({"a": "b"})), retention_days: Some(3), ..start() };
+    let keyed = Start { key, tags: Payload::from(json!({"a": "b"})), retention_days: Some(3), ..start() };
     let (started, beginning) = engine.start_shown(keyed.clone()).await.unwrap();
     let beginning = beginning.unwrap();
     let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
     assert_eq!(beginning.row, row);
     assert_eq!((beginning.look.seq, beginning.look.status), (row.seq, Status::Waiting));
     // What ends at once has begun and ended in one.
-    let (started, beginning) =
-        engine.start_shown(NewStart { workflow: "nothing".to_owned(), ..start() }).await.unwrap();
+    let (started, beginning) = engine.start_shown(Start { workflow: "nothing".to_owned(), ..start() }).await.unwrap();
     let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
     assert_eq!(beginning.unwrap().row, row);
     assert_eq!(row.status, Status::Completed);

@@ -10,7 +10,7 @@ use everstep_core::code::Report;
 use everstep_core::payload::Payload;
 use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_engine::{Letter, Reported, Turn, What};
+use everstep_engine::{StepOutcome, Turn, WorkerMessage, WorkerReport};
 use serde_json::{Value, json};
 use support::{engine_with, finish, open, options};
 use worker::{Worker, completed, hasty, journal, place, returned, start};
@@ -31,7 +31,7 @@ async fn a_worker_that_is_refused_something_is_not_blocked() {
         let run = start(&engine).await;
         let turn = worker.turn().await;
         let reports = others.into_iter().chain([waited("deep", nested(200)), Report::Blocked { seq: turn.seq }]);
-        let reported = |(n, report)| Reported { n, run, turn: turn.turn, report };
+        let reported = |(n, report)| WorkerReport { n, run, turn: turn.turn, report };
         let reports: Vec<_> = (1..).zip(reports).map(reported).collect();
         let count = reports.len();
         engine.report(&worker.session, reports);
@@ -39,8 +39,8 @@ async fn a_worker_that_is_refused_something_is_not_blocked() {
         for _ in 0..count {
             answers.push(worker.next().await);
         }
-        assert!(matches!(answers[count - 2], Letter::Refused { .. }), "{answers:?}");
-        assert!(matches!(answers[count - 1], Letter::Ack { .. }), "{answers:?}");
+        assert!(matches!(answers[count - 2], WorkerMessage::Refused { .. }), "{answers:?}");
+        assert!(matches!(answers[count - 1], WorkerMessage::Ack { .. }), "{answers:?}");
         // It dies before it says what came of that.
         engine.close_session(&worker.session);
         let mut next = Worker::come(&engine, 10, vec![]).await;
@@ -65,12 +65,15 @@ async fn a_worker_that_is_refused_something_of_one_run_is_blocked_in_others() {
         (&one, Report::Blocked { seq: one.seq }),
         (&other, Report::Blocked { seq: other.seq }),
     ];
-    let reported = |(n, (turn, report)): (u64, (&Turn, Report))| Reported { n, run: turn.run, turn: turn.turn, report };
+    let reported =
+        |(n, (turn, report)): (u64, (&Turn, Report))| WorkerReport { n, run: turn.run, turn: turn.turn, report };
     engine.report(&worker.session, (1..).zip(reports).map(reported).collect());
     loop {
         match worker.next().await {
-            Letter::Revoked { run, .. } => break assert_eq!(run, other.run),
-            letter => assert!(matches!(letter, Letter::Ack { .. } | Letter::Refused { .. }), "{letter:?}"),
+            WorkerMessage::Revoked { run, .. } => break assert_eq!(run, other.run),
+            message => {
+                assert!(matches!(message, WorkerMessage::Ack { .. } | WorkerMessage::Refused { .. }), "{message:?}")
+            }
         }
     }
 }
@@ -78,7 +81,7 @@ async fn a_worker_that_is_refused_something_of_one_run_is_blocked_in_others() {
 /// The next turn; what else the worker is told does not matter.
 async fn next_turn(worker: &mut Worker) -> Turn {
     loop {
-        if let Letter::Turn(turn) = worker.next().await {
+        if let WorkerMessage::Turn(turn) = worker.next().await {
             return *turn;
         }
     }
@@ -174,7 +177,7 @@ async fn a_run_that_is_due_stays_so_when_others_look_at_it() {
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let again = worker.turn().await;
     assert_eq!((again.run, again.turn, again.steps.len()), (run, 2, 2));
-    assert_eq!(again.steps[0].what, What::Open);
+    assert_eq!(again.steps[0].outcome, StepOutcome::Open);
 }
 
 #[tokio::test]
@@ -195,8 +198,8 @@ async fn a_worker_that_comes_back_hears_that_its_run_has_ended() {
     let mut told = Vec::new();
     for _ in 0..2 {
         match again.next().await {
-            Letter::Cancelled { run, turn: 1 } => told.push(run),
-            letter => panic!("expected a cancel, not {letter:?}"),
+            WorkerMessage::Cancelled { run, turn: 1 } => told.push(run),
+            message => panic!("expected a cancel, not {message:?}"),
         }
     }
     told.sort();

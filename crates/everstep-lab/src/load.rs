@@ -15,7 +15,7 @@ use everstep::{definition, exit, input, output};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::{Blind, Engine, NewStart};
+use everstep_engine::{Blind, Engine, Start};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -132,8 +132,7 @@ async fn start_all(engine: &Engine, name: &str, input: &Payload, args: &Args) ->
     let mut runs = JoinSet::new();
     for number in 0..args.runs {
         let place = Arc::clone(&places).acquire_owned().await.context("waiting for a place")?;
-        let start =
-            NewStart { key: Some((name.to_owned(), format!("load-{number}"))), ..NewStart::new(name, input.clone()) };
+        let start = Start { key: Some((name.to_owned(), format!("load-{number}"))), ..Start::new(name, input.clone()) };
         let engine = engine.clone();
         runs.spawn(async move {
             let started = engine.start_run(start).await.map_err(wire::describe_error).context("starting a run")?;

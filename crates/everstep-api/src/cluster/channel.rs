@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use axum::http::{Method, Request, StatusCode, header};
 use everstep_core::ids::{NodeId, WorkspaceId};
 use everstep_core::run::Reply;
-use everstep_engine::{Delivery, Engine, Error, Hint, Peer, Peers, Question};
+use everstep_engine::{Engine, Error, Hint, Peer, Peers, Question, RunInput};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -177,9 +177,9 @@ impl Channel {
 
 #[async_trait]
 impl Peers for Channel {
-    async fn send(&self, peer: &Peer, delivery: Delivery) -> Result<Reply, Error> {
-        let body = serde_json::to_vec(&delivery).expect("a delivery is plain data");
-        let answer = match self.ask(peer, INPUTS_PATH, Some(delivery.workspace), body, RESPONSE_TIMEOUT).await {
+    async fn send(&self, peer: &Peer, input: RunInput) -> Result<Reply, Error> {
+        let body = serde_json::to_vec(&input).expect("an input is plain data");
+        let answer = match self.ask(peer, INPUTS_PATH, Some(input.workspace), body, RESPONSE_TIMEOUT).await {
             Ok(answer) => answer,
             Err(SendError::NotTaken(why)) => {
                 tracing::warn!(peer = %peer.id, address = peer.address, why, "a node did not take an input");

@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::limits;
 use everstep_core::run::Reply;
-use everstep_engine::{Delivery, Engine, Error, Hint};
+use everstep_engine::{Engine, Error, Hint, RunInput};
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
@@ -57,11 +57,11 @@ pub fn serve(
 
 /// Takes an input for a run that is this node's, or nobody's.
 async fn deliver(State(state): State<ListenerState>, signed: Signed) -> Result<Json<Result<Reply, Error>>, Problem> {
-    let delivery: Delivery = signed.read()?;
-    if signed.header.caller != Some(delivery.workspace) {
-        return Err(Problem::invalid("the caller is of another workspace than the delivery"));
+    let input: RunInput = signed.read()?;
+    if signed.header.caller != Some(input.workspace) {
+        return Err(Problem::invalid("the caller is of another workspace than the input"));
     }
-    Ok(Json(state.engine.receive(delivery).await))
+    Ok(Json(state.engine.receive(input).await))
 }
 
 async fn hints(State(state): State<ListenerState>, signed: Signed) -> Result<StatusCode, Problem> {

@@ -101,7 +101,7 @@ impl Hello {
 }
 
 impl ServedWorkflow {
-    fn check(self, at: usize) -> Result<engine::Served, Problem> {
+    fn check(self, at: usize) -> Result<engine::ServedWorkflow, Problem> {
         let Self { name, version, retention_days } = self;
         if !workflow::is_name(&name) {
             let detail = format!("workflows[{at}].name: {name:?} is not the name of a workflow");
@@ -116,7 +116,7 @@ impl ServedWorkflow {
             let detail = format!("workflows[{at}].retentionDays: runs are kept for 1 to {RETENTION_DAYS_MAX} days");
             return Err(wrong(format!("workflows[{at}].retentionDays"), detail));
         }
-        Ok(engine::Served { name, version, retention_days })
+        Ok(engine::ServedWorkflow { name, version, retention_days })
     }
 }
 

@@ -105,7 +105,7 @@ pub(super) async fn poll(engine: &Engine, session: &Session, poll: &Poll) -> Res
 }
 
 /// Waits for a message. Returns earlier messages that the worker seems not to have received.
-async fn wait_for_news(session: &Session, carrier: u64, wait: Duration) -> Vec<Arc<engine::Message>> {
+async fn wait_for_news(session: &Session, carrier: u64, wait: Duration) -> Vec<Arc<engine::WorkerBatch>> {
     let until = Instant::now() + wait;
     let overdue = session.overdue();
     if !overdue.is_empty() {
@@ -150,7 +150,7 @@ pub(super) fn no_messages() -> Vec<u8> {
 }
 
 /// A response with earlier messages and then the new ones. Messages beyond the limit of bytes remain for the next.
-fn encode_messages(session: &Session, earlier: Vec<Arc<engine::Message>>) -> Vec<u8> {
+fn encode_messages(session: &Session, earlier: Vec<Arc<engine::WorkerBatch>>) -> Vec<u8> {
     let mut body = BEGIN.to_vec();
     let mut messages = earlier.into_iter().chain(std::iter::from_fn(|| session.take()));
     while body.len() < REQUEST_BYTES_MAX

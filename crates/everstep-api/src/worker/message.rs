@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use everstep_core::code::StepKind;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
-use everstep_engine::{self as engine, Letter, What};
+use everstep_engine::{self as engine, StepOutcome, WorkerMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,19 +124,19 @@ pub(crate) struct Messages {
 }
 
 impl<'a> NumberedMessage<'a> {
-    pub(super) fn new(message: &'a engine::Message) -> Self {
-        let mut lists = Self { m: message.m, ..Self::default() };
-        for letter in &message.letters {
-            match letter {
-                Letter::Ack { n, seq } => lists.acks.push((*n, seq.unwrap_or(0))),
-                Letter::Refused { n, code, detail } => lists.refused.push(RefusedReport { n: *n, code, detail }),
-                Letter::Later { n } => lists.later.push(*n),
-                Letter::Turn(turn) => lists.turns.push(Turn::new(turn)),
-                Letter::Wake { run, turn, step } => {
+    pub(super) fn new(batch: &'a engine::WorkerBatch) -> Self {
+        let mut lists = Self { m: batch.m, ..Self::default() };
+        for message in &batch.messages {
+            match message {
+                WorkerMessage::Ack { n, seq } => lists.acks.push((*n, seq.unwrap_or(0))),
+                WorkerMessage::Refused { n, code, detail } => lists.refused.push(RefusedReport { n: *n, code, detail }),
+                WorkerMessage::Later { n } => lists.later.push(*n),
+                WorkerMessage::Turn(turn) => lists.turns.push(Turn::new(turn)),
+                WorkerMessage::Wake { run, turn, step } => {
                     lists.wakes.push(StepRecord { run: Some(*run), turn: Some(*turn), ..StepRecord::new(step) });
                 }
-                Letter::Cancelled { run, turn } => lists.cancels.push(TurnRef { run: *run, turn: *turn }),
-                Letter::Revoked { run, turn } => lists.revoked.push(TurnRef { run: *run, turn: *turn }),
+                WorkerMessage::Cancelled { run, turn } => lists.cancels.push(TurnRef { run: *run, turn: *turn }),
+                WorkerMessage::Revoked { run, turn } => lists.revoked.push(TurnRef { run: *run, turn: *turn }),
             }
         }
         lists
@@ -168,26 +168,26 @@ impl<'a> Turn<'a> {
 }
 
 impl<'a> StepRecord<'a> {
-    fn new(record: &'a engine::Known) -> Self {
-        let engine::Known { step, kind, seq, what } = record;
-        let status = match what {
-            What::Completed { .. } => "completed",
-            What::Failed { .. } => "failed",
-            What::Slept => "slept",
-            What::Resolved { .. } => "resolved",
-            What::TimedOut => "timedOut",
-            What::Retry { .. } => "retry",
-            What::Open => "open",
+    fn new(record: &'a engine::StepRecord) -> Self {
+        let engine::StepRecord { step, kind, seq, outcome } = record;
+        let status = match outcome {
+            StepOutcome::Completed { .. } => "completed",
+            StepOutcome::Failed { .. } => "failed",
+            StepOutcome::Slept => "slept",
+            StepOutcome::Resolved { .. } => "resolved",
+            StepOutcome::TimedOut => "timedOut",
+            StepOutcome::Retry { .. } => "retry",
+            StepOutcome::Open => "open",
         };
         let (mut output, mut error, mut payload, mut attempt) = (None, None, None, None);
-        match what {
-            What::Completed { output: given } => output = Some(given),
-            What::Failed { failure, attempts } => {
+        match outcome {
+            StepOutcome::Completed { output: given } => output = Some(given),
+            StepOutcome::Failed { failure, attempts } => {
                 error = Some(FailedStep { code: &failure.code, message: &failure.message, attempts: *attempts });
             }
-            What::Resolved { payload: given } => payload = Some(given),
-            What::Retry { attempt: next } => attempt = Some(*next),
-            What::Slept | What::TimedOut | What::Open => {}
+            StepOutcome::Resolved { payload: given } => payload = Some(given),
+            StepOutcome::Retry { attempt: next } => attempt = Some(*next),
+            StepOutcome::Slept | StepOutcome::TimedOut | StepOutcome::Open => {}
         }
         Self { run: None, turn: None, step, kind: *kind, seq: *seq, status, output, error, payload, attempt }
     }
@@ -207,32 +207,32 @@ mod tests {
 
     use super::*;
 
-    fn record(step: &str, kind: StepKind, seq: u64, what: What) -> engine::Known {
-        engine::Known { step: step.into(), kind, seq, what }
+    fn record(step: &str, kind: StepKind, seq: u64, outcome: StepOutcome) -> engine::StepRecord {
+        engine::StepRecord { step: step.into(), kind, seq, outcome }
     }
 
     #[test]
     fn empty_lists_are_omitted() {
-        let message = engine::Message {
+        let batch = engine::WorkerBatch {
             m: 4,
-            letters: vec![Letter::Ack { n: 1, seq: Some(9) }, Letter::Ack { n: 2, seq: None }],
+            messages: vec![WorkerMessage::Ack { n: 1, seq: Some(9) }, WorkerMessage::Ack { n: 2, seq: None }],
         };
-        assert_eq!(NumberedMessage::new(&message).json(), r#"{"m":4,"acks":[[1,9],[2,0]]}"#);
+        assert_eq!(NumberedMessage::new(&batch).json(), r#"{"m":4,"acks":[[1,9],[2,0]]}"#);
     }
 
     #[test]
     fn every_message_has_its_list() {
         let run = RunId::new(Timestamp::EPOCH, 7);
         let payload = |text: &str| Payload::from_json(text).unwrap();
-        let failed = What::Failed { failure: Failure::fatal("X", "no"), attempts: 3 };
+        let failed = StepOutcome::Failed { failure: Failure::fatal("X", "no"), attempts: 3 };
         let steps = vec![
-            record("a", StepKind::Run, 3, What::Completed { output: payload("{\"x\": 1}") }),
+            record("a", StepKind::Run, 3, StepOutcome::Completed { output: payload("{\"x\": 1}") }),
             record("b", StepKind::Run, 4, failed),
-            record("c", StepKind::Sleep, 5, What::Slept),
-            record("d", StepKind::Wait, 6, What::Resolved { payload: payload("null") }),
-            record("e", StepKind::Wait, 7, What::TimedOut),
-            record("f", StepKind::Run, 8, What::Retry { attempt: 2 }),
-            record("g", StepKind::Call, 9, What::Open),
+            record("c", StepKind::Sleep, 5, StepOutcome::Slept),
+            record("d", StepKind::Wait, 6, StepOutcome::Resolved { payload: payload("null") }),
+            record("e", StepKind::Wait, 7, StepOutcome::TimedOut),
+            record("f", StepKind::Run, 8, StepOutcome::Retry { attempt: 2 }),
+            record("g", StepKind::Call, 9, StepOutcome::Open),
         ];
         let turn = engine::Turn {
             run,
@@ -244,16 +244,16 @@ mod tests {
             seq: 9,
             steps,
         };
-        let letters = vec![
-            Letter::Turn(Box::new(turn)),
-            Letter::Wake { run, turn: 2, step: record("c", StepKind::Sleep, 10, What::Slept) },
-            Letter::Refused { n: 5, code: "FENCED".into(), detail: "older".to_owned() },
-            Letter::Later { n: 6 },
-            Letter::Cancelled { run, turn: 2 },
-            Letter::Revoked { run, turn: 3 },
+        let messages = vec![
+            WorkerMessage::Turn(Box::new(turn)),
+            WorkerMessage::Wake { run, turn: 2, step: record("c", StepKind::Sleep, 10, StepOutcome::Slept) },
+            WorkerMessage::Refused { n: 5, code: "FENCED".into(), detail: "older".to_owned() },
+            WorkerMessage::Later { n: 6 },
+            WorkerMessage::Cancelled { run, turn: 2 },
+            WorkerMessage::Revoked { run, turn: 3 },
         ];
-        let message = engine::Message { m: 1, letters };
-        let written: Value = serde_json::from_str(&NumberedMessage::new(&message).json()).unwrap();
+        let batch = engine::WorkerBatch { m: 1, messages };
+        let written: Value = serde_json::from_str(&NumberedMessage::new(&batch).json()).unwrap();
         let expected = json!({
             "m": 1,
             "refused": [{"n": 5, "code": "FENCED", "detail": "older"}],

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use everstep_core::code::Report;
 use everstep_core::ids::RunId;
-use everstep_engine::Reported;
+use everstep_engine::WorkerReport;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -39,7 +39,7 @@ impl JsonSchema for AnyReport {
 /// The reports that are accepted, and those that are refused before the engine sees them.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
-    pub(super) accepted: Vec<Reported>,
+    pub(super) accepted: Vec<WorkerReport>,
     pub(super) refused: Vec<(u64, String)>,
     /// The runs of refused reports.
     refused_runs: BTreeSet<RunId>,
@@ -97,7 +97,7 @@ impl Reports {
     fn add(&mut self, report: WireReport<'_>) {
         let (n, run, turn) = (report.n, report.run, report.turn);
         match report.check() {
-            Ok(report) => self.accepted.push(Reported { n, run, turn, report }),
+            Ok(report) => self.accepted.push(WorkerReport { n, run, turn, report }),
             Err(why) => {
                 self.refused.push((n, why));
                 self.refused_runs.insert(run);

@@ -10,7 +10,7 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Alone, Delivery, Engine, Error, Hello, Hint, NewStart, Peer, Peers, Question, Served};
+use everstep_engine::{Alone, Engine, Error, Hello, Hint, Peer, Peers, Question, RunInput, ServedWorkflow, Start};
 use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -43,14 +43,14 @@ impl Listener {
         tokio::spawn(serve(listener, engine.clone(), ClusterKey::new(KEY).unwrap(), std::future::pending()));
         let published = engine.library().publish(WorkspaceId::DEFAULT, "wait", &chain(&[wait_for_go()])).await;
         published.unwrap().unwrap();
-        let run = engine.start_run(NewStart::new("wait", json!({}))).await.unwrap().run;
+        let run = engine.start_run(Start::new("wait", json!({}))).await.unwrap().run;
         let peer = Peer { id: engine.node(), address };
         Self { engine, peer, run, _folder: folder }
     }
 
-    fn delivery(&self) -> Delivery {
+    fn input(&self) -> RunInput {
         let input = Input::Signal { event: "go".to_owned(), payload: Payload::null() };
-        Delivery { workspace: WorkspaceId::DEFAULT, run: self.run, input, expected: None, key: None }
+        RunInput { workspace: WorkspaceId::DEFAULT, run: self.run, input, expected: None, key: None }
     }
 
     async fn status(&self) -> Status {
@@ -70,7 +70,7 @@ impl Listener {
             sender: node(1).to_string(),
             target: self.peer.id.to_string(),
             nonce: uuid::Uuid::from_u128(u128::from(rand())).to_string(),
-            body: serde_json::to_string(&self.delivery()).unwrap(),
+            body: serde_json::to_string(&self.input()).unwrap(),
         }
     }
 }
@@ -156,11 +156,11 @@ async fn channel(key: &str) -> (Channel, TempDir) {
 async fn an_input_is_passed_on_and_answered() {
     let listener = Listener::start().await;
     let (channel, _folder) = channel(KEY).await;
-    assert_eq!(channel.send(&listener.peer, listener.delivery()).await, Ok(Reply::Accepted));
+    assert_eq!(channel.send(&listener.peer, listener.input()).await, Ok(Reply::Accepted));
     assert_eq!(listener.engine.wait(WorkspaceId::DEFAULT, listener.run).await.unwrap().status, Status::Completed);
-    let refused = channel.send(&listener.peer, listener.delivery()).await.unwrap();
+    let refused = channel.send(&listener.peer, listener.input()).await.unwrap();
     assert!(matches!(refused, Reply::Refused { code, .. } if code == "RUN_ENDED"));
-    let foreign = Delivery { workspace: WorkspaceId::from_uuid(uuid::Uuid::from_u128(9)), ..listener.delivery() };
+    let foreign = RunInput { workspace: WorkspaceId::from_uuid(uuid::Uuid::from_u128(9)), ..listener.input() };
     assert_eq!(channel.send(&listener.peer, foreign).await, Err(Error::RunNotFound(listener.run)));
 }
 
@@ -179,7 +179,7 @@ async fn what_was_changed_on_its_way_is_refused() {
     let listener = Listener::start().await;
     let signed = listener.request();
     let signature = signed.signature();
-    let cancel = Delivery { input: Input::Cancel { reason: None }, ..listener.delivery() };
+    let cancel = RunInput { input: Input::Cancel { reason: None }, ..listener.input() };
     let tampered = [
         Signed { method: "PUT".to_owned(), ..signed.clone() },
         Signed { path: "/cluster/v1/hints".to_owned(), ..signed.clone() },
@@ -220,7 +220,7 @@ async fn what_is_stale_early_or_signed_with_another_key_is_refused() {
     assert_eq!(listener.status().await, Status::Waiting);
     assert_eq!(Signed { time: good.time - 25 * second, ..good }.send().await.0, 200);
     let (channel, _folder) = channel("another key that has enough characters").await;
-    assert_eq!(channel.send(&listener.peer, listener.delivery()).await, Err(Error::Unreachable(listener.peer.id)));
+    assert_eq!(channel.send(&listener.peer, listener.input()).await, Err(Error::Unreachable(listener.peer.id)));
 }
 
 #[tokio::test]
@@ -230,7 +230,7 @@ async fn a_request_for_another_node_is_not_taken() {
     assert_eq!((status, &problem["code"]), (421, &json!("UNAVAILABLE")));
     let (channel, _folder) = channel(KEY).await;
     let before = Peer { id: node(5), ..listener.peer.clone() };
-    assert_eq!(channel.send(&before, listener.delivery()).await, Err(Error::Unreachable(node(5))));
+    assert_eq!(channel.send(&before, listener.input()).await, Err(Error::Unreachable(node(5))));
     // What is asked for one workspace cannot be done in another.
     let (status, _) = Signed { caller: node(6).to_string(), ..listener.request() }.send().await;
     assert_eq!(status, 400);
@@ -245,7 +245,7 @@ async fn a_node_that_is_not_there_took_nothing() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     for address in [format!("http://127.0.0.1:{port}"), "nonsense".to_owned(), String::new()] {
         let peer = Peer { id: node(1), address };
-        assert_eq!(channel.send(&peer, listener.delivery()).await, Err(Error::Unreachable(node(1))), "{peer:?}");
+        assert_eq!(channel.send(&peer, listener.input()).await, Err(Error::Unreachable(node(1))), "{peer:?}");
     }
 }
 
@@ -260,7 +260,7 @@ async fn a_node_that_dies_after_it_was_asked_leaves_the_outcome_unknown() {
         let read = stream.read(&mut [0; 64 * 1024]).await.unwrap();
         assert!(read > 0);
     };
-    let (answer, ()) = tokio::join!(channel.send(&peer, listener.delivery()), dying);
+    let (answer, ()) = tokio::join!(channel.send(&peer, listener.input()), dying);
     assert_eq!(answer, Err(Error::OutcomeUnknown(node(1))));
 }
 
@@ -324,7 +324,7 @@ async fn hints_are_taken() {
 
 /// A session at a node, opened there.
 async fn session(listener: &Listener) -> String {
-    let served = Served { name: "greet".to_owned(), version: 1, retention_days: None };
+    let served = ServedWorkflow { name: "greet".to_owned(), version: 1, retention_days: None };
     let hello = Hello {
         workspace: WorkspaceId::DEFAULT,
         worker: "host:1".to_owned(),
@@ -356,7 +356,7 @@ async fn what_is_said_to_a_worker_of_another_node_is_passed_on() {
     let listener = Listener::start().await;
     let (channel, _folder) = channel(KEY).await;
     let session = session(&listener).await;
-    let start = NewStart { may_be_code: true, ..NewStart::new("greet", json!({})) };
+    let start = Start { may_be_code: true, ..Start::new("greet", json!({})) };
     let run = listener.engine.start_run(start).await.unwrap().run;
     let (status, told) = ask(&channel, &listener.peer, POLL, &json!({"session": session, "seen": 0})).await;
     assert_eq!((status, &told["messages"][0]["turns"][0]["run"]), (200, &json!(run)), "{told}");
@@ -388,7 +388,7 @@ async fn a_held_poll_of_another_node_is_answered_when_there_is_something() {
     let polled = ask(&channel, &listener.peer, "/cluster/v1/worker/poll", &body);
     let started = async {
         until_carriers(&listener.engine, &session, 1).await;
-        let start = NewStart { may_be_code: true, ..NewStart::new("greet", json!({})) };
+        let start = Start { may_be_code: true, ..Start::new("greet", json!({})) };
         listener.engine.start_run(start).await.unwrap()
     };
     let ((status, told), started) = tokio::join!(polled, started);

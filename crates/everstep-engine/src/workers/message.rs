@@ -9,7 +9,7 @@ use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Letter {
+pub enum WorkerMessage {
     /// A report is in the journal, as the entry of this seq; `None` if it wrote none, or the seq is not known.
     Ack { n: u64, seq: Option<u64> },
     /// A report was not taken, and never will be.
@@ -19,18 +19,18 @@ pub enum Letter {
     /// A run to be gone on with.
     Turn(Box<Turn>),
     /// A step that the function may be waiting for has come to its end, or may be tried again.
-    Wake { run: RunId, turn: u32, step: Known },
+    Wake { run: RunId, turn: u32, step: StepRecord },
     /// The run was cancelled, or ended otherwise: stop.
     Cancelled { run: RunId, turn: u32 },
     /// The run is not this worker's any more: start no step of it, and forget it.
     Revoked { run: RunId, turn: u32 },
 }
 
-impl Letter {
+impl WorkerMessage {
     /// Roughly the bytes that it takes.
     pub(crate) fn size(&self) -> usize {
         let payloads = match self {
-            Self::Turn(turn) => turn.input.size() + turn.steps.iter().map(Known::size).sum::<usize>(),
+            Self::Turn(turn) => turn.input.size() + turn.steps.iter().map(StepRecord::size).sum::<usize>(),
             Self::Wake { step, .. } => step.size(),
             Self::Refused { detail, .. } => detail.len(),
             Self::Ack { .. } | Self::Later { .. } | Self::Cancelled { .. } | Self::Revoked { .. } => 0,
@@ -51,32 +51,32 @@ pub struct Turn {
     /// The last seq of the run's journal.
     pub seq: u64,
     /// What the journal knows of the run's steps, in the order in which they came to be so.
-    pub steps: Vec<Known>,
+    pub steps: Vec<StepRecord>,
 }
 
 /// What the journal knows of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct StepRecord {
     pub step: StepKey,
     pub kind: StepKind,
     /// The entry that says it.
     pub seq: u64,
-    pub what: What,
+    pub outcome: StepOutcome,
 }
 
-impl Known {
+impl StepRecord {
     fn size(&self) -> usize {
-        match &self.what {
-            What::Completed { output } => output.size(),
-            What::Resolved { payload } => payload.size(),
-            What::Failed { failure, .. } => failure.message.len(),
-            What::Slept | What::TimedOut | What::Retry { .. } | What::Open => 0,
+        match &self.outcome {
+            StepOutcome::Completed { output } => output.size(),
+            StepOutcome::Resolved { payload } => payload.size(),
+            StepOutcome::Failed { failure, .. } => failure.message.len(),
+            StepOutcome::Slept | StepOutcome::TimedOut | StepOutcome::Retry { .. } | StepOutcome::Open => 0,
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum StepOutcome {
     /// A step or a child run gave this.
     Completed { output: Payload },
     /// It failed, and is not tried again.

@@ -17,8 +17,8 @@ use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
 use super::lanes::lane_of;
-use super::message::Letter;
-use super::session::{Hello, Served, Session, SessionId, Untold};
+use super::message::WorkerMessage;
+use super::session::{Hello, ServedWorkflow, Session, SessionId, Untold};
 use crate::error::Error;
 use crate::message::{Mail, ShardSender, ToClaimer, ToShard};
 use crate::ports::World;
@@ -88,7 +88,7 @@ pub struct WorkerInfo {
     pub session: SessionId,
     pub worker: String,
     pub sdk: Option<String>,
-    pub workflows: Vec<Served>,
+    pub workflows: Vec<ServedWorkflow>,
     pub capacity: usize,
     pub running: usize,
     pub opened_at: Timestamp,
@@ -238,7 +238,7 @@ impl Workers {
             let held = session.inner().holds.remove(&run);
             let is_holder = held.is_some_and(|turn| code.may_go_on(turn));
             if let Some(turn) = held.filter(|_| !is_holder) {
-                session.put(Letter::Revoked { run, turn });
+                session.put(WorkerMessage::Revoked { run, turn });
             }
             if is_holder {
                 session.inner().live.insert(run, last_turn);
@@ -265,7 +265,7 @@ impl Workers {
         for session in self.inner().lanes.get(lane).into_iter().flatten() {
             let held = session.inner().holds.remove(&run);
             if let Some(turn) = held.or(is_for_all.then_some(turn)) {
-                session.put(Letter::Cancelled { run, turn });
+                session.put(WorkerMessage::Cancelled { run, turn });
             }
         }
     }
@@ -523,14 +523,14 @@ impl Workers {
                 }
                 let held = session.inner().holds.remove(&run);
                 if let Some(turn) = held {
-                    Self::say(&session, Letter::Cancelled { run, turn });
+                    Self::say(&session, WorkerMessage::Cancelled { run, turn });
                 }
             }
         }));
     }
 
     /// Tells a session something at once.
-    pub(crate) fn say(session: &Session, letter: Letter) {
+    pub(crate) fn say(session: &Session, letter: WorkerMessage) {
         session.put(letter);
         session.flush();
     }

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::lanes::lane_of;
-use super::message::Letter;
+use super::message::WorkerMessage;
 
 /// Letters that one message holds at most.
 const MESSAGE: usize = 1_024;
@@ -69,7 +69,7 @@ impl FromStr for SessionId {
 
 /// A workflow that a worker serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedWorkflow {
     pub name: String,
     pub version: u32,
     pub retention_days: Option<u32>,
@@ -82,7 +82,7 @@ pub struct Hello {
     /// What people call it: a host and a process, say.
     pub worker: String,
     pub sdk: Option<String>,
-    pub workflows: Vec<Served>,
+    pub workflows: Vec<ServedWorkflow>,
     /// Runs that it takes at once.
     pub capacity: usize,
     /// Runs that it has from a session before, with the numbers of their turns.
@@ -91,16 +91,16 @@ pub struct Hello {
 
 /// Letters on their way to a worker.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct WorkerBatch {
     /// Counts from 1.
     pub m: u64,
-    pub letters: Vec<Letter>,
+    pub messages: Vec<WorkerMessage>,
 }
 
-impl Message {
+impl WorkerBatch {
     /// Roughly the bytes that it takes.
     fn size(&self) -> usize {
-        self.letters.iter().map(Letter::size).sum()
+        self.messages.iter().map(WorkerMessage::size).sum()
     }
 }
 
@@ -120,7 +120,7 @@ pub struct Session {
     pub workspace: WorkspaceId,
     pub worker: String,
     pub sdk: Option<String>,
-    pub workflows: Vec<Served>,
+    pub workflows: Vec<ServedWorkflow>,
     lanes: BTreeSet<Arc<str>>,
     pub opened_at: Timestamp,
     inner: Mutex<Inner>,
@@ -164,10 +164,10 @@ pub(crate) struct Inner {
     pub(crate) heard_at: Timestamp,
     /// When its carrier went, if it has none.
     pub(crate) detached: Option<Duration>,
-    outbox: Vec<Letter>,
+    outbox: Vec<WorkerMessage>,
     /// Whether the outbox holds more than answers to reports.
     has_more_than_answers: bool,
-    sent: VecDeque<Arc<Message>>,
+    sent: VecDeque<Arc<WorkerBatch>>,
     /// Their bytes.
     kept: usize,
     last: u64,
@@ -298,13 +298,13 @@ impl Session {
     }
 
     /// Messages that were sent and that the worker has not seen, as far as is known.
-    pub fn unseen(&self) -> Vec<Arc<Message>> {
+    pub fn unseen(&self) -> Vec<Arc<WorkerBatch>> {
         self.inner().sent.iter().cloned().collect()
     }
 
     /// Messages that the worker had not seen when this was asked before, and has not seen yet. What was sent since may
     /// be on its way.
-    pub fn overdue(&self) -> Vec<Arc<Message>> {
+    pub fn overdue(&self) -> Vec<Arc<WorkerBatch>> {
         let mut inner = self.inner();
         let last = inner.last;
         let asked = std::mem::replace(&mut inner.asked, last);
@@ -317,22 +317,22 @@ impl Session {
     }
 
     /// Takes what has gathered, as the next message.
-    pub fn take(&self) -> Option<Arc<Message>> {
+    pub fn take(&self) -> Option<Arc<WorkerBatch>> {
         Self::take_from(self.inner())
     }
 
     /// The same for a carrier that others may have replaced: what it took after that would never arrive.
-    pub fn take_as(&self, carrier: u64) -> Option<Arc<Message>> {
+    pub fn take_as(&self, carrier: u64) -> Option<Arc<WorkerBatch>> {
         let inner = self.inner();
         if inner.carrier == carrier { Self::take_from(inner) } else { None }
     }
 
-    fn take_from(mut inner: MutexGuard<'_, Inner>) -> Option<Arc<Message>> {
+    fn take_from(mut inner: MutexGuard<'_, Inner>) -> Option<Arc<WorkerBatch>> {
         if inner.outbox.is_empty() || inner.is_full() {
             return None;
         }
         let mut bytes = 0;
-        let fits = |letter: &&Letter| {
+        let fits = |letter: &&WorkerMessage| {
             let is_room = bytes < BYTES;
             bytes += letter.size();
             is_room
@@ -340,7 +340,7 @@ impl Session {
         let count = inner.outbox.iter().take(MESSAGE).take_while(fits).count();
         let rest = inner.outbox.split_off(count);
         inner.last += 1;
-        let message = Arc::new(Message { m: inner.last, letters: std::mem::replace(&mut inner.outbox, rest) });
+        let message = Arc::new(WorkerBatch { m: inner.last, messages: std::mem::replace(&mut inner.outbox, rest) });
         inner.has_more_than_answers = inner.outbox.iter().any(|letter| !is_answer(letter));
         inner.kept += message.size();
         inner.sent.push_back(Arc::clone(&message));
@@ -365,7 +365,7 @@ impl Session {
             return;
         }
         for (n, detail) in reports {
-            self.put(Letter::Refused { n, code: Cow::Borrowed("VALIDATION_ERROR"), detail });
+            self.put(WorkerMessage::Refused { n, code: Cow::Borrowed("VALIDATION_ERROR"), detail });
         }
         self.flush();
     }
@@ -394,14 +394,19 @@ impl Session {
     }
 
     /// Puts letters into the outbox. Whoever does so calls [`Session::flush`] when there are no more.
-    pub(crate) fn put(&self, letter: Letter) {
+    pub(crate) fn put(&self, letter: WorkerMessage) {
         let mut inner = self.inner();
         if inner.is_over {
             return;
         }
         match &letter {
-            Letter::Ack { n, .. } | Letter::Refused { n, .. } | Letter::Later { n } => _ = inner.pending.remove(n),
-            Letter::Turn(_) | Letter::Wake { .. } | Letter::Cancelled { .. } | Letter::Revoked { .. } => {
+            WorkerMessage::Ack { n, .. } | WorkerMessage::Refused { n, .. } | WorkerMessage::Later { n } => {
+                _ = inner.pending.remove(n)
+            }
+            WorkerMessage::Turn(_)
+            | WorkerMessage::Wake { .. }
+            | WorkerMessage::Cancelled { .. }
+            | WorkerMessage::Revoked { .. } => {
                 inner.has_more_than_answers = true;
             }
         }
@@ -454,8 +459,8 @@ impl Session {
     }
 }
 
-fn is_answer(letter: &Letter) -> bool {
-    matches!(letter, Letter::Ack { .. } | Letter::Refused { .. } | Letter::Later { .. })
+fn is_answer(letter: &WorkerMessage) -> bool {
+    matches!(letter, WorkerMessage::Ack { .. } | WorkerMessage::Refused { .. } | WorkerMessage::Later { .. })
 }
 
 #[cfg(test)]
@@ -475,8 +480,8 @@ mod tests {
         Session::new(id, hello, Timestamp::EPOCH, Duration::ZERO, Arc::default())
     }
 
-    fn letter(n: u64) -> Letter {
-        Letter::Refused { n, code: Cow::Borrowed("X"), detail: "x".repeat(BYTES) }
+    fn letter(n: u64) -> WorkerMessage {
+        WorkerMessage::Refused { n, code: Cow::Borrowed("X"), detail: "x".repeat(BYTES) }
     }
 
     #[tokio::test]

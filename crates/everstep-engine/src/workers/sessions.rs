@@ -8,7 +8,7 @@ use everstep_core::ids::WorkspaceId;
 use super::lanes::lane_of;
 use super::seats::WorkerInfo;
 use super::session::{Hello, Session, SessionId};
-use super::turns::Reported;
+use super::turns::WorkerReport;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::message::ToShard;
@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// Takes what a worker says. Each report is answered by a letter, after its commit.
-    pub fn report(&self, session: &Arc<Session>, reports: Vec<Reported>) {
+    pub fn report(&self, session: &Arc<Session>, reports: Vec<WorkerReport>) {
         let member = self.member();
         session.expect(reports.iter().map(|reported| reported.n));
         let shards = member.shards.len();

@@ -15,13 +15,13 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 
-use super::message::{Known, Letter, Turn, What};
+use super::message::{StepOutcome, StepRecord, Turn, WorkerMessage};
 use super::seats::{Seat, Workers};
 use super::session::Session;
 use crate::error::Error;
 use crate::look::Look;
 use crate::message::{Mail, Respond};
-use crate::peers::Delivery;
+use crate::peers::RunInput;
 use crate::run::active::{Becomes, Decided, Flight, Held, Slot, Tenure};
 use crate::shard::Shard;
 
@@ -51,12 +51,12 @@ impl AtWorker {
 struct Wakes {
     session: Arc<Session>,
     /// By their entries.
-    letters: Vec<(u64, Letter)>,
+    letters: Vec<(u64, WorkerMessage)>,
 }
 
 /// A report with what it is about.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reported {
+pub struct WorkerReport {
     pub n: u64,
     pub run: RunId,
     pub turn: u32,
@@ -65,9 +65,9 @@ pub struct Reported {
 
 impl Shard {
     /// Takes the reports of one message: all of a run's are decided together.
-    pub(crate) fn reported(&mut self, session: &Arc<Session>, reports: Vec<Reported>) {
+    pub(crate) fn reported(&mut self, session: &Arc<Session>, reports: Vec<WorkerReport>) {
         let mut runs: Vec<RunId> = Vec::new();
-        for Reported { n, run, turn, report } in reports {
+        for WorkerReport { n, run, turn, report } in reports {
             let input = Input::Report { turn, report: Box::new(report) };
             let respond = Respond::Worker(Arc::clone(session), n);
             let mail = Mail { respond, workspace: Some(session.workspace), ..Mail::of(input) };
@@ -151,7 +151,7 @@ impl Shard {
             if let Some(step) = wake(&held.state, entry, is_answered) {
                 at_worker.told = entry.seq;
                 let turn = at_worker.seat.turn;
-                letters.push((entry.seq, Letter::Wake { run, turn, step }));
+                letters.push((entry.seq, WorkerMessage::Wake { run, turn, step }));
             }
         }
         (!letters.is_empty()).then(|| Wakes { session: Arc::clone(&at_worker.seat.session), letters })
@@ -171,16 +171,16 @@ impl Shard {
         let (session, turn) = (&at_worker.seat.session, at_worker.seat.turn);
         if becomes != Becomes::Owned || held.state.is_paused() {
             if !held.state.has_ended() {
-                session.put(Letter::Revoked { run, turn });
+                session.put(WorkerMessage::Revoked { run, turn });
             } else if !has_ended_itself {
-                session.put(Letter::Cancelled { run, turn });
+                session.put(WorkerMessage::Cancelled { run, turn });
             }
             held.at_worker = None;
             held.wants_turn = false;
         } else if !at_worker.is_told {
             (at_worker.is_told, at_worker.is_begun) = (true, true);
             at_worker.told = held.state.seq;
-            session.put(Letter::Turn(Box::new(describe(run, &held.workflow, &held.state, turn))));
+            session.put(WorkerMessage::Turn(Box::new(describe(run, &held.workflow, &held.state, turn))));
         }
     }
 
@@ -210,7 +210,7 @@ impl Shard {
                 let (Respond::Worker(session, n), Some(workspace)) = (respond, workspace) else { continue };
                 let answer = match peer.as_ref().filter(|_| !is_lost) {
                     Some(peer) => {
-                        let delivery = Delivery { workspace, run, input, expected: None, key: None };
+                        let delivery = RunInput { workspace, run, input, expected: None, key: None };
                         world.peers.send(peer, delivery).await
                     }
                     None => Err(Error::Unreachable(owner)),
@@ -226,7 +226,7 @@ impl Shard {
     pub(crate) fn revoke(at_worker: Option<AtWorker>, run: RunId) {
         if let Some(at_worker) = at_worker {
             let turn = at_worker.seat.turn;
-            Workers::say(&at_worker.seat.session, Letter::Revoked { run, turn });
+            Workers::say(&at_worker.seat.session, WorkerMessage::Revoked { run, turn });
         }
     }
 }
@@ -290,7 +290,7 @@ impl Held {
             let is_kept = is_live && is_here && at.is_begun && self.may_go_on(at.seat.turn);
             if !is_kept && at.is_told {
                 let (run, turn) = (self.state.run, at.seat.turn);
-                Workers::say(&at.seat.session, Letter::Revoked { run, turn });
+                Workers::say(&at.seat.session, WorkerMessage::Revoked { run, turn });
             }
             is_kept
         });
@@ -313,7 +313,7 @@ impl Held {
         let is_over = |turn: u32| !code.is_some_and(|code| code.may_go_on(turn));
         if let Some(at_worker) = self.at_worker.take_if(|at| is_over(at.seat.turn)) {
             let (run, turn) = (self.state.run, at_worker.seat.turn);
-            Workers::say(&at_worker.seat.session, Letter::Revoked { run, turn });
+            Workers::say(&at_worker.seat.session, WorkerMessage::Revoked { run, turn });
             self.wants_turn = true;
         }
     }
@@ -392,23 +392,23 @@ fn describe(run: RunId, workflow: &Workflow, state: &State, turn: u32) -> Turn {
     }
 }
 
-fn known(state: &State, key: &StepKey, step: &Step) -> Option<Known> {
-    let what = match &step.end {
-        Some(End::Output(output)) => What::Completed { output: output.clone() },
-        Some(End::Failure(failure)) => What::Failed { failure: failure.clone(), attempts: step.attempt },
-        Some(End::Slept) => What::Slept,
-        Some(End::Signal(payload)) => What::Resolved { payload: payload.clone() },
-        Some(End::Timeout) => What::TimedOut,
-        None if state.is_open(key) => What::Open,
-        None if step.kind == StepKind::Run => What::Retry { attempt: step.attempt + 1 },
+fn known(state: &State, key: &StepKey, step: &Step) -> Option<StepRecord> {
+    let outcome = match &step.end {
+        Some(End::Output(output)) => StepOutcome::Completed { output: output.clone() },
+        Some(End::Failure(failure)) => StepOutcome::Failed { failure: failure.clone(), attempts: step.attempt },
+        Some(End::Slept) => StepOutcome::Slept,
+        Some(End::Signal(payload)) => StepOutcome::Resolved { payload: payload.clone() },
+        Some(End::Timeout) => StepOutcome::TimedOut,
+        None if state.is_open(key) => StepOutcome::Open,
+        None if step.kind == StepKind::Run => StepOutcome::Retry { attempt: step.attempt + 1 },
         // A call that was cancelled with its run is made again.
         None => return None,
     };
-    Some(Known { step: key.clone(), kind: step.kind, seq: step.seq, what })
+    Some(StepRecord { step: key.clone(), kind: step.kind, seq: step.seq, outcome })
 }
 
 /// What an entry tells a function that goes on in memory; nothing where the answer to its own report does.
-fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bool) -> Option<Known> {
+fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bool) -> Option<StepRecord> {
     let step = match &entry.event {
         Event::TimerFired { step, .. } | Event::WaitResolved { step, .. } | Event::StepFailed { step, .. } => step,
         // What a worker did itself has a beginning.
@@ -417,20 +417,20 @@ fn wake(state: &State, entry: &Entry, is_answered: impl Fn(u64) -> bool) -> Opti
     };
     let told = known(state, step, state.code()?.step(step)?)?;
     // An attempt that failed and waits for its timer is no news.
-    (told.what != What::Open && told.seq == entry.seq).then_some(told)
+    (told.outcome != StepOutcome::Open && told.seq == entry.seq).then_some(told)
 }
 
 /// How a worker is told what became of a report.
-pub(crate) fn answer_of(n: u64, seq: Option<u64>, answer: Result<Reply, Error>) -> Letter {
+pub(crate) fn answer_of(n: u64, seq: Option<u64>, answer: Result<Reply, Error>) -> WorkerMessage {
     match answer {
-        Ok(Reply::Accepted | Reply::Buffered) => Letter::Ack { n, seq },
-        Ok(Reply::Repeated) => Letter::Ack { n, seq },
-        Ok(Reply::Ignored(_)) => Letter::Ack { n, seq: None },
-        Ok(Reply::Refused { code, message }) => Letter::Refused { n, code, detail: message },
+        Ok(Reply::Accepted | Reply::Buffered) => WorkerMessage::Ack { n, seq },
+        Ok(Reply::Repeated) => WorkerMessage::Ack { n, seq },
+        Ok(Reply::Ignored(_)) => WorkerMessage::Ack { n, seq: None },
+        Ok(Reply::Refused { code, message }) => WorkerMessage::Refused { n, code, detail: message },
         Err(Error::RunNotFound(run)) => {
-            Letter::Refused { n, code: "FENCED".into(), detail: format!("run {run} was not found") }
+            WorkerMessage::Refused { n, code: "FENCED".into(), detail: format!("run {run} was not found") }
         }
-        Err(Error::Refused(detail)) => Letter::Refused { n, code: "STORE_REFUSED".into(), detail },
-        Err(_) => Letter::Later { n },
+        Err(Error::Refused(detail)) => WorkerMessage::Refused { n, code: "STORE_REFUSED".into(), detail },
+        Err(_) => WorkerMessage::Later { n },
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Alone, Blind, Engine, NewStart, NodeClock, Options, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Start, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
@@ -100,7 +100,7 @@ pub(crate) async fn publish(engine: &Engine, name: &str, definition: &Value) {
 }
 
 pub(crate) async fn start(engine: &Engine, name: &str, input: Value) -> RunId {
-    engine.start_run(NewStart::new(name, input)).await.unwrap().run
+    engine.start_run(Start::new(name, input)).await.unwrap().run
 }
 
 pub(crate) async fn finish(engine: &Engine, run: RunId) -> RunRow {

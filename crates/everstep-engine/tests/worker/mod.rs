@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use everstep_core::code::Report;
 use everstep_core::ids::RunId;
 use everstep_core::payload::Payload;
-use everstep_engine::{Engine, Hello, Letter, NewStart, Options, Reported, Served, Session, Turn};
+use everstep_engine::{Engine, Hello, Options, ServedWorkflow, Session, Start, Turn, WorkerMessage, WorkerReport};
 use serde_json::{Value, json};
 
 use crate::support::{WORKSPACE, engine_with, open, options};
 
-/// A worker that does what a test says, letter by letter.
+/// A worker that does what a test says, message by message.
 pub(crate) struct Worker {
     pub(crate) engine: Engine,
     pub(crate) session: Arc<Session>,
     pub(crate) carrier: u64,
-    pub(crate) letters: VecDeque<Letter>,
+    pub(crate) messages: VecDeque<WorkerMessage>,
     pub(crate) n: u64,
 }
 
@@ -45,55 +45,55 @@ impl Worker {
         capacity: usize,
         holds: Vec<(RunId, u32)>,
     ) -> Self {
-        let workflows = vec![Served { name: workflow.to_owned(), version, retention_days: None }];
+        let workflows = vec![ServedWorkflow { name: workflow.to_owned(), version, retention_days: None }];
         let worker = name.to_owned();
         let hello = Hello { workspace: WORKSPACE, worker, sdk: None, workflows, capacity, holds };
         let session = engine.open_session(hello).await.unwrap();
         let carrier = engine.attach(&session);
-        Self { engine: engine.clone(), session, carrier, letters: VecDeque::new(), n: 0 }
+        Self { engine: engine.clone(), session, carrier, messages: VecDeque::new(), n: 0 }
     }
 
-    /// The next letter; meanwhile the worker is heard of. Ten seconds without one are too long.
-    pub(crate) async fn next(&mut self) -> Letter {
+    /// The next message; meanwhile the worker is heard of. Ten seconds without one are too long.
+    pub(crate) async fn next(&mut self) -> WorkerMessage {
         let patience = Instant::now() + Duration::from_secs(10);
         loop {
-            if let Some(letter) = self.letters.pop_front() {
-                return letter;
+            if let Some(message) = self.messages.pop_front() {
+                return message;
             }
-            assert!(Instant::now() < patience, "no letter comes");
+            assert!(Instant::now() < patience, "no message comes");
             self.engine.heard(&self.session);
             let news = self.session.any_news(self.carrier);
             let _ = tokio::time::timeout(Duration::from_millis(100), news).await;
             assert!(!self.session.is_over(), "the session is over");
-            if let Some(message) = self.session.take() {
-                self.session.seen(message.m);
-                self.letters.extend(message.letters.iter().cloned());
+            if let Some(batch) = self.session.take() {
+                self.session.seen(batch.m);
+                self.messages.extend(batch.messages.iter().cloned());
             }
         }
     }
 
     pub(crate) async fn turn(&mut self) -> Turn {
         match self.next().await {
-            Letter::Turn(turn) => *turn,
-            letter => panic!("expected a turn, not {letter:?}"),
+            WorkerMessage::Turn(turn) => *turn,
+            message => panic!("expected a turn, not {message:?}"),
         }
     }
 
     /// Reports, and waits for the answer.
-    pub(crate) async fn say(&mut self, turn: &Turn, report: Report) -> Letter {
+    pub(crate) async fn say(&mut self, turn: &Turn, report: Report) -> WorkerMessage {
         self.tell(turn, report);
         self.next().await
     }
 
     pub(crate) async fn done(&mut self, turn: &Turn, report: Report) {
-        let letter = self.say(turn, report).await;
-        assert!(matches!(letter, Letter::Ack { .. }), "{letter:?}");
+        let message = self.say(turn, report).await;
+        assert!(matches!(message, WorkerMessage::Ack { .. }), "{message:?}");
     }
 
     pub(crate) fn tell(&mut self, turn: &Turn, report: Report) {
         self.n += 1;
         self.engine.heard(&self.session);
-        let reported = Reported { n: self.n, run: turn.run, turn: turn.turn, report };
+        let reported = WorkerReport { n: self.n, run: turn.run, turn: turn.turn, report };
         self.engine.report(&self.session, vec![reported]);
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn returned(output: Value) -> Report {
 }
 
 pub(crate) async fn start(engine: &Engine) -> RunId {
-    let start = NewStart { may_be_code: true, ..NewStart::new("order", json!({"id": 7})) };
+    let start = Start { may_be_code: true, ..Start::new("order", json!({"id": 7})) };
     engine.start_run(start).await.unwrap().run
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Engine, NewStart};
+use everstep_engine::{Engine, Start};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -77,7 +77,7 @@ pub(super) async fn drive(engine: &Engine, load: &Load) -> anyhow::Result<Driven
 async fn keep_running(engine: Engine, load: Load, tally: Arc<Tally>) -> anyhow::Result<()> {
     loop {
         let began = Instant::now();
-        let started = engine.start_run(NewStart::new(load.workflow, load.input.clone())).await?;
+        let started = engine.start_run(Start::new(load.workflow, load.input.clone())).await?;
         follow(&engine, started.run, &tally).await?;
         tally.ended.lock().expect("no holder of the lock panics").push((started.run, began.elapsed()));
     }
@@ -117,7 +117,7 @@ pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<P
         let (engine, load, started) = (engine.clone(), load.clone(), Arc::clone(&started));
         callers.spawn(async move {
             loop {
-                if let Err(error) = engine.start_run(NewStart::new(load.workflow, load.input.clone())).await {
+                if let Err(error) = engine.start_run(Start::new(load.workflow, load.input.clone())).await {
                     return error;
                 }
                 started.fetch_add(1, Ordering::Relaxed);
@@ -142,7 +142,7 @@ pub(super) async fn run_to_end(engine: &Engine, load: &Load) -> anyhow::Result<P
         let (engine, load, ended) = (engine.clone(), load.clone(), Arc::clone(&ended));
         callers.spawn(async move {
             loop {
-                let new = NewStart::new(load.workflow, load.input.clone());
+                let new = Start::new(load.workflow, load.input.clone());
                 let (_, ending) = engine.start_to_end(new).await?;
                 ending.row().await?;
                 ended.fetch_add(1, Ordering::Relaxed);

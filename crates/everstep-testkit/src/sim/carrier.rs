@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Engine, Message, Reported, SessionId};
+use everstep_engine::{Engine, SessionId, WorkerBatch, WorkerReport};
 use futures_util::future::{self, Either};
 use tokio::sync::oneshot;
 
@@ -19,7 +19,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// What a server answers.
 enum Answer {
-    Messages(Vec<Arc<Message>>),
+    Messages(Vec<Arc<WorkerBatch>>),
     Gone,
 }
 
@@ -204,7 +204,7 @@ async fn poll(engine: Engine, id: SessionId, seen: u64) -> Answer {
 }
 
 /// What a server does with results.
-async fn results(engine: Engine, id: SessionId, seen: u64, batch: Vec<Reported>) -> Answer {
+async fn results(engine: Engine, id: SessionId, seen: u64, batch: Vec<WorkerReport>) -> Answer {
     let Some(session) = engine.session(WorkspaceId::DEFAULT, id) else { return Answer::Gone };
     engine.heard(&session);
     session.seen(seen);

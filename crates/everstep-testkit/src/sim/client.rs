@@ -7,7 +7,7 @@ use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Delivery, Error, NewStart};
+use everstep_engine::{Error, RunInput, Start};
 use everstep_store::RunRow;
 use serde_json::{Value, json};
 
@@ -44,11 +44,11 @@ impl Client {
         while answers < wanted {
             self.sleep(0, 4_000).await;
             let definitions = Arc::clone(&definitions);
-            let start = NewStart {
+            let start = Start {
                 key: Some((name.clone(), key.clone())),
                 version,
                 may_be_code,
-                ..NewStart::new(name.clone(), json!({"n": n, "items": items}))
+                ..Start::new(name.clone(), json!({"n": n, "items": items}))
             };
             let answer = self.server().ask(|engine| async move {
                 for (name, definition) in &*definitions {
@@ -246,9 +246,9 @@ impl Client {
         let server = self.server();
         let is_signal = matches!(input, Input::Signal { .. } | Input::BufferedSignal { .. });
         let waited = if is_signal { self.waits(run) } else { Vec::new() };
-        let delivery = Delivery { workspace: WorkspaceId::DEFAULT, run, input, expected: None, key };
-        self.executor.note(|| format!("{run} {:?} by server {}", delivery.input, server.index));
-        let reply = server.ask(|engine| async move { engine.deliver(delivery).await }).await;
+        let addressed = RunInput { workspace: WorkspaceId::DEFAULT, run, input, expected: None, key };
+        self.executor.note(|| format!("{run} {:?} by server {}", addressed.input, server.index));
+        let reply = server.ask(|engine| async move { engine.route(addressed).await }).await;
         self.executor.note(|| format!("{run} {reply:?} by server {}", server.index));
         match reply {
             Some(Ok(Reply::Accepted | Reply::Buffered | Reply::Repeated)) => Fate::Accepted,

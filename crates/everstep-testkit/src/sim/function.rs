@@ -6,7 +6,7 @@ use everstep_core::code::Report;
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
 use everstep_core::payload::Payload;
-use everstep_engine::{Known, Turn, What as Told};
+use everstep_engine::{StepOutcome as Told, StepRecord, Turn};
 
 use super::scripts::{self, Demand, End, Ends, Op, What};
 
@@ -62,9 +62,9 @@ impl Function {
     }
 
     /// Is told what the journal knows of a step.
-    pub(super) fn learn(&mut self, known: &Known) -> Result<(), String> {
+    pub(super) fn learn(&mut self, known: &StepRecord) -> Result<(), String> {
         self.seq = self.seq.max(known.seq);
-        let what = match &known.what {
+        let what = match &known.outcome {
             Told::Completed { output } => What::Gave(output.value().clone()),
             Told::Failed { .. } => What::Failed,
             Told::Slept => What::Slept,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::run::Reply;
-use everstep_engine::{Delivery, Error, Hint, Peer, Peers};
+use everstep_engine::{Error, Hint, Peer, Peers, RunInput};
 use futures_util::future::{self, Either};
 use tokio::sync::oneshot;
 
@@ -16,7 +16,7 @@ pub(super) struct SimPeers {
     pub(super) directory: Directory,
 }
 
-/// What becomes of a delivery.
+/// What becomes of an input that is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Fine,
@@ -43,7 +43,7 @@ impl SimPeers {
 
 #[async_trait]
 impl Peers for SimPeers {
-    async fn send(&self, peer: &Peer, delivery: Delivery) -> Result<Reply, Error> {
+    async fn send(&self, peer: &Peer, input: RunInput) -> Result<Reply, Error> {
         let Some(server) = self.find(peer) else { return Err(Error::Unreachable(peer.id)) };
         let is_calm = server.is_calm();
         let fate = match self.executor.with_random(|random| random.below(100)) {
@@ -54,7 +54,7 @@ impl Peers for SimPeers {
             _ => Fate::Fine,
         };
         if fate == Fate::Refused || server.engine().is_none() {
-            self.executor.note(|| format!("a delivery to server {} is refused", server.index));
+            self.executor.note(|| format!("an input to server {} is refused", server.index));
             return Err(Error::Unreachable(peer.id));
         }
         let (answer, answered) = oneshot::channel();
@@ -65,7 +65,7 @@ impl Peers for SimPeers {
             self.executor.spawn(OUTSIDE, async move {
                 executor.sleep(on_the_way).await;
                 server.accept(|engine| async move {
-                    let received = engine.receive(delivery).await;
+                    let received = engine.receive(input).await;
                     executor.sleep(on_the_way_back).await;
                     if fate == Fate::Fine {
                         let _ = answer.send(received);
@@ -77,7 +77,7 @@ impl Peers for SimPeers {
         match future::select(answered, patience).await {
             Either::Left((Ok(answer), _)) => answer,
             Either::Left((Err(_), _)) | Either::Right(_) => {
-                self.executor.note(|| format!("a delivery to {} has no answer", peer.address));
+                self.executor.note(|| format!("an input to {} has no answer", peer.address));
                 Err(Error::OutcomeUnknown(peer.id))
             }
         }

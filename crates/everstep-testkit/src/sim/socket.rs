@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Engine, Message, Reported, SessionId};
+use everstep_engine::{Engine, SessionId, WorkerBatch, WorkerReport};
 use futures_util::future::{self, Either};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -16,13 +16,13 @@ use super::worker::{Link, Worker};
 /// What a worker says.
 struct Said {
     seen: u64,
-    batch: Vec<Reported>,
+    batch: Vec<WorkerReport>,
     is_ping: bool,
 }
 
 /// What a server says.
 enum Told {
-    Message(Arc<Message>),
+    Batch(Arc<WorkerBatch>),
     Pong,
     Gone,
 }
@@ -95,10 +95,10 @@ impl Worker {
             match told {
                 Some(None) => return End::Broken,
                 Some(Some(Told::Gone)) => return End::Gone,
-                Some(Some(Told::Message(message))) => {
+                Some(Some(Told::Batch(batch))) => {
                     heard = now;
                     // What was said before the last ping was answered is all that is sure to have been heard.
-                    self.take_in(session, Timestamp::EPOCH, vec![message]);
+                    self.take_in(session, Timestamp::EPOCH, vec![batch]);
                 }
                 Some(Some(Told::Pong)) => {
                     heard = now;
@@ -173,8 +173,8 @@ async fn serve(
     engine.heard(&session);
     session.seen(seen);
     let carrier = engine.attach(&session);
-    for message in session.unseen() {
-        let _ = tells.send(Told::Message(message));
+    for batch in session.unseen() {
+        let _ = tells.send(Told::Batch(batch));
     }
     loop {
         let heard = {
@@ -194,8 +194,8 @@ async fn serve(
         }
         match heard {
             None => {
-                while let Some(message) = session.take() {
-                    let _ = tells.send(Told::Message(message));
+                while let Some(batch) = session.take() {
+                    let _ = tells.send(Told::Batch(batch));
                 }
             }
             Some(None) => return session.detach(carrier, engine.world().clock.monotonic()),

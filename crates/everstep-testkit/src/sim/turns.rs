@@ -8,7 +8,7 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::codec;
 use everstep_core::journal::{Entry, Event, Resolution};
 use everstep_core::limits;
-use everstep_engine::{Turn, What as Told};
+use everstep_engine::{StepOutcome as Told, Turn};
 use serde_json::Value;
 
 use super::ledger::Ledger;
@@ -41,7 +41,7 @@ impl SimStore {
         }
         let mut told = Ends::new();
         for known in &turn.steps {
-            let what = match &known.what {
+            let what = match &known.outcome {
                 Told::Completed { output } => What::Gave(output.value().clone()),
                 Told::Failed { .. } => What::Failed,
                 Told::Slept => What::Slept,

@@ -14,7 +14,7 @@ use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::retry::RetryPolicy;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Hello, Known, Letter, Message, Reported, Served, SessionId, Turn};
+use everstep_engine::{Hello, ServedWorkflow, SessionId, StepRecord, Turn, WorkerBatch, WorkerMessage, WorkerReport};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -51,7 +51,7 @@ struct Inner {
     heard: Option<Timestamp>,
     /// The last message that was taken in, and those that came before their turn.
     seen: u64,
-    early: BTreeMap<u64, Arc<Message>>,
+    early: BTreeMap<u64, Arc<WorkerBatch>>,
     held: BTreeMap<RunId, Function>,
     /// Turns that were taken away: what was running is still reported.
     revoked: BTreeSet<(RunId, u32)>,
@@ -72,7 +72,7 @@ pub(super) struct Link {
 }
 
 struct Unanswered {
-    reported: Reported,
+    reported: WorkerReport,
     sent: Sent,
 }
 
@@ -127,8 +127,11 @@ impl Worker {
 
     /// What it says when it comes, or comes back.
     pub(super) fn hello(&self) -> Hello {
-        let served =
-            |(name, version): &(String, u32)| Served { name: name.clone(), version: *version, retention_days: None };
+        let served = |(name, version): &(String, u32)| ServedWorkflow {
+            name: name.clone(),
+            version: *version,
+            retention_days: None,
+        };
         let inner = self.inner();
         Hello {
             workspace: WorkspaceId::DEFAULT,
@@ -201,7 +204,7 @@ impl Worker {
     }
 
     /// A few reports that are to be sent now.
-    pub(super) fn next_batch(&self) -> Vec<Reported> {
+    pub(super) fn next_batch(&self) -> Vec<WorkerReport> {
         let now = self.executor.now();
         let most = self.executor.with_random(|random| random.between(1, 6)) as usize;
         let mut inner = self.inner();
@@ -226,7 +229,7 @@ impl Worker {
     }
 
     /// Nobody answered these: they are sent again.
-    pub(super) fn not_answered(&self, batch: &[Reported]) {
+    pub(super) fn not_answered(&self, batch: &[WorkerReport]) {
         let mut inner = self.inner();
         for reported in batch {
             if let Some(unanswered) = inner.unanswered.get_mut(&reported.n) {
@@ -236,7 +239,7 @@ impl Worker {
     }
 
     /// Takes messages in, in the order of their numbers, each once.
-    pub(super) fn take_in(&self, session: SessionId, asked: Timestamp, messages: Vec<Arc<Message>>) {
+    pub(super) fn take_in(&self, session: SessionId, asked: Timestamp, messages: Vec<Arc<WorkerBatch>>) {
         let ready = {
             let mut inner = self.inner();
             if inner.link.as_ref().is_none_or(|link| link.session != session) {
@@ -258,47 +261,47 @@ impl Worker {
             }
             ready
         };
-        for message in ready {
-            self.read(&message.letters);
+        for batch in ready {
+            self.read(&batch.messages);
         }
         self.drive_all();
     }
 
     /// Reads one message: turns first, then answers and wakes in the order of the journal.
-    fn read(&self, letters: &[Letter]) {
-        let mut news: Vec<_> = letters.iter().filter(|letter| !matches!(letter, Letter::Turn(_))).collect();
-        news.sort_by_key(|letter| match letter {
+    fn read(&self, messages: &[WorkerMessage]) {
+        let mut news: Vec<_> = messages.iter().filter(|message| !matches!(message, WorkerMessage::Turn(_))).collect();
+        news.sort_by_key(|message| match message {
             // What was sent twice is answered twice, and only once with its place.
-            Letter::Ack { seq: None, .. } => (1, 0),
-            Letter::Ack { seq: Some(seq), .. } => (0, *seq),
-            Letter::Wake { step, .. } => (0, step.seq),
-            Letter::Refused { .. } | Letter::Later { .. } => (1, 0),
-            Letter::Turn(_) | Letter::Cancelled { .. } | Letter::Revoked { .. } => (2, 0),
+            WorkerMessage::Ack { seq: None, .. } => (1, 0),
+            WorkerMessage::Ack { seq: Some(seq), .. } => (0, *seq),
+            WorkerMessage::Wake { step, .. } => (0, step.seq),
+            WorkerMessage::Refused { .. } | WorkerMessage::Later { .. } => (1, 0),
+            WorkerMessage::Turn(_) | WorkerMessage::Cancelled { .. } | WorkerMessage::Revoked { .. } => (2, 0),
         });
-        for letter in letters {
-            if let Letter::Turn(turn) = letter {
+        for message in messages {
+            if let WorkerMessage::Turn(turn) = message {
                 self.executor.note(|| format!("{}: {} turn {}", self.name, turn.run, turn.turn));
                 self.begin(turn);
             }
         }
-        for letter in news {
-            self.executor.note(|| format!("{}: {letter:?}", self.name));
-            match letter {
-                Letter::Ack { n, seq } => self.acked(*n, *seq),
-                Letter::Wake { run, turn, step } => self.learn(*run, *turn, step),
-                Letter::Refused { n, code, detail } => self.refused(*n, code, detail),
-                Letter::Later { n } => {
+        for message in news {
+            self.executor.note(|| format!("{}: {message:?}", self.name));
+            match message {
+                WorkerMessage::Ack { n, seq } => self.acked(*n, *seq),
+                WorkerMessage::Wake { run, turn, step } => self.learn(*run, *turn, step),
+                WorkerMessage::Refused { n, code, detail } => self.refused(*n, code, detail),
+                WorkerMessage::Later { n } => {
                     let at = self.executor.now().plus(REPORT_RETRY_DELAY);
                     if let Some(unanswered) = self.inner().unanswered.get_mut(n) {
                         unanswered.sent = Sent::Later(at);
                     }
                 }
-                Letter::Cancelled { run, turn } => self.forget(*run, *turn),
-                Letter::Revoked { run, turn } => {
+                WorkerMessage::Cancelled { run, turn } => self.forget(*run, *turn),
+                WorkerMessage::Revoked { run, turn } => {
                     self.inner().revoked.insert((*run, *turn));
                     self.forget(*run, *turn);
                 }
-                Letter::Turn(_) => {}
+                WorkerMessage::Turn(_) => {}
             }
         }
     }
@@ -359,7 +362,7 @@ impl Worker {
     }
 
     /// What the journal knows of a step.
-    fn learn(&self, run: RunId, turn: u32, known: &Known) {
+    fn learn(&self, run: RunId, turn: u32, known: &StepRecord) {
         let mut inner = self.inner();
         let Some(function) = inner.held_as(run, turn) else { return };
         let learnt = function.learn(known);
@@ -375,7 +378,7 @@ impl Worker {
 
     fn acked(&self, n: u64, seq: Option<u64>) {
         let Some(Unanswered { reported, .. }) = self.inner().unanswered.remove(&n) else { return };
-        let Reported { run, turn, report, .. } = reported;
+        let WorkerReport { run, turn, report, .. } = reported;
         self.store.watch_ack(&self.name, run, &report, seq);
         let mut inner = self.inner();
         let Some(function) = inner.held_as(run, turn) else { return };
@@ -411,7 +414,7 @@ impl Worker {
             let mut inner = self.inner();
             inner.last += 1;
             let n = inner.last;
-            let reported = Reported { n, run, turn, report };
+            let reported = WorkerReport { n, run, turn, report };
             inner.unanswered.insert(n, Unanswered { reported, sent: Sent::No });
             n
         };

@@ -10,7 +10,7 @@ use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::codec;
 use everstep_core::journal::{Entry, Event};
 use everstep_core::status::Status;
-use everstep_engine::{Blind, Engine, NewStart};
+use everstep_engine::{Blind, Engine, Start};
 use everstep_store::RunRow;
 use tempfile::TempDir;
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let engine = LocalNode::start(stores, &vault, config, Arc::new(Blind)).await?.engine;
     wire::save_definition(&engine, &name, &graph).await?;
     let key = args.key.clone().map(|key| (name.clone(), key));
-    let started = engine.start_run(NewStart { key, ..NewStart::new(name, input) }).await;
+    let started = engine.start_run(Start { key, ..Start::new(name, input) }).await;
     let started = started.map_err(wire::describe_error).context("starting the run")?;
     if !started.created && !args.quiet {
         eprintln!("run {} has that key; going on with it", started.run);

@@ -135,7 +135,7 @@ fn a_run_that_is_refused_something_is_not_blocked_and_others_are() {
     let unreadable = text.replace(r#""kind":"wait","step":"""#, r#""kind":"weight""#);
     for text in [text, unreadable] {
         let reports = Reports::decode_each(serde_json::from_str(&text).unwrap()).unwrap();
-        let blocked = |reported: &Reported| match reported.report {
+        let blocked = |reported: &WorkerReport| match reported.report {
             Report::Blocked { seq } => Some((reported.n, seq)),
             _ => None,
         };

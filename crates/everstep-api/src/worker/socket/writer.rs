@@ -68,8 +68,8 @@ impl Writer {
         }
     }
 
-    async fn feed(&mut self, message: &engine::Message) -> Result<(), Disconnected> {
-        let frame = Frame::Text(NumberedMessage::new(message).json().into());
+    async fn feed(&mut self, batch: &engine::WorkerBatch) -> Result<(), Disconnected> {
+        let frame = Frame::Text(NumberedMessage::new(batch).json().into());
         in_time(self.sink.feed(frame)).await
     }
 

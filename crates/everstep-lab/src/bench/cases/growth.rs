@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use everstep_core::ids::RunId;
-use everstep_engine::{Engine, NewStart};
+use everstep_engine::{Engine, Start};
 use everstep_store::Stores;
 
 use super::case::SAMPLES;
@@ -55,7 +55,7 @@ async fn measure_costs(stores: Stores, length: Duration) -> anyhow::Result<Costs
     let (mut runs, mut early_work, mut late_work) = (Vec::new(), Vec::new(), Vec::new());
     let began = Instant::now();
     while runs.is_empty() || began.elapsed() < length {
-        let run = engine.start_run(NewStart::new(WORKFLOW, shapes::input())).await?.run;
+        let run = engine.start_run(Start::new(WORKFLOW, shapes::input())).await?.run;
         let [early, late] = watch_work(&engine, run).await?;
         early_work.push(early);
         late_work.push(late);

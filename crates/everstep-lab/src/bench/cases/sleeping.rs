@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use everstep_engine::{Engine, NewStart};
+use everstep_engine::{Engine, Start};
 use tokio::task::JoinSet;
 
 use crate::bench::args::Plan;
@@ -39,7 +39,7 @@ pub(super) async fn start_sleepers(engine: &Engine, runs: usize) -> anyhow::Resu
         let (engine, left) = (engine.clone(), Arc::clone(&left));
         callers.spawn(async move {
             while left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-                engine.start_run(NewStart::new(WORKFLOW, shapes::input())).await?;
+                engine.start_run(Start::new(WORKFLOW, shapes::input())).await?;
             }
             anyhow::Ok(())
         });
