@@ -11,7 +11,7 @@ use everstep_core::run;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow;
-use everstep_engine::{Beginning, Look};
+use everstep_engine::{Look, StartedRun};
 use everstep_store::{Loaded, RunFilter, RunRow};
 
 use crate::auth::Caller;
@@ -177,8 +177,8 @@ pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
 }
 
 /// A run as it was when its start was written.
-pub(crate) async fn show_begun(served: &Served, beginning: Beginning) -> Run {
-    let Beginning { row, look } = beginning;
+pub(crate) async fn show_begun(served: &Served, began: StartedRun) -> Run {
+    let StartedRun { row, look } = began;
     if row.ended_at.is_some() {
         return Run::of(row);
     }

@@ -13,7 +13,7 @@ use everstep_core::limits;
 use everstep_core::payload;
 use everstep_core::payload::Payload;
 use everstep_core::workflow;
-use everstep_engine::{self as engine, Start, Version};
+use everstep_engine::{self as engine, Start, StartDetail, Version};
 use futures_util::future;
 use serde_json::json;
 
@@ -98,7 +98,7 @@ pub(crate) async fn batch(
     let starts = starts.into_iter().map(|start| async {
         let start = start?;
         let version = versions[&start.version].as_ref().map_err(Problem::clone)?;
-        within_deadline(served.engine.start_of(version, start)).await
+        within_deadline(served.engine.start_run(Start { found: Some(Arc::clone(version)), ..start })).await
     });
     let started = future::join_all(starts).await;
     let mut warning = None;
@@ -267,26 +267,21 @@ async fn begin(
     start: Start,
     seconds: Duration,
 ) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
-    if seconds.is_zero() {
-        let started = within_deadline(async { Ok(served.engine.start_shown(start).await) }).await?;
-        let (started, beginning) = match started {
-            Ok(started) => started,
-            Err(error) => return Ok(Err(error)),
-        };
-        let run = match beginning {
-            Some(beginning) => Some(runs::show_begun(served, *beginning).await),
-            None => None,
-        };
-        return Ok(Ok((started, run)));
-    }
-    let (started, ending) = match within_deadline(async { Ok(served.engine.start_to_end(start).await) }).await? {
-        Ok(begun) => begun,
+    let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
+    let start = Start { detail, ..start };
+    let mut started = match within_deadline(async { Ok(served.engine.start_run(start).await) }).await? {
+        Ok(started) => started,
         Err(error) => return Ok(Err(error)),
     };
+    let mut run = None;
+    if let Some(began) = started.began.take() {
+        run = Some(runs::show_begun(served, *began).await);
+    }
     // When the time is over, or this node stops, the run is shown as it is.
-    let run = match tokio::time::timeout(seconds, ending.row()).await {
-        Ok(Ok(row)) => Some(runs::show(served, row).await?),
-        Ok(Err(_)) | Err(_) => None,
-    };
+    if let Some(end) = started.end.take()
+        && let Ok(Ok(row)) = tokio::time::timeout(seconds, end.row()).await
+    {
+        run = Some(runs::show(served, row).await?);
+    }
     Ok(Ok((started, run)))
 }

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::limits;
 use everstep_core::run::Input;
 use everstep_core::strict::Strict;
-use everstep_engine::RunInput;
+use everstep_engine::{RunInput, Start};
 
 use crate::auth::Caller;
 use crate::body::Body;
@@ -30,8 +30,9 @@ pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Bod
     }
     let Strict(definition) = serde_json::from_str(definition.json())
         .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
-    let started = within_deadline(served.engine.start_test(caller.workspace, &definition, input)).await?;
-    let started = started.map_err(workflows::refuse)?;
+    let version = served.engine.library().compile_test(&definition).map_err(workflows::refuse)?;
+    let start = Start { workspace: caller.workspace, ..Start::of_version(&version, input) };
+    let started = within_deadline(served.engine.start_run(start)).await?;
     let run = runs::show(&served, runs::row(&served, caller.workspace, started.run).await?).await?;
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(Started { run, created: true, warning: None })))

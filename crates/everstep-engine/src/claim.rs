@@ -16,10 +16,11 @@ use everstep_store::{Arrival, InboxId, Result};
 use futures_util::future::{self, Either};
 use tokio::sync::mpsc;
 
-use crate::message::{Mail, ShardSender, Shared, ToClaimer, ToShard};
+use crate::message::{Shared, ToClaimer};
 use crate::options::Options;
 use crate::ports::World;
-use crate::shard::shard_of;
+use crate::run::Envelope;
+use crate::shard::{ShardSender, ToShard, shard_of};
 use crate::workers::{More, Workers};
 
 /// Runs that are claimed, or inbox rows that are read, at once.
@@ -45,8 +46,8 @@ impl Next {
     }
 
     /// Lanes that had no room are due now.
-    fn hungry(&mut self, workers: &Workers) {
-        self.lanes.extend(workers.starved().into_iter().map(|lane| (lane, Timestamp::EPOCH)));
+    fn due_now(&mut self, workers: &Workers) {
+        self.lanes.extend(workers.backlog().into_iter().map(|lane| (lane, Timestamp::EPOCH)));
     }
 
     fn parked(&mut self, lane: Arc<str>, time: Timestamp) {
@@ -96,7 +97,7 @@ impl Claimer {
                 match one {
                     ToClaimer::Parked(lane, time) => next.parked(lane, time),
                     ToClaimer::Room => next.asks_all = true,
-                    ToClaimer::Seats => next.hungry(&self.workers),
+                    ToClaimer::Seats => next.due_now(&self.workers),
                     ToClaimer::Inbox => reads_inbox = true,
                     ToClaimer::Stop => return,
                 }
@@ -235,8 +236,8 @@ impl Claimer {
     /// Gives inbox rows to the shards of their runs. A shard knows the rows it has already.
     pub(crate) fn hand_over(&self, arrivals: &[Arrival]) {
         for arrival in arrivals {
-            let Some(mail) = Mail::read(arrival) else { continue };
-            let _ = self.shards[shard_of(arrival.run, self.shards.len())].send(ToShard::Mail(arrival.run, mail));
+            let Some(envelope) = Envelope::from_row(arrival) else { continue };
+            let _ = self.shards[shard_of(arrival.run, self.shards.len())].send(ToShard::Input(arrival.run, envelope));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a caller of the engine is told.
+//! Errors of the engine, as its callers see them.
 
 use everstep_core::ids::{NodeId, RunId};
 use serde::{Deserialize, Serialize};
@@ -12,16 +12,16 @@ pub enum Error {
     WorkflowNotFound { name: String, version: Option<u32> },
     #[error("{0}")]
     Invalid(String),
-    /// There is a workflow of that name, written otherwise.
+    /// A workflow of that name exists in another style.
     #[error("{name} is a workflow of another style: {style}")]
     StyleConflict { name: String, style: String },
     /// Another node owns the run.
     #[error("run belongs to node {0}")]
     Elsewhere(NodeId),
-    /// Another node owns the run and does not answer. Nothing was written.
+    /// Another node owns the run and cannot be reached. Nothing was written.
     #[error("node {0}, which owns the run, cannot be reached; try again")]
     Unreachable(NodeId),
-    /// Another node was asked and has not answered: it may have written, or may yet.
+    /// Another node owns the run and has not answered: the input may have been written, or may be written later.
     #[error("node {0}, which owns the run, has not answered; send the same key again to learn the outcome")]
     OutcomeUnknown(NodeId),
     /// Nothing was written; try again later.
@@ -29,10 +29,10 @@ pub enum Error {
     Full(String),
     #[error("the database refused the data: {0}")]
     Refused(String),
-    /// What the database says, for operators.
+    /// The error of the database, for operators.
     #[error("{0}")]
     Unavailable(String),
-    /// Nothing was written, for a reason that is for everybody; try again later.
+    /// Nothing was written, for a reason that any caller may see; try again later.
     #[error("{0}")]
     Busy(String),
     #[error("the engine is stopping")]
@@ -40,7 +40,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::RunNotFound(_) | Self::WorkflowNotFound { .. } => "NOT_FOUND",

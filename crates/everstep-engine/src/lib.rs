@@ -1,9 +1,9 @@
 //! Loops: owns runs in memory, asks the core what follows, commits it, and dispatches what was committed.
 //!
-//! * [`Engine`] is the handle that everyone else holds.
-//! * `shard` owns runs (`load` brings them into memory, `outcome` acts on what became of their items, `tend` looks
-//!   after those at rest); `commit` writes what they decide; `perform` hands tasks to handlers;
-//!   `claim` takes runs that nobody owns; `sweep` deletes what has aged out.
+//! * [`Engine`] is the handle that everyone else holds; `start`, `inputs` and `watch` are its verbs.
+//! * `shard` owns runs, `run` is one of them; `commit` writes what they decide; `tasks` hands tasks to handlers;
+//!   `workers` are users' processes that run code workflows.
+//! * `claim` takes runs that no node owns; `sweep` deletes runs whose retention is over.
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
@@ -15,6 +15,7 @@ mod count;
 mod engine;
 mod error;
 mod fork;
+mod inputs;
 mod library;
 mod look;
 mod member;
@@ -31,10 +32,11 @@ mod start;
 mod sweep;
 mod tasks;
 mod tick;
+mod watch;
 mod workers;
 
 pub use clock::NodeClock;
-pub use engine::{Ending, Engine, News, Start, Started, TEST, Watch};
+pub use engine::Engine;
 pub use error::Error;
 pub use fork::{Forked, Unforkable};
 pub use library::{Library, Save, Saving, Version};
@@ -43,7 +45,8 @@ pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
 pub use peers::{Alone, Hint, Peer, Peers, Question, RunInput};
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
-pub use start::Beginning;
+pub use start::{Start, StartDetail, Started, StartedRun, TEST};
+pub use watch::{News, RunEnd, Watch};
 pub use workers::{
     Backlog, Hello, ServedWorkflow, Session, SessionId, StepOutcome, StepRecord, Turn, WorkerBatch, WorkerInfo,
     WorkerMessage, WorkerReport,

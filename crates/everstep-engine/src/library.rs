@@ -14,13 +14,16 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::active::Active;
-use crate::engine::Start;
+
 use crate::error::Error;
 use crate::ports::World;
+use crate::start::{Start, TEST};
 use crate::workers::{self, ServedWorkflow};
 
 /// How long runs are kept when neither the workflow nor the start says so.
 const RETENTION_DAYS: u32 = 30;
+/// Days that test runs are kept.
+const TEST_RETENTION_DAYS: u32 = 1;
 /// The style of workflows that are functions in users' processes.
 const CODE: &str = "code";
 /// The greatest version that a worker may serve.
@@ -59,6 +62,7 @@ pub enum Save {
 }
 
 /// A version with what a start needs of it.
+#[derive(Debug)]
 pub struct Version {
     pub workflow: Arc<Workflow>,
     pub retention_days: u32,
@@ -234,7 +238,7 @@ impl Library {
             let graph = graph.map_err(|problems| cannot_run(&row.workflow, row.version, &problems))?;
             return Ok(Arc::new(unpublished(&row.workflow, graph)));
         }
-        if workers::is_code(&row.lane) {
+        if workers::is_worker_lane(&row.lane) {
             return Ok(Arc::new(code(&row.workflow, row.version)));
         }
         let version = match self.cached(row.workspace, &row.workflow, row.version) {
@@ -254,10 +258,12 @@ impl Library {
         }
     }
 
-    /// Checks a definition that is to be run without being saved.
-    pub(crate) fn check(&self, name: &str, definition: &Value) -> Result<Workflow, Vec<Problem>> {
+    /// Compiles a definition that is not saved. Its runs are test runs: they are neither listed nor counted, and are
+    /// deleted an hour after their end.
+    pub fn compile_test(&self, definition: &Value) -> Result<Arc<Version>, Vec<Problem>> {
         let graph = graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)?;
-        Ok(unpublished(name, graph))
+        let workflow = Arc::new(unpublished(TEST, graph));
+        Ok(Arc::new(Version { workflow, retention_days: TEST_RETENTION_DAYS }))
     }
 
     /// A version that was compiled, with its digest.

@@ -2,7 +2,6 @@
 //!
 //! Whoever is fenced stops for good and joins anew, under an id that was never used.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,10 +15,10 @@ use crate::commit::Committer;
 use crate::count::Tally;
 use crate::error::Error;
 use crate::library::Library;
-use crate::message::{ShardSender, Shared, ToClaimer, ToShard};
+use crate::message::{Shared, ToClaimer};
 use crate::options::Options;
 use crate::ports::World;
-use crate::shard::{Shard, shard_of};
+use crate::shard::{Schedule, Services, Shard, ShardSender, ToShard, Watchers, shard_of};
 use crate::tasks::Dispatcher;
 use crate::tick::Ticker;
 use crate::workers::Workers;
@@ -56,14 +55,12 @@ impl Member {
         let workers = Workers::new(world.clone(), node, options.worker_lease, shards.clone(), claimer.clone());
         world.spawn.spawn(Box::pin(Arc::clone(&workers).watch()));
         for (index, messages) in mailboxes.into_iter().enumerate() {
-            let shard = Shard {
+            let services = Services {
                 world: world.clone(),
                 options: options.clone(),
                 node,
                 index,
-                me: shards[index].clone(),
                 shards: shards.clone(),
-                messages,
                 committer: committer.clone(),
                 claimer: claimer.clone(),
                 dispatcher: Arc::clone(&dispatcher),
@@ -71,16 +68,10 @@ impl Member {
                 shared: Arc::clone(&shared),
                 tally: Arc::clone(tally),
                 workers: Arc::clone(&workers),
-                runs: BTreeMap::new(),
-                timers: Default::default(),
-                watchers: BTreeMap::new(),
-                followers: BTreeMap::new(),
-                most_watched: 1_024,
-                pausing: Default::default(),
-                shunned: BTreeMap::new(),
-                weight: 0,
-                drained: None,
+                schedule: Schedule::default(),
+                watchers: Watchers::default(),
             };
+            let shard = Shard::new(services, messages);
             world.spawn.spawn(Box::pin(shard.run()));
         }
         let commit = Committer::new(world.clone(), node, Arc::clone(&shared), shards.clone(), proposals);

@@ -8,7 +8,7 @@ use everstep_core::run::{Input, Parent, Reply};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 
-use crate::message::Mail;
+use crate::run::Envelope;
 
 /// Sees what was committed.
 ///
@@ -44,13 +44,13 @@ pub struct Seen<'a> {
     pub after: Status,
     pub entries: &'a [Entry],
     pub(crate) since: &'a [Option<Timestamp>],
-    pub(crate) answered: &'a [(Mail, Reply)],
+    pub(crate) answered: &'a [(Envelope, Reply)],
 }
 
 impl Seen<'_> {
     /// The events of the signals that the run has taken with this item.
     pub fn signals(&self) -> impl Iterator<Item = &str> {
-        self.answered.iter().filter_map(|(mail, reply)| match (&mail.input, reply) {
+        self.answered.iter().filter_map(|(envelope, reply)| match (&envelope.input, reply) {
             (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }, Reply::Accepted | Reply::Buffered) => {
                 Some(event.as_str())
             }

@@ -1,25 +1,25 @@
-//! What can be set about an engine.
+//! The settings of an engine.
 
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Loops that own runs. A run belongs to one of them.
+    /// Loops that own runs. Each run belongs to one of them.
     pub shards: usize,
-    /// Runs held at once; more wait in the database until there is room.
+    /// Runs that the node owns at once; more wait in the database until there is room.
     pub max_active_runs: usize,
-    /// Memory for the states of idle runs; beyond it the longest idle ones are parked.
+    /// Memory for the states of runs; beyond it, idle runs are parked, those that wait longest first.
     pub max_state_bytes: usize,
-    /// A run with nothing to do for this long leaves memory.
+    /// A run whose next timer is later than this is parked.
     pub park_after: Duration,
     /// Starts and inputs that may wait for their commit at once.
     pub max_pending: usize,
-    /// How long others wait for a silent node before they take its runs.
+    /// How long other nodes wait for a silent node before they take its runs.
     pub node_lease: Duration,
-    /// How long a worker may be silent before its runs go to others.
+    /// How long a worker may be silent before its runs go to other workers.
     pub worker_lease: Duration,
     pub sweep_every: Duration,
-    /// No run is kept longer than this after its end, whatever its workflow or its start asks for.
+    /// The upper bound of the retention that a workflow or a start can ask for.
     pub max_retention_days: u32,
     /// Where other nodes reach this one.
     pub address: Option<String>,
@@ -44,12 +44,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How many days a run is kept that asks for so many: at least one.
+    /// For how many days a run is kept that asks for `days`: at least one.
     pub(crate) fn keep_for(&self, days: u32) -> u32 {
         days.clamp(1, self.max_retention_days.max(1))
     }
 
-    /// How long tasks may be dispatched after a heartbeat was sent: well before others may claim their runs.
+    /// How long tasks may be dispatched after a heartbeat was sent. It ends well before other nodes may claim their runs.
     pub(crate) fn dispatch_for(&self) -> Duration {
         self.node_lease * 7 / 10
     }

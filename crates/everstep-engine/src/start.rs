@@ -1,26 +1,199 @@
-//! How a run began, told to whoever started it: nothing need be read for it.
+//! Starting a run: one way for callers of the engine and for runs that start children.
 
+use std::sync::Arc;
+
+use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::FORMAT;
-use everstep_store::{Gate, Item, RunRow};
+use everstep_core::limits;
+use everstep_core::payload::{self, Payload};
+use everstep_core::run::Parent;
+use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
+use everstep_store::{Arrival, Gate, Item, NewRun, RunRow};
+use serde_json::json;
+use tokio::sync::oneshot;
 
-use crate::engine::Started;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::library::Version;
 use crate::look::Look;
+use crate::options::Options;
+use crate::shard::ToShard;
+use crate::watch::RunEnd;
+use crate::workers;
 
-/// A run as it was when its start was written.
+/// The workflow name of a test run. No saved workflow can have it.
+pub const TEST: &str = "(test)";
+
+/// A run to be started.
 #[derive(Clone, Debug)]
-pub struct Beginning {
+pub struct Start {
+    pub workspace: WorkspaceId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The active version if none is named.
+    pub version: Option<u32>,
+    /// Whether an unknown name is taken for a code workflow, which a worker will register.
+    pub may_be_code: bool,
+    /// The version itself, if the caller has it: see [`Library::find_to_start`](crate::Library::find_to_start) and
+    /// [`Library::compile_test`](crate::Library::compile_test). Then no workflow is looked up.
+    pub found: Option<Arc<Version>>,
+    pub input: Payload,
+    /// The idempotency key with its scope: the workflow's name, or empty for the whole workspace.
+    pub key: Option<(String, String)>,
+    pub tags: Payload,
+    pub retention_days: Option<u32>,
+    pub detail: StartDetail,
+}
+
+/// What the caller of a start wants to know, beside the run's id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartDetail {
+    #[default]
+    Id,
+    /// How the run began: [`Started::began`].
+    Beginning,
+    /// How the run ends: [`Started::end`].
+    End,
+}
+
+impl Start {
+    pub fn new(workflow: impl Into<String>, input: impl Into<Payload>) -> Self {
+        Self {
+            workspace: WorkspaceId::DEFAULT,
+            workflow: workflow.into(),
+            version: None,
+            may_be_code: false,
+            found: None,
+            input: input.into(),
+            key: None,
+            tags: Payload::from(json!({})),
+            retention_days: None,
+            detail: StartDetail::Id,
+        }
+    }
+
+    /// A start of a version that the caller has.
+    pub fn of_version(version: &Arc<Version>, input: impl Into<Payload>) -> Self {
+        Self { found: Some(Arc::clone(version)), ..Self::new(version.workflow.name.clone(), input) }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check_input(&self.input)?;
+        if let Some((_, key)) = &self.key
+            && (key.is_empty() || key.chars().count() > limits::KEY_CHARS)
+        {
+            return Err(Error::Invalid(format!("an idempotency key has 1 to {} characters", limits::KEY_CHARS)));
+        }
+        Ok(())
+    }
+}
+
+/// A run that was started, or that existed under the same key.
+#[derive(Debug)]
+pub struct Started {
+    pub run: RunId,
+    /// False if a run with that key existed before.
+    pub created: bool,
+    /// How the run began, if that was asked for and the run was created.
+    pub began: Option<Box<StartedRun>>,
+    /// The run's end, if that was asked for.
+    pub end: Option<RunEnd>,
+}
+
+/// A run as it was when its start was written. Nothing is read for it.
+#[derive(Clone, Debug)]
+pub struct StartedRun {
     pub row: RunRow,
     pub look: Look,
 }
 
-/// What became of a start. How the run began is told where that was asked for and the run was made.
-pub(crate) struct Begun {
-    pub(crate) started: Started,
-    pub(crate) beginning: Option<Box<Beginning>>,
+/// A start on its way to its shard.
+pub(crate) struct StartRequest {
+    pub(crate) run: RunId,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) workflow: Arc<Workflow>,
+    pub(crate) new: NewRun,
+    pub(crate) input: Payload,
+    /// The step that starts it.
+    pub(crate) parent: Option<Parent>,
+    /// Inbox rows that were written before the run existed.
+    pub(crate) arrivals: Vec<Arrival>,
+    /// Whether the reply contains the run's row.
+    pub(crate) wants_row: bool,
+    pub(crate) reply: oneshot::Sender<Result<StartReply, Error>>,
 }
 
-/// The row that an item makes, if it starts a run.
-pub(crate) fn row_of(item: &Item) -> Option<Box<RunRow>> {
+/// The shard's reply to a start.
+pub(crate) struct StartReply {
+    pub(crate) run: RunId,
+    pub(crate) created: bool,
+    pub(crate) began: Option<Box<StartedRun>>,
+}
+
+impl StartRequest {
+    /// A request, and where its reply arrives.
+    pub(crate) fn new(
+        run: RunId,
+        start: Start,
+        version: &Version,
+        options: &Options,
+        now: Timestamp,
+    ) -> (Self, oneshot::Receiver<Result<StartReply, Error>>) {
+        let workflow = Arc::clone(&version.workflow);
+        let (reply, answer) = oneshot::channel();
+        let new = NewRun {
+            workflow: workflow.name.clone(),
+            version: workflow.version,
+            lane: workers::lane(start.workspace, &workflow).to_string(),
+            key: start.key,
+            input: start.input.clone(),
+            parent: None,
+            tags: start.tags,
+            retention_days: options.keep_for(start.retention_days.unwrap_or(version.retention_days)),
+            is_test: workflow.is_unpublished,
+            created_at: now,
+        };
+        let request = Self {
+            run,
+            workspace: start.workspace,
+            workflow,
+            new,
+            input: start.input,
+            parent: None,
+            arrivals: Vec::new(),
+            wants_row: start.detail == StartDetail::Beginning,
+            reply,
+        };
+        (request, answer)
+    }
+}
+
+impl Engine {
+    /// Starts a run, or finds the one that has the same key. Answers after the commit.
+    pub async fn start_run(&self, start: Start) -> Result<Started, Error> {
+        start.check()?;
+        let version = match &start.found {
+            Some(version) => Arc::clone(version),
+            None => self.library().find_to_start(&start).await?,
+        };
+        let world = self.world();
+        let run = RunId::new(world.clock.now(), world.random.next());
+        let (workspace, wants_end) = (start.workspace, start.detail == StartDetail::End);
+        // The watch begins before the run exists: a run may start and end in one item.
+        let watch = wants_end.then(|| self.watch_end(run));
+        let _permit = self.pending().await?;
+        let (request, answer) = StartRequest::new(run, start, &version, self.options(), world.clock.now());
+        self.member().tell(run, ToShard::Start(Box::new(request)))?;
+        let StartReply { run, created, began } = answer.await.map_err(|_| self.unanswered())??;
+        let watch = watch.filter(|_| created);
+        let end = wants_end.then(|| RunEnd::new(self.clone(), workspace, run, watch));
+        Ok(Started { run, created, began, end })
+    }
+}
+
+/// The row that an item creates, if it starts a run.
+pub(crate) fn row_from_item(item: &Item) -> Option<Box<RunRow>> {
     let (Gate::Start(new), Some(projection)) = (&item.gate, &item.projection) else { return None };
     let (new, projection) = ((**new).clone(), projection.clone());
     Some(Box::new(RunRow {
@@ -46,4 +219,17 @@ pub(crate) fn row_of(item: &Item) -> Option<Box<RunRow>> {
         ended_at: projection.ended_at,
         seq: item.entries.last().map_or(0, |entry| entry.seq),
     }))
+}
+
+/// Whether a run can be started with an input.
+pub(crate) fn check_input(input: &Payload) -> Result<(), Error> {
+    if input.size() > limits::PAYLOAD_BYTES {
+        let (size, most) = (input.size(), limits::PAYLOAD_BYTES);
+        return Err(Error::Invalid(format!("the input is {size} bytes; at most {most} are taken")));
+    }
+    payload::check(input.json()).map_err(|unfit| Error::Invalid(format!("the input {unfit}")))?;
+    if payload::has_nul(input.json()) {
+        return Err(Error::Invalid("the input holds a NUL character, which no database stores as text".to_owned()));
+    }
+    Ok(())
 }

@@ -14,9 +14,10 @@ use futures_util::future::{self, Either};
 
 use crate::claim::{BATCH, Claimer};
 use crate::count;
-use crate::message::{ToClaimer, ToShard};
+use crate::message::ToClaimer;
 use crate::options::Options;
 use crate::ports::World;
+use crate::shard::ToShard;
 use crate::sightings::Sightings;
 use crate::tasks::Dispatcher;
 use crate::workers::More;
@@ -83,7 +84,7 @@ impl Ticker {
             if todo.claim && done.is_ok() {
                 done = self.claim(next).await;
             } else if todo.seats && done.is_ok() {
-                done = self.claim_code(self.claimer.workers.starved()).await;
+                done = self.claim_code(self.claimer.workers.backlog()).await;
             }
             match done {
                 Ok(()) => {}
@@ -205,7 +206,7 @@ impl Ticker {
             match news {
                 // The tick finds it in its time, but for what has only to wait for a worker.
                 ToClaimer::Parked(lane, time) if time <= now && self.claimer.workers.is_served(&lane) => {
-                    self.claimer.workers.starve(&lane);
+                    self.claimer.workers.set_backlog(&lane);
                     todo.seats = true;
                 }
                 ToClaimer::Parked(..) => {}

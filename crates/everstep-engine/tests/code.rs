@@ -432,7 +432,7 @@ async fn a_worker_that_raises_its_capacity_gets_what_waits() {
     let (_folder, engine) = place().await;
     let run = start(&engine).await;
     let mut worker = Worker::come(&engine, 0, vec![]).await;
-    assert!(worker.session.take().is_none());
+    assert!(worker.session.next_batch().is_none());
     engine.set_capacity(&worker.session, 1);
     assert_eq!(worker.turn().await.run, run);
 }

@@ -181,7 +181,7 @@ async fn a_stopped_engine_hands_its_runs_over() {
     publish(&first, "w", &chain(&[("pause", "delay", json!({"config": {"delaySeconds": 1}}))])).await;
     let run = start(&first, "w", json!({})).await;
     first.stop(Duration::from_secs(5)).await.unwrap();
-    assert_eq!(first.start_run(Start::new("w", json!({}))).await, Err(Error::Stopping));
+    assert_eq!(first.start_run(Start::new("w", json!({}))).await.err(), Some(Error::Stopping));
     let second = engine_with(stores, options()).await;
     assert_eq!(finish(&second, run).await.status, Status::Completed);
 }

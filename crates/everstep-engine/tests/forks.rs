@@ -16,10 +16,10 @@ use everstep_core::journal::{Event, Kind};
 use everstep_core::payload::Payload;
 use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_engine::{Activity, Engine, Observe, Options, Seen, Unforkable, World};
+use everstep_engine::{Activity, Engine, Observe, Options, Seen, Start, Started, Unforkable, World};
 use everstep_handlers::{Ports, Registry};
 use everstep_testkit::contract::fixtures::Tables;
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
 
 /// A run that waits and was given up by its node.
@@ -196,12 +196,17 @@ async fn the_same_fork_is_told_as_it_was_made() {
     assert_eq!(again.repeated, ["a".into()]);
 }
 
+async fn start_test(engine: &Engine, definition: &Value) -> Started {
+    let version = engine.library().compile_test(definition).unwrap();
+    engine.start_run(Start::of_version(&version, json!({}))).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_test_run_is_taken_up_by_the_next_process() {
     let folder = tempfile::tempdir().unwrap();
     let first = engine(folder.path()).await;
     let graph = chain(&[("wait", "wait", json!({"config": {"event": "go"}})), ("a", "noop", json!({}))]);
-    let started = first.start_test(WORKSPACE, &graph, Payload::from(json!({}))).await.unwrap().unwrap();
+    let started = start_test(&first, &graph).await;
     parked(&first, started.run).await;
     first.stop(Duration::from_secs(5)).await.unwrap();
     drop(first);
@@ -212,8 +217,8 @@ async fn a_test_run_is_taken_up_by_the_next_process() {
     assert_eq!((row.status, row.is_test), (Status::Completed, true));
     second.stop(Duration::from_secs(5)).await.unwrap();
     assert_eq!(second.world().runs.counts(WORKSPACE).await.unwrap(), [], "it is not counted");
-    let wrong = second.start_test(WORKSPACE, &json!({"nodes": [], "edges": []}), Payload::from(json!({}))).await;
-    assert!(matches!(wrong, Ok(Err(problems)) if !problems.is_empty()));
+    let wrong = second.library().compile_test(&json!({"nodes": [], "edges": []}));
+    assert!(matches!(wrong, Err(problems) if !problems.is_empty()));
 }
 
 #[tokio::test]
@@ -222,7 +227,7 @@ async fn what_a_test_run_starts_is_part_of_the_test() {
     let engine = engine(folder.path()).await;
     publish(&engine, "child", &chain(&[("a", "noop", json!({}))])).await;
     let graph = chain(&[("call", "workflow", json!({"config": {"workflow": "child"}}))]);
-    let started = engine.start_test(WORKSPACE, &graph, Payload::from(json!({}))).await.unwrap().unwrap();
+    let started = start_test(&engine, &graph).await;
     assert_eq!(finish(&engine, started.run).await.status, Status::Completed);
     let listed = engine.world().runs.list_runs(WORKSPACE, Default::default(), None, 10).await.unwrap();
     assert_eq!(listed.runs, []);

@@ -81,7 +81,7 @@ async fn a_version_that_was_found_is_not_read_again() {
     engine.world().workflows.delete_workflow(WORKSPACE, "order").await.unwrap();
     assert!(engine.start_run(Start::new("order", json!({}))).await.is_err());
     for n in 0..3 {
-        let started = engine.start_of(&version, Start::new("order", json!({"n": n}))).await.unwrap();
+        let started = engine.start_run(Start::of_version(&version, json!({"n": n}))).await.unwrap();
         let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
         assert_eq!((row.workflow.as_str(), row.version), ("order", version.workflow.version));
     }

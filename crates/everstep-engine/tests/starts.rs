@@ -5,7 +5,7 @@ mod support;
 
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::Start;
+use everstep_engine::{Start, StartDetail, Started};
 use futures_util::future;
 use serde_json::json;
 use support::{WORKSPACE, chain, engine, publish};
@@ -57,18 +57,20 @@ async fn a_start_is_told_how_its_run_began_as_the_database_has_it() {
     publish(&engine, "work", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
     publish(&engine, "nothing", &chain(&[])).await;
     let key = Some(("work".to_owned(), "k".to_owned()));
+    let start = || Start { detail: StartDetail::Beginning, ..start() };
     let keyed = Start { key, tags: Payload::from(json!({"a": "b"})), retention_days: Some(3), ..start() };
-    let (started, beginning) = engine.start_shown(keyed.clone()).await.unwrap();
-    let beginning = beginning.unwrap();
-    let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
-    assert_eq!(beginning.row, row);
-    assert_eq!((beginning.look.seq, beginning.look.status), (row.seq, Status::Waiting));
+    let Started { run, began, .. } = engine.start_run(keyed.clone()).await.unwrap();
+    let began = began.unwrap();
+    let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    assert_eq!(began.row, row);
+    assert_eq!((began.look.seq, began.look.status), (row.seq, Status::Waiting));
     // What ends at once has begun and ended in one.
-    let (started, beginning) = engine.start_shown(Start { workflow: "nothing".to_owned(), ..start() }).await.unwrap();
-    let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
-    assert_eq!(beginning.unwrap().row, row);
+    let nothing = Start { workflow: "nothing".to_owned(), ..start() };
+    let Started { run, began, .. } = engine.start_run(nothing).await.unwrap();
+    let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
+    assert_eq!(began.unwrap().row, row);
     assert_eq!(row.status, Status::Completed);
     // Of a run that was there before nothing is told.
-    let (again, beginning) = engine.start_shown(keyed).await.unwrap();
-    assert!(!again.created && beginning.is_none());
+    let again = engine.start_run(keyed).await.unwrap();
+    assert!(!again.created && again.began.is_none());
 }

@@ -152,7 +152,7 @@ pub(super) fn no_messages() -> Vec<u8> {
 /// A response with earlier messages and then the new ones. Messages beyond the limit of bytes remain for the next.
 fn encode_messages(session: &Session, earlier: Vec<Arc<engine::WorkerBatch>>) -> Vec<u8> {
     let mut body = BEGIN.to_vec();
-    let mut messages = earlier.into_iter().chain(std::iter::from_fn(|| session.take()));
+    let mut messages = earlier.into_iter().chain(std::iter::from_fn(|| session.next_batch()));
     while body.len() < REQUEST_BYTES_MAX
         && let Some(message) = messages.next()
     {

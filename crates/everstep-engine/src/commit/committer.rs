@@ -1,26 +1,59 @@
-//! Writes what the shards decide: many runs in one durable transaction.
+//! Writes the items of all shards, those of many runs in one durable transaction.
 //!
-//! It blocks for the first item and takes whatever else is queued: no timer, no minimum.
-//! While an outcome is unknown the same items are sent again; nothing else of their runs is.
+//! The committer blocks for the first item and takes all others that are queued: no timer, no minimum.
+//! While an outcome is unknown, the same items are sent again, and no other item of their runs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use everstep_core::ids::NodeId;
-use everstep_store::{Error, Item};
+use everstep_core::ids::{NodeId, RunId};
+use everstep_store::{Error, Gate, Item, Outcome};
 use futures_util::future::{self, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
 
-use crate::message::{Proposal, ShardSender, Shared, ToShard, Verdict};
+use crate::message::Shared;
 use crate::ports::World;
+use crate::shard::{ShardSender, ToShard};
 
-const MOST_ITEMS: usize = 512;
-const MOST_BYTES: usize = 1024 * 1024;
-/// While this many items wait, a second batch is written beside the first, if the database can do that.
-/// Two at all times would split the batches, which costs more than it gives.
-pub(crate) const CROWD: usize = 256;
+const BATCH_ITEMS_MAX: usize = 512;
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
+/// While this many items wait, a second batch is written beside the first, if the database can do that. Two batches at
+/// all times would be half as large each, which costs more than it gains.
+pub(crate) const SECOND_BATCH_ITEMS: usize = 256;
+const RESEND_DELAY_MIN: Duration = Duration::from_millis(20);
+const RESEND_DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// An item that a shard wants written.
+pub(crate) struct Proposal {
+    pub(crate) run: RunId,
+    /// Absent only while it is with the store.
+    pub(crate) item: Option<Item>,
+    pub(crate) bytes: usize,
+    /// The shard that receives the verdict.
+    pub(crate) shard: usize,
+}
+
+impl Proposal {
+    fn is_start(&self) -> bool {
+        self.item.as_ref().is_some_and(|item| matches!(item.gate, Gate::Start(_)))
+    }
+}
+
+/// What happened to a proposal.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    Stored(Outcome),
+    /// The database refuses this item for ever.
+    Refused(String),
+    /// There is no space for a new run.
+    Full(String),
+    /// This node was fenced. If `is_unknown`, the item was sent before without an answer and may have been written.
+    Fenced {
+        is_unknown: bool,
+    },
+}
 
 pub(crate) struct Committer {
     writer: Writer,
@@ -28,16 +61,16 @@ pub(crate) struct Committer {
     /// Received, and not yet sent.
     waiting: Vec<Proposal>,
     /// Batches that may be written at the same time.
-    most_batches: usize,
+    batches_max: usize,
 }
 
-/// What writes one batch.
+/// Writes one batch.
 struct Writer {
     world: World,
     node: NodeId,
     shared: Arc<Shared>,
     shards: Vec<ShardSender>,
-    /// Why there is no room, while there is none: new work is then refused at once.
+    /// Why there is no space, while there is none: new work is then refused at once.
     full: Mutex<Option<String>>,
 }
 
@@ -49,20 +82,20 @@ impl Committer {
         shards: Vec<ShardSender>,
         proposals: mpsc::UnboundedReceiver<Proposal>,
     ) -> Self {
-        let most_batches = if world.runs.is_shared() { 2 } else { 1 };
+        let batches_max = if world.runs.is_shared() { 2 } else { 1 };
         let writer = Writer { world, node, shared, shards, full: Mutex::default() };
-        Self { writer, proposals, waiting: Vec::new(), most_batches }
+        Self { writer, proposals, waiting: Vec::new(), batches_max }
     }
 
     pub(crate) async fn run(self) {
-        let Self { writer, mut proposals, mut waiting, most_batches } = self;
+        let Self { writer, mut proposals, mut waiting, batches_max } = self;
         let shared = Arc::clone(&writer.shared);
         let mut writing = FuturesUnordered::new();
         loop {
-            let may_write =
-                writing.is_empty() || (writing.len() < most_batches && shared.queued.load(Ordering::Relaxed) >= CROWD);
+            let may_write = writing.is_empty()
+                || (writing.len() < batches_max && shared.queued.load(Ordering::Relaxed) >= SECOND_BATCH_ITEMS);
             if may_write {
-                if waiting.is_empty() && proposals.recv_many(&mut waiting, MOST_ITEMS).await == 0 {
+                if waiting.is_empty() && proposals.recv_many(&mut waiting, BATCH_ITEMS_MAX).await == 0 {
                     return;
                 }
                 let rest = waiting.split_off(first_batch(&waiting));
@@ -72,11 +105,12 @@ impl Committer {
                 continue;
             }
             let Some(message) = writer.full() else {
-                // Only a crowd, or a full disk, is told of: a word per item would cost more than it is worth.
+                // The committer is notified only of many waiting items or of a full disk. A notification per item
+                // would cost more than it is worth.
                 future::select(writing.next(), std::pin::pin!(shared.crowd.notified())).await;
                 continue;
             };
-            // What was accepted before waits for room; starts that come meanwhile are refused.
+            // Items that were accepted before wait for space; starts that arrive now are refused.
             match future::select(writing.next(), std::pin::pin!(proposals.recv())).await {
                 Either::Left(_) => {}
                 Either::Right((None, written)) => _ = written.await,
@@ -91,12 +125,12 @@ impl Committer {
 }
 
 impl Writer {
-    /// Commits one batch, whatever it takes.
+    /// Commits one batch. Returns when every item has a verdict.
     async fn write(&self, batch: Vec<Proposal>) {
-        // A poison item must not fail its neighbours: a refused batch is split until the item is alone.
+        // An item that the database refuses must not fail the others: the batch is split until the item is alone.
         let mut batches = vec![batch];
         let mut is_unknown = false;
-        let mut pause = Duration::from_millis(20);
+        let mut delay = RESEND_DELAY_MIN;
         while let Some(mut batch) = batches.pop() {
             let items: Vec<Item> =
                 batch.iter_mut().map(|proposal| proposal.item.take().expect("not yet sent")).collect();
@@ -121,25 +155,25 @@ impl Writer {
                     batches.push(batch);
                 }
                 Err(Error::Full(message)) => {
-                    // What may have been written before is not refused: only its outcome is unknown.
+                    // Items that may have been written are not refused: their outcome is unknown.
                     if !is_unknown {
                         batch = self.refuse_starts(batch, &message);
                     }
                     if !batch.is_empty() {
                         batches.push(batch);
                         self.set_full(Some(&message));
-                        tracing::warn!(message, "there is no room; new work is refused, the rest waits");
-                        self.world.sleep(pause).await;
+                        tracing::warn!(message, "the disk is full; new work is refused, the rest waits");
+                        self.world.sleep(delay).await;
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, items = batch.len(), "commit failed; sending it again");
+                    tracing::warn!(%error, items = batch.len(), "commit failed; resending");
                     is_unknown = true;
                     batches.push(batch);
-                    self.world.sleep(pause).await;
+                    self.world.sleep(delay).await;
                 }
             }
-            pause = (pause * 2).min(Duration::from_secs(1));
+            delay = (delay * 2).min(RESEND_DELAY_MAX);
         }
     }
 
@@ -162,8 +196,8 @@ impl Writer {
         }
         for (sender, verdicts) in self.shards.iter().zip(by_shard) {
             if !verdicts.is_empty() {
-                // A shard that is gone has dropped its runs; others will claim them.
-                let _ = sender.send(ToShard::Committed(verdicts));
+                // A shard that has ended has dropped its runs; other nodes claim them.
+                let _ = sender.send(ToShard::Settled(verdicts));
             }
         }
     }
@@ -179,9 +213,9 @@ impl Writer {
 /// How many of the waiting proposals make a batch.
 fn first_batch(waiting: &[Proposal]) -> usize {
     let mut bytes = 0;
-    let fitting = waiting.iter().take(MOST_ITEMS).take_while(|proposal| {
+    let fitting = waiting.iter().take(BATCH_ITEMS_MAX).take_while(|proposal| {
         bytes += proposal.bytes;
-        bytes <= MOST_BYTES
+        bytes <= BATCH_BYTES_MAX
     });
     fitting.count().max(1)
 }

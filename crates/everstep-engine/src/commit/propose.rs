@@ -1,18 +1,20 @@
 //! Makes an item of what was decided for a run.
 
-use everstep_core::ids::{CommitId, NodeId, RunId};
-use everstep_core::journal::codec;
-use everstep_core::journal::{Dispatch, Entry, Event};
-use everstep_core::run::inbox;
-use everstep_core::run::{Input, OpenWhat};
+use std::time::Duration;
+
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
+use everstep_core::journal::{Dispatch, Entry, Event, codec};
+use everstep_core::run::{Input, State, inbox};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Change, Gate, InboxInput, Item, NewEntry, NewRun, Projection, Wait};
+use everstep_store::{Gate, InboxInput, Item, NewEntry, NewRun, Projection};
 
-use crate::run::active::{Becomes, Decided, Flight, Held, Tenure};
+use crate::run::{ActiveRun, Decided, InFlight, Ownership, Rest};
 
-/// A row's overhead in a batch, roughly.
-const ENTRY_BYTES: usize = 128;
+/// The overhead of a row in a batch, roughly.
+const ROW_OVERHEAD_BYTES: usize = 128;
+/// A wait that is shorter does not change the status that lists show.
+const BRIEF_WAIT: Duration = Duration::from_secs(1);
 
 /// Who commits, and when.
 pub(crate) struct Writer {
@@ -21,49 +23,51 @@ pub(crate) struct Writer {
     pub(crate) now: Timestamp,
 }
 
-/// The item that writes a decision, with its size, and what is to be known when it comes back.
+/// The item that writes a decision, with its size in bytes, and what happens once it is written.
 pub(crate) fn propose(
-    held: &mut Held,
+    run: &mut ActiveRun,
     decided: Decided,
     start: Option<NewRun>,
-    becomes: Becomes,
+    rest: Rest,
     writer: &Writer,
-) -> (Item, usize, Flight) {
+) -> (Item, usize, InFlight) {
     let Decided { entries, since, answered } = decided;
-    let status = shown_status(held, becomes, writer.now);
-    let renews_waits = std::mem::take(&mut held.renews_waits);
-    let waits = changed_waits(held, &entries, renews_waits);
+    let status = shown_status(run, rest, writer.now);
+    let (waits, state) = run.waits_and_state();
+    let renews_waits = waits.must_renew();
+    let waits = waits.changes(state, &entries);
     let is_start = start.is_some();
-    let before = (!is_start).then_some(held.status);
-    let gate = match (start, held.tenure) {
+    let before = (!is_start).then_some(run.row_status());
+    let is_guest = run.ownership() == Ownership::Guest;
+    let gate = match (start, run.ownership()) {
         (Some(new), _) => Gate::Start(Box::new(new)),
-        (None, Tenure::Owned) => Gate::Owned,
-        (None, Tenure::Visiting) => Gate::Unowned,
+        (None, Ownership::Owner) => Gate::Owned,
+        (None, Ownership::Guest) => Gate::Unowned,
     };
-    // A step's item leaves the run's row alone: only its status, its owner and its end are written there.
+    // Most items leave the run's row alone: it changes only with the run's status, owner and end.
     let changes_row = is_start
         || renews_waits
-        || status != held.status
-        || becomes != Becomes::Owned
-        || (held.tenure == Tenure::Visiting && (becomes == Becomes::Owned || !entries.is_empty()));
-    let projection = changes_row.then(|| project(held, status, becomes, writer));
+        || status != run.row_status()
+        || rest != Rest::Active
+        || (is_guest && (rest == Rest::Active || !entries.is_empty()));
+    let projection = changes_row.then(|| project(run.state(), status, rest, writer));
     let dispatched = entries.iter().filter_map(dispatched_task).collect();
-    let mut bytes = ENTRY_BYTES;
+    let mut bytes = ROW_OVERHEAD_BYTES;
     let rows: Vec<_> = entries
         .iter()
         .map(|entry| {
             let row = codec::encode(entry);
-            bytes += ENTRY_BYTES + row.payload.len();
+            bytes += ROW_OVERHEAD_BYTES + row.payload.len();
             NewEntry { seq: entry.seq, at: entry.at, row }
         })
         .collect();
-    let inbox_inputs: Vec<_> = inbox::messages(&held.state, &entries).into_iter().map(inbox_input).collect();
-    bytes += inbox_inputs.iter().map(|input| ENTRY_BYTES + input.input.len()).sum::<usize>();
-    let flight = Flight {
+    let inbox_inputs: Vec<_> = inbox::messages(run.state(), &entries).into_iter().map(inbox_input).collect();
+    bytes += inbox_inputs.iter().map(|input| ROW_OVERHEAD_BYTES + input.input.len()).sum::<usize>();
+    let in_flight = InFlight {
         dispatched,
-        has_messages: !inbox_inputs.is_empty(),
+        has_inbox_inputs: !inbox_inputs.is_empty(),
         first_seq: rows.first().map(|entry| entry.seq),
-        becomes,
+        rest,
         before,
         status,
         start: None,
@@ -74,30 +78,29 @@ pub(crate) fn propose(
     };
     let item = Item {
         commit: writer.commit,
-        run: held.state.run,
-        workspace: held.workspace,
+        run: run.id(),
+        workspace: run.workspace(),
         gate,
         entries: rows,
         projection,
         waits,
-        taken: flight.answered.iter().filter_map(|(mail, _)| mail.inbox).collect(),
+        taken: in_flight.answered.iter().filter_map(|(envelope, _)| envelope.inbox).collect(),
         inbox_inputs,
     };
-    (item, bytes, flight)
+    (item, bytes, in_flight)
 }
 
 fn inbox_input((to, input): (RunId, Input)) -> InboxInput {
     InboxInput { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }
 }
 
-fn project(held: &Held, status: Status, becomes: Becomes, writer: &Writer) -> Projection {
-    let state = &held.state;
-    let (owner, wake_at) = match becomes {
-        Becomes::Owned => (Some(writer.node), Timestamp::NEVER),
-        Becomes::Parked(due) => (None, due),
-        Becomes::Ended => (None, Timestamp::NEVER),
+fn project(state: &State, status: Status, rest: Rest, writer: &Writer) -> Projection {
+    let (owner, wake_at) = match rest {
+        Rest::Active => (Some(writer.node), Timestamp::NEVER),
+        Rest::Parked(due) => (None, due),
+        Rest::Ended => (None, Timestamp::NEVER),
     };
-    let has_ended = becomes == Becomes::Ended;
+    let has_ended = rest == Rest::Ended;
     Projection {
         status,
         owner,
@@ -108,13 +111,12 @@ fn project(held: &Held, status: Status, becomes: Becomes, writer: &Writer) -> Pr
     }
 }
 
-/// The status that lists show. A run that waits for less than a second stays `running` there.
-fn shown_status(held: &Held, becomes: Becomes, now: Timestamp) -> Status {
-    let status = held.state.status();
-    let soon = now.plus(std::time::Duration::from_secs(1));
-    let is_brief = held.state.next_due().is_some_and(|due| due <= soon);
-    let is_busy = held.at_worker.as_ref().is_some_and(|at| !at.is_blocked);
-    if status == Status::Waiting && becomes == Becomes::Owned && (is_brief || is_busy) {
+/// The status that lists show. A run that waits for less than [`BRIEF_WAIT`], or whose function runs at a worker, stays
+/// `running` there.
+fn shown_status(run: &ActiveRun, rest: Rest, now: Timestamp) -> Status {
+    let status = run.state().status();
+    let is_brief = run.state().next_due().is_some_and(|due| due <= now.plus(BRIEF_WAIT));
+    if status == Status::Waiting && rest == Rest::Active && (is_brief || run.is_at_work()) {
         Status::Running
     } else {
         status
@@ -126,46 +128,7 @@ pub(crate) fn is_task(entry: &Entry) -> bool {
     dispatched_task(entry).is_some()
 }
 
-fn dispatched_task(entry: &Entry) -> Option<(everstep_core::ids::StepKey, u32)> {
-    match &entry.event {
-        Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } => Some((step.clone(), *attempt)),
-        _ => None,
-    }
-}
-
-/// The waits that appear and go with these entries.
-fn changed_waits(held: &mut Held, entries: &[Entry], renews: bool) -> Vec<Change<Wait>> {
-    // The rows of a failed run's waits are gone; a retry brings them back.
-    let opens = entries.iter().any(|entry| {
-        matches!(
-            &entry.event,
-            Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. }
-                | Event::WaitOpened { .. }
-                | Event::RunRetried
-        )
-    });
-    if held.waits.is_empty() && !opens {
-        return Vec::new();
-    }
-    let mut changes = Vec::new();
-    let mut open = std::collections::BTreeSet::new();
-    for step in held.state.open().filter(|_| !held.state.has_ended()) {
-        let OpenWhat::Wait { event, pattern, due } = step.what else { continue };
-        open.insert(step.step.clone());
-        let is_known = held.waits.contains(step.step);
-        if is_known && renews {
-            changes.push(Change::Close(step.step.clone()));
-        }
-        if !is_known || renews {
-            changes.push(Change::Open(Wait {
-                step: step.step.clone(),
-                event: event.to_owned(),
-                pattern: pattern.clone(),
-                deadline: due,
-            }));
-        }
-    }
-    changes.extend(held.waits.difference(&open).cloned().map(Change::Close));
-    held.waits = open;
-    changes
+fn dispatched_task(entry: &Entry) -> Option<(StepKey, u32)> {
+    let Event::StepDispatched { step, attempt, dispatch: Dispatch::Task } = &entry.event else { return None };
+    Some((step.clone(), *attempt))
 }

@@ -1,4 +1,26 @@
-//! A run in memory.
+//! One run in memory: its state, the inputs that wait, and the item on its way to the store.
+//!
+//! * `active` holds the parts together, and answers questions about the run.
+//! * `decide` takes inputs through the core; `advance` has the result committed; `settle` acts on the verdict.
+//! * `mailbox`, `in_flight`, `ownership`, `performer`, `waits` and `children` are the parts.
+//!
+//! A method that may end the run's stay in memory returns a [`Next`]; the shard applies it.
 
-pub(crate) mod active;
+mod active;
+mod advance;
+mod call;
 mod children;
+mod decide;
+mod in_flight;
+mod mailbox;
+mod ownership;
+mod performer;
+mod settle;
+mod waits;
+
+pub(crate) use active::{ActiveRun, Loading, Next, RunSlot, is_usable};
+pub(crate) use decide::Decided;
+pub(crate) use in_flight::{InFlight, Rest};
+pub(crate) use mailbox::{Envelope, ReplyTo, is_own_result};
+pub(crate) use ownership::Ownership;
+pub(crate) use performer::NoSeat;

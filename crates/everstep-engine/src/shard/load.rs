@@ -1,263 +1,210 @@
 //! Brings runs into memory: those that were claimed, and those that an input is for.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::failure::{Failure, code};
-use everstep_core::ids::RunId;
-use everstep_core::journal::codec;
-use everstep_core::journal::{Entry, Event, FORMAT};
-use everstep_core::planted::{self, Bug};
-use everstep_core::run::Input;
-use everstep_core::status::Status;
-use everstep_core::time::Timestamp;
-use everstep_store::{Gate, Item, Loaded, NewEntry, Projection, RunRow};
+use everstep_core::ids::{NodeId, RunId};
+use everstep_core::journal::FORMAT;
+use everstep_store::Loaded;
 
+use super::Shard;
+use super::message::{LoadedRun, ToShard};
 use crate::error::Error;
 use crate::library::Library;
-use crate::message::{Mail, Place, Read, Respond, ToClaimer, ToShard};
+use crate::message::{Place, ToClaimer};
+use crate::peers::RunInput;
 use crate::ports::World;
-use crate::run::active::{self as held, Becomes, Held, Loading, Slot, Tenure};
-use crate::shard::Shard;
+use crate::run::{ActiveRun, Envelope, Loading, Ownership, ReplyTo, RunSlot, is_usable};
+use crate::workers::report_reply;
 
-/// How long the inbox rows of a run that cannot be read are left alone.
-const SHUNNED: Duration = Duration::from_secs(60);
-/// A run of ours that cannot be loaded is tried again.
-const RETRY: Duration = Duration::from_secs(5);
-
-/// A run that cannot be read, and the entries that say so.
-pub(crate) struct Pausing {
-    pub(crate) row: RunRow,
-    pub(crate) entries: Vec<Entry>,
-}
+/// After how long a run of this node that could not be loaded is loaded again.
+const RELOAD_DELAY: Duration = Duration::from_secs(5);
+/// After how long a failed read is repeated.
+const READ_RETRY_DELAY: Duration = Duration::from_millis(200);
+/// Entries that are read at once.
+const JOURNAL_PAGE_ENTRIES: usize = 10_000;
 
 impl Shard {
-    pub(crate) fn claimed(&mut self, run: RunId) {
-        let place = Place::adopt(&self.shared, &self.claimer);
-        match self.runs.get_mut(&run) {
-            None => self.load(run, Loading { place: Some(place), ..Loading::default() }),
-            Some(Slot::Loading(loading)) => {
+    /// This node has claimed a run.
+    pub(super) fn claimed(&mut self, id: RunId) {
+        let permit = Place::adopt(&self.services.shared, &self.services.claimer);
+        match self.runs.get_mut(&id) {
+            None => self.load(id, Loading { permit: Some(permit), ..Loading::default() }),
+            Some(RunSlot::Loading(loading)) => {
                 loading.must_reload = true;
-                loading.place = Some(place);
+                loading.permit = Some(permit);
             }
-            // It visits here to answer an input, or is about to be parked, and was claimed meanwhile.
-            Some(Slot::Held(held)) => {
-                held.claim = Some(place);
-                self.workers.came(run);
+            // The run is here as a guest, or is about to be parked, and was claimed in the meantime.
+            Some(RunSlot::Active(run)) => {
+                run.set_claim(permit);
+                self.services.workers.arrived(id);
             }
         }
     }
 
-    /// The database says that a run is ours. One that is not held as such was claimed without our learning of it.
-    pub(crate) fn owned(&mut self, run: RunId) {
-        if self.pausing.contains_key(&run) {
+    /// The database says that a run is this node's. If the run is not in memory as such, it was claimed by a statement
+    /// whose answer was lost.
+    pub(super) fn owned(&mut self, id: RunId) {
+        if self.unreadable.is_pausing(id) {
             return;
         }
-        match self.runs.get_mut(&run) {
-            None => self.load(run, Loading::default()),
-            Some(Slot::Loading(loading)) => loading.must_reload = true,
-            Some(Slot::Held(held)) => {
-                let leaves = held.flight.as_ref().is_some_and(|flight| flight.becomes != Becomes::Owned);
-                if (held.tenure == Tenure::Visiting || leaves) && held.claim.is_none() {
-                    held.claim = Some(Place::take(&self.shared, &self.claimer));
+        match self.runs.get_mut(&id) {
+            None => self.load(id, Loading::default()),
+            Some(RunSlot::Loading(loading)) => loading.must_reload = true,
+            Some(RunSlot::Active(run)) => {
+                if (run.ownership() == Ownership::Guest || run.is_leaving()) && !run.has_claim() {
+                    run.set_claim(self.services.permit());
                 }
             }
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place::take(&self.shared, &self.claimer)
-    }
-
     /// Reads a run's journal, beside this loop.
-    pub(crate) fn load(&mut self, run: RunId, loading: Loading) {
-        self.runs.insert(run, Slot::Loading(loading));
-        let (world, library, me) = (self.world.clone(), Arc::clone(&self.library), self.me.clone());
-        self.world.spawn.spawn(Box::pin(async move {
-            let loaded = load_run(&world, &library, run).await;
-            let _ = me.send(ToShard::Loaded(run, Box::new(loaded)));
+    pub(super) fn load(&mut self, id: RunId, loading: Loading) {
+        self.runs.insert(id, RunSlot::Loading(loading));
+        let services = &self.services;
+        let (world, library) = (services.world.clone(), Arc::clone(&services.library));
+        let sender = services.sender().clone();
+        services.world.spawn.spawn(Box::pin(async move {
+            let loaded = load_run(&world, &library, id).await;
+            let _ = sender.send(ToShard::Loaded(id, Box::new(loaded)));
         }));
     }
 
-    /// Reads a run of ours again after a while; it must not be lost from sight.
-    fn load_later(&mut self, run: RunId, loading: Loading) {
-        self.runs.insert(run, Slot::Loading(Loading { must_reload: true, ..loading }));
-        let (world, me) = (self.world.clone(), self.me.clone());
-        self.world.spawn.spawn(Box::pin(async move {
-            world.sleep(RETRY).await;
-            let _ = me.send(ToShard::Loaded(run, Box::new(Err(Error::RunNotFound(run)))));
+    /// Reads a run of this node again after a while. It stays in its slot, so that it is not forgotten.
+    fn load_later(&mut self, id: RunId, loading: Loading) {
+        self.runs.insert(id, RunSlot::Loading(Loading { must_reload: true, ..loading }));
+        let (world, sender) = (self.services.world.clone(), self.services.sender().clone());
+        self.services.world.spawn.spawn(Box::pin(async move {
+            world.sleep(RELOAD_DELAY).await;
+            let _ = sender.send(ToShard::Loaded(id, Box::new(Err(Error::RunNotFound(id)))));
         }));
     }
 
-    pub(crate) fn loaded(&mut self, run: RunId, loaded: Read) {
-        self.take_loaded(run, loaded);
-        self.workers.came(run);
+    pub(super) fn loaded(&mut self, id: RunId, loaded: LoadedRun) {
+        self.take_loaded(id, loaded);
+        self.services.workers.arrived(id);
     }
 
-    fn take_loaded(&mut self, run: RunId, loaded: Read) {
-        if !matches!(self.runs.get(&run), Some(Slot::Loading(_))) {
-            return;
-        }
-        let Some(Slot::Loading(loading)) = self.runs.remove(&run) else { return };
+    fn take_loaded(&mut self, id: RunId, loaded: LoadedRun) {
+        let Some(RunSlot::Loading(_)) = self.runs.get(&id) else { return };
+        let Some(RunSlot::Loading(mut loading)) = self.runs.remove(&id) else { return };
         if loading.must_reload {
-            self.load(run, Loading { must_reload: false, ..loading });
+            self.load(id, Loading { must_reload: false, ..loading });
             return;
         }
         let (loaded, workflow) = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
                 if matches!(error, Error::RunNotFound(_)) {
-                    // Anybody may ask for a run that was never there.
-                    tracing::debug!(%run, "a run was not found");
-                    return self.give_up(run, loading, &error);
+                    // Any caller may ask for a run that never existed.
+                    tracing::debug!(run = %id, "a run was not found");
+                    return self.give_up(id, loading, &error);
                 }
-                tracing::error!(%run, %error, "a run cannot be loaded");
-                if loading.place.is_some() {
-                    return self.load_later(run, loading);
+                tracing::error!(run = %id, %error, "a run cannot be loaded");
+                if loading.permit.is_some() {
+                    return self.load_later(id, loading);
                 }
-                return self.give_up(run, loading, &error);
+                return self.give_up(id, loading, &error);
             }
         };
-        let tenure = match loaded.run.owner {
-            Some(owner) if owner == self.node => Tenure::Owned,
+        let ownership = match loaded.run.owner {
+            Some(owner) if owner == self.services.node => Ownership::Owner,
             None => {
-                // Where an unknown outcome was that we parked it, nobody has been told when it is due.
+                // If an unknown outcome was that this node parked it, the claimer was not notified when it is due.
                 let lane = loaded.run.lane.as_str().into();
-                let _ = self.claimer.send(ToClaimer::Parked(lane, loaded.run.wake_at));
-                Tenure::Visiting
+                let _ = self.services.claimer.send(ToClaimer::Parked(lane, loaded.run.wake_at));
+                Ownership::Guest
             }
             Some(owner) => {
-                let mut loading = loading;
-                // The owner does not know who speaks.
-                let is_foreign = |mail: &Mail| matches!(&mail.respond, Respond::Worker(session, _) if !session.serves(&loaded.run.lane));
-                let (foreign, rest): (VecDeque<_>, _) = loading.mailbox.drain(..).partition(is_foreign);
-                loading.mailbox = rest;
-                for mail in foreign {
-                    mail.answer(Err(Error::RunNotFound(run)));
-                }
-                return self.give_up(run, loading, &Error::Elsewhere(owner));
+                refuse_foreign_reports(&mut loading, &loaded);
+                return self.give_up(id, loading, &Error::Elsewhere(owner));
             }
         };
-        if tenure == Tenure::Visiting && loaded.run.format > FORMAT {
-            let newer = format!("run {run} was written by a newer release; ask a node of that release");
-            return self.give_up(run, loading, &Error::Busy(newer));
+        if ownership == Ownership::Guest && loaded.run.format > FORMAT {
+            let newer = format!("run {id} was written by a newer release; ask a node of that release");
+            return self.give_up(id, loading, &Error::Busy(newer));
         }
-        let held = match workflow.and_then(|workflow| Held::load(&loaded, &workflow, tenure)) {
-            Ok(held) => held,
-            Err(failure) => return self.pause_unreadable(loaded, loading, failure),
-        };
-        self.hold(run, held, loading, &loaded);
+        match workflow.and_then(|workflow| ActiveRun::from_journal(&loaded, &workflow, ownership)) {
+            Ok(run) => self.take_over(id, run, loading, &loaded),
+            Err(failure) => self.pause_unreadable(loaded, loading, failure),
+        }
     }
 
-    pub(crate) fn hold(&mut self, run: RunId, mut held: Held, loading: Loading, loaded: &Loaded) {
-        let is_owned = held.tenure == Tenure::Owned;
-        held.place = is_owned.then(|| loading.place.unwrap_or_else(|| self.place()));
-        held.performing = loading.performing;
-        held.performing.keep_open(&held.state);
-        held.keep_turn(loading.at_worker);
-        held.due_by_row = loaded.run.wake_at;
-        held.conflict = loading.conflict;
-        held.urgent = loading.urgent;
-        if is_owned {
-            held.mailbox.push_back(Mail::of(Input::Settle));
-        } else if loaded.run.wake_at == Timestamp::NEVER && !held.state.is_paused() && !held.state.has_ended() {
-            // It was parked, and so its children are there. (A run that was released is due; one that is paused, or
-            // has failed, may have children that nobody has started yet.)
-            held.take_children_as_born();
-        }
-        // The inbox as it was read counts. A row that came by mail and is not there was answered, or came later.
-        let rows: BTreeSet<_> = loaded.inbox.iter().map(|arrival| arrival.id).collect();
-        held.mailbox.extend(loaded.inbox.iter().filter_map(Mail::read));
-        for mail in loading.mailbox {
-            match mail.inbox {
-                None => held.mailbox.push_back(mail),
-                Some(row) if rows.contains(&row) => {}
-                Some(_) => _ = self.claimer.send(ToClaimer::Inbox),
-            }
-        }
-        if is_owned {
-            held.find_lost_tasks();
-        }
-        if planted::is_planted(Bug::TimerLostOnReload) {
-            held.timer = held.state.next_due();
-        }
-        self.runs.insert(run, Slot::Held(Box::new(held)));
-        self.set_timer(run);
-        if is_owned {
-            self.see_to_children(run);
-        }
-        self.advance(run);
+    fn take_over(&mut self, id: RunId, mut run: ActiveRun, loading: Loading, loaded: &Loaded) {
+        let next = run.take_over(loading, loaded, &mut self.services);
+        self.runs.insert(id, RunSlot::Active(Box::new(run)));
+        self.apply(id, next);
     }
 
-    /// A run cannot be taken here. Its inbox rows are not looked at for a while.
-    pub(crate) fn give_up(&mut self, run: RunId, loading: Loading, error: &Error) {
-        if loading.mailbox.iter().any(|mail| mail.inbox.is_some()) && !matches!(error, Error::Elsewhere(_)) {
-            self.shunned.insert(run, self.world.clock.monotonic() + SHUNNED);
+    /// A run cannot be loaded here. Its inbox rows are ignored for a while.
+    pub(super) fn give_up(&mut self, id: RunId, loading: Loading, error: &Error) {
+        let has_rows = loading.mailbox.iter().any(|envelope| envelope.inbox.is_some());
+        if has_rows && !matches!(error, Error::Elsewhere(_)) {
+            self.unreadable.shun(id, self.services.world.clock.monotonic());
         }
-        loading.performing.abort();
-        Self::revoke(loading.at_worker, run);
+        loading.performer.abandon(id);
         let mut reports = Vec::new();
-        for mail in loading.mailbox {
+        for envelope in loading.mailbox {
             match error {
-                Error::Elsewhere(_) if matches!(mail.respond, Respond::Worker(..)) => reports.push(mail),
-                _ => mail.answer(Err(error.clone())),
+                Error::Elsewhere(_) if matches!(envelope.reply_to, ReplyTo::Worker(..)) => reports.push(envelope),
+                _ => envelope.answer(Err(error.clone())),
             }
         }
         if let Error::Elsewhere(owner) = error {
-            self.pass_on(run, reports, *owner);
+            self.forward_reports(id, reports, *owner);
         }
     }
 
-    /// Pauses a run whose journal this build cannot read. It is never failed: another build may read it.
-    pub(crate) fn pause_unreadable(&mut self, loaded: Loaded, loading: Loading, failure: Failure) {
-        tracing::error!(run = %loaded.run.id, %failure, "paused");
-        let error = Error::Unavailable(failure.to_string());
-        let now = self.world.clock.now();
-        if loaded.run.owner == Some(self.node) {
-            let event = Event::RunPaused { reason: Some(failure.clone()) };
-            let read = loaded.entries.last().map(|entry| entry.seq).or(loaded.snapshot.map(|snapshot| snapshot.seq));
-            let last = loaded.unreadable.map(|(last, _)| last).or(read).unwrap_or(0);
-            let entry = Entry::new(last + 1, now, event);
-            let row = NewEntry { seq: entry.seq, at: now, row: codec::encode(&entry) };
-            let was_paused = loaded.run.status == Status::Paused;
-            let writer = self.writer(now);
-            let item = Item {
-                commit: writer.commit,
-                run: loaded.run.id,
-                workspace: loaded.run.workspace,
-                gate: Gate::Owned,
-                entries: if was_paused { Vec::new() } else { vec![row] },
-                projection: Some(Projection {
-                    status: Status::Paused,
-                    owner: None,
-                    wake_at: Timestamp::NEVER,
-                    output: None,
-                    error: Some(failure),
-                    ended_at: None,
-                }),
-                waits: Vec::new(),
-                taken: Vec::new(),
-                inbox_inputs: Vec::new(),
-            };
-            let entries = if was_paused { Vec::new() } else { vec![entry] };
-            self.pausing.insert(loaded.run.id, Pausing { row: loaded.run.clone(), entries });
-            self.submit(item, 512);
+    /// Sends reports to the node that owns their run, one after the other, and replies to the worker.
+    fn forward_reports(&self, run: RunId, reports: Vec<Envelope>, owner: NodeId) {
+        if reports.is_empty() {
+            return;
         }
-        self.give_up(loaded.run.id, loading, &error);
+        let peer = self.services.shared.peer(owner);
+        let world = self.services.world.clone();
+        self.services.world.spawn.spawn(Box::pin(async move {
+            let mut is_lost = false;
+            for envelope in reports {
+                let Envelope { input, reply_to, workspace, .. } = envelope;
+                let (ReplyTo::Worker(session, n), Some(workspace)) = (reply_to, workspace) else { continue };
+                let answer = match peer.as_ref().filter(|_| !is_lost) {
+                    Some(peer) => {
+                        let input = RunInput { workspace, run, input, expected: None, key: None };
+                        world.peers.send(peer, input).await
+                    }
+                    None => Err(Error::Unreachable(owner)),
+                };
+                // A report must not overtake an earlier one that has no answer.
+                is_lost |= answer.is_err();
+                session.send(report_reply(n, None, answer));
+            }
+        }));
     }
 }
 
-/// Reads a run and its workflow. What this build cannot read is the run's own failure.
-async fn load_run(world: &World, library: &Library, run: RunId) -> Read {
+/// Answers reports of workers that do not serve the run's lane. Its owner does not know who has sent them.
+fn refuse_foreign_reports(loading: &mut Loading, loaded: &Loaded) {
+    let is_foreign = |envelope: &Envelope| matches!(&envelope.reply_to, ReplyTo::Worker(session, _) if !session.serves(&loaded.run.lane));
+    let (foreign, rest): (VecDeque<_>, _) = loading.mailbox.drain(..).partition(is_foreign);
+    loading.mailbox = rest;
+    for envelope in foreign {
+        envelope.answer(Err(Error::RunNotFound(loaded.run.id)));
+    }
+}
+
+/// Reads a run and its workflow. If this build cannot read them, that is the run's own failure.
+async fn load_run(world: &World, library: &Library, run: RunId) -> LoadedRun {
     let unreadable = |reason: String| Failure::fatal(code::JOURNAL_UNREADABLE, reason);
     loop {
         let loaded = match world.runs.load_run(run).await {
             Ok(Some(loaded)) => loaded,
             Ok(None) => return Err(Error::RunNotFound(run)),
             Err(error) if error.is_transient() => {
-                tracing::warn!(%run, %error, "loading failed; trying again");
-                world.sleep(Duration::from_millis(200)).await;
+                tracing::warn!(%run, %error, "loading failed; retrying");
+                world.sleep(READ_RETRY_DELAY).await;
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -270,7 +217,7 @@ async fn load_run(world: &World, library: &Library, run: RunId) -> Read {
         let workflow = match library.of_run(row).await {
             Ok(workflow) => workflow,
             Err(Error::Unavailable(_)) => {
-                world.sleep(Duration::from_millis(200)).await;
+                world.sleep(READ_RETRY_DELAY).await;
                 continue;
             }
             Err(error) => return Ok((loaded, Err(unreadable(error.to_string())))),
@@ -278,16 +225,16 @@ async fn load_run(world: &World, library: &Library, run: RunId) -> Read {
         match without_unusable_snapshot(world, loaded).await {
             Ok(loaded) => return Ok((loaded, Ok(workflow))),
             Err(error) => {
-                tracing::warn!(%run, %error, "loading failed; trying again");
-                world.sleep(Duration::from_millis(200)).await;
+                tracing::warn!(%run, %error, "loading failed; retrying");
+                world.sleep(READ_RETRY_DELAY).await;
             }
         }
     }
 }
 
-/// A snapshot of another format is no use: then the journal is read from its beginning.
+/// Reads the journal from its beginning if this build cannot use the snapshot.
 async fn without_unusable_snapshot(world: &World, mut loaded: Loaded) -> Result<Loaded, Error> {
-    if loaded.snapshot.as_ref().is_none_or(held::is_usable) {
+    if loaded.snapshot.as_ref().is_none_or(is_usable) {
         return Ok(loaded);
     }
     let last = loaded.entries.last().map_or_else(|| loaded.snapshot.as_ref().map_or(0, |s| s.seq), |entry| entry.seq);
@@ -295,7 +242,7 @@ async fn without_unusable_snapshot(world: &World, mut loaded: Loaded) -> Result<
     loaded.entries.clear();
     while loaded.entries.last().map_or(0, |entry| entry.seq) < last {
         let after = loaded.entries.last().map_or(0, |entry| entry.seq);
-        let page = world.runs.journal(loaded.run.id, after, 10_000).await?;
+        let page = world.runs.journal(loaded.run.id, after, JOURNAL_PAGE_ENTRIES).await?;
         if page.is_empty() {
             break;
         }

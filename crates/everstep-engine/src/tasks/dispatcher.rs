@@ -1,4 +1,4 @@
-//! Hands tasks to handlers: so many of a kind at once, round-robin over workspaces.
+//! Hands tasks to handlers: at most a fixed number of a kind at once, round-robin over workspaces.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -12,20 +12,22 @@ use everstep_handlers::{Handler, Task, TaskResult};
 use futures_util::FutureExt;
 use futures_util::future::{self, AbortRegistration, Abortable, Either};
 
-use crate::message::{Mail, ShardSender, Shared, ToShard};
+use crate::message::Shared;
 use crate::ports::World;
+use crate::run::Envelope;
+use crate::shard::{ShardSender, ToShard};
 
 pub(crate) struct Dispatcher {
     world: World,
     shared: Arc<Shared>,
-    lanes: BTreeMap<String, Lane>,
+    kinds: BTreeMap<String, KindQueue>,
     shards: Vec<ShardSender>,
 }
 
 /// The tasks of one kind.
-struct Lane {
+struct KindQueue {
     handler: Arc<dyn Handler>,
-    limit: usize,
+    running_max: usize,
     queue: Mutex<Queue>,
 }
 
@@ -40,32 +42,32 @@ struct Queue {
 /// A task on its way to its handler.
 pub(crate) struct Job {
     pub(crate) task: Task,
-    /// Ends the work when its run no longer wants it.
+    /// Aborts the work when its run no longer needs it.
     pub(crate) abort: AbortRegistration,
     pub(crate) reply: ShardSender,
 }
 
 impl Dispatcher {
     pub(crate) fn new(world: World, shared: Arc<Shared>, shards: Vec<ShardSender>) -> Arc<Self> {
-        let lanes = world.handlers.descriptions().filter_map(|description| {
+        let kinds = world.handlers.descriptions().filter_map(|description| {
             let name = description.info.name.clone();
             let handler = Arc::clone(world.handlers.find_handler(&name)?);
-            Some((name, Lane { handler, limit: description.concurrency.max(1), queue: Mutex::default() }))
+            Some((name, KindQueue { handler, running_max: description.concurrency.max(1), queue: Mutex::default() }))
         });
-        let lanes = lanes.collect();
-        Arc::new(Self { world, shared, lanes, shards })
+        let kinds = kinds.collect();
+        Arc::new(Self { world, shared, kinds, shards })
     }
 
-    /// Takes a task: performs it at once if there is room, else in its turn.
+    /// Takes a task: performs it at once if its kind has capacity, else in its turn.
     pub(crate) fn submit(self: &Arc<Self>, job: Job) {
-        let Some(lane) = self.lanes.get(&job.task.kind) else {
+        let Some(kind) = self.kinds.get(&job.task.kind) else {
             let message = format!("this server has no node kind {:?}", job.task.kind);
             let Task { run, step, attempt, .. } = job.task;
             report(&job.reply, run, step, attempt, Err(Failure::fatal(code::UNKNOWN_KIND, message)).into());
             return;
         };
-        let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-        if queue.running >= lane.limit || !self.may_dispatch() {
+        let mut queue = kind.queue.lock().expect("no holder of the lock panics");
+        if queue.running >= kind.running_max || !self.may_dispatch() {
             queue.waiting.entry(job.task.workspace).or_default().push_back(job);
             return;
         }
@@ -75,20 +77,20 @@ impl Dispatcher {
         self.world.spawn.spawn(Box::pin(async move { dispatcher.work(job).await }));
     }
 
-    /// Asked with a queue's lock held, so that [`Dispatcher::go_on`] misses nothing.
+    /// Called with a queue's lock held, so that [`Dispatcher::go_on`] misses no task.
     fn may_dispatch(&self) -> bool {
         self.shared.may_dispatch(&self.world.clock) && !self.shared.is_stopping()
     }
 
-    /// The lease was renewed: takes up what has waited for that.
+    /// The lease was renewed: performs the tasks that waited for that.
     pub(crate) fn go_on(self: &Arc<Self>) {
-        for lane in self.lanes.values() {
+        for kind in self.kinds.values() {
             loop {
-                let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-                if queue.running >= lane.limit || !self.may_dispatch() {
+                let mut queue = kind.queue.lock().expect("no holder of the lock panics");
+                if queue.running >= kind.running_max || !self.may_dispatch() {
                     break;
                 }
-                let Some(job) = queue.take() else { break };
+                let Some(job) = queue.next_job() else { break };
                 queue.running += 1;
                 drop(queue);
                 let dispatcher = Arc::clone(self);
@@ -97,28 +99,28 @@ impl Dispatcher {
         }
     }
 
-    /// Performs a task, then those that wait for its place.
+    /// Performs a task, then those that wait for its capacity.
     async fn work(self: Arc<Self>, first: Job) {
-        let lane = &self.lanes[&first.task.kind];
+        let kind = &self.kinds[&first.task.kind];
         let mut next = Some(first);
         while let Some(job) = next {
             self.shared.performing.fetch_add(1, Ordering::SeqCst);
-            self.perform(lane, job).await;
-            let mut queue = lane.queue.lock().expect("no holder of the lock panics");
-            next = if !self.may_dispatch() { None } else { queue.take() };
+            self.perform(kind, job).await;
+            let mut queue = kind.queue.lock().expect("no holder of the lock panics");
+            next = if !self.may_dispatch() { None } else { queue.next_job() };
             if next.is_none() {
                 queue.running -= 1;
             }
         }
     }
 
-    async fn perform(&self, lane: &Lane, job: Job) {
+    async fn perform(&self, kind: &KindQueue, job: Job) {
         let Job { task, abort, reply } = job;
         let timeout = task.timeout;
         let (run, step, attempt) = (task.run, task.step.clone(), task.attempt);
-        let work = AssertUnwindSafe(lane.handler.perform(task)).catch_unwind();
+        let work = AssertUnwindSafe(kind.handler.perform(task)).catch_unwind();
         let work = async {
-            if timeout.is_zero() || lane.handler.times_itself() {
+            if timeout.is_zero() || kind.handler.times_itself() {
                 return work.await;
             }
             // The timeout counts from here, not from the dispatch.
@@ -132,7 +134,7 @@ impl Dispatcher {
             }
         };
         let result = Abortable::new(work, abort).await;
-        // Before the report, so that a shard that hears of it sees the task gone.
+        // Before the result is sent: a shard that drains must not count the task when it receives the result.
         let is_last = self.shared.performing.fetch_sub(1, Ordering::SeqCst) == 1;
         if let Ok(result) = result {
             let panicked = |_| Err(Failure::transient("HANDLER_PANICKED", "the handler panicked")).into();
@@ -140,7 +142,7 @@ impl Dispatcher {
         }
         if is_last && self.shared.is_stopping() {
             for shard in &self.shards {
-                let _ = shard.send(ToShard::Nudge);
+                let _ = shard.send(ToShard::TaskDropped);
             }
         }
     }
@@ -148,7 +150,7 @@ impl Dispatcher {
 
 impl Queue {
     /// The next task: of the workspace after the one that was served last.
-    fn take(&mut self) -> Option<Job> {
+    fn next_job(&mut self) -> Option<Job> {
         let after = self.last.and_then(|last| {
             use std::ops::Bound::{Excluded, Unbounded};
             self.waiting.range((Excluded(last), Unbounded)).next().map(|(workspace, _)| *workspace)
@@ -167,7 +169,7 @@ impl Queue {
 fn report(reply: &ShardSender, run: RunId, step: StepKey, attempt: u32, report: TaskResult) {
     let TaskResult { result, logs } = report;
     let input = Input::Result { step, attempt, result, logs };
-    let _ = reply.send(ToShard::Mail(run, Mail::of(input)));
+    let _ = reply.send(ToShard::Input(run, Envelope::new(input)));
 }
 
 #[cfg(test)]
@@ -203,7 +205,7 @@ mod tests {
         for job in [job(1, "a1"), job(1, "a2"), job(1, "a3"), job(2, "b1"), job(3, "c1"), job(3, "c2")] {
             queue.waiting.entry(job.task.workspace).or_default().push_back(job);
         }
-        let order: Vec<_> = std::iter::from_fn(|| queue.take()).map(|job| job.task.step.to_string()).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.next_job()).map(|job| job.task.step.to_string()).collect();
         assert_eq!(order, ["a1", "b1", "c1", "a2", "c2", "a3"]);
     }
 }

@@ -1,5 +1,7 @@
-//! Tasks that this server's handlers perform.
+//! Tasks: steps that handlers of this server perform.
 
 mod dispatcher;
+mod open;
 
 pub(crate) use dispatcher::{Dispatcher, Job};
+pub(crate) use open::Tasks;

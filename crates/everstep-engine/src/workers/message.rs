@@ -1,4 +1,4 @@
-//! What a worker is told.
+//! Messages to workers.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,31 @@ use everstep_core::time::Timestamp;
 pub enum WorkerMessage {
     /// A report is in the journal, as the entry of this seq; `None` if it wrote none, or the seq is not known.
     Ack { n: u64, seq: Option<u64> },
-    /// A report was not taken, and never will be.
+    /// A report was refused for good.
     Refused { n: u64, code: Cow<'static, str>, detail: String },
-    /// Nobody can say now what becomes of a report: send it again in a while.
+    /// The outcome of a report is not known now: send it again later.
     Later { n: u64 },
-    /// A run to be gone on with.
+    /// A run to go on with.
     Turn(Box<Turn>),
-    /// A step that the function may be waiting for has come to its end, or may be tried again.
+    /// A step that the function may wait for has settled, or may be tried again.
     Wake { run: RunId, turn: u32, step: StepRecord },
-    /// The run was cancelled, or ended otherwise: stop.
+    /// The run was cancelled, or has ended otherwise: stop.
     Cancelled { run: RunId, turn: u32 },
-    /// The run is not this worker's any more: start no step of it, and forget it.
+    /// The run is no longer this worker's: start no step of it, and forget it.
     Revoked { run: RunId, turn: u32 },
 }
 
 impl WorkerMessage {
+    /// The number of the report that it replies to.
+    pub(super) fn replies_to(&self) -> Option<u64> {
+        match self {
+            Self::Ack { n, .. } | Self::Refused { n, .. } | Self::Later { n } => Some(*n),
+            Self::Turn(_) | Self::Wake { .. } | Self::Cancelled { .. } | Self::Revoked { .. } => None,
+        }
+    }
+
     /// Roughly the bytes that it takes.
-    pub(crate) fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         let payloads = match self {
             Self::Turn(turn) => turn.input.size() + turn.steps.iter().map(StepRecord::size).sum::<usize>(),
             Self::Wake { step, .. } => step.size(),
@@ -50,7 +58,7 @@ pub struct Turn {
     pub started_at: Timestamp,
     /// The last seq of the run's journal.
     pub seq: u64,
-    /// What the journal knows of the run's steps, in the order in which they came to be so.
+    /// What the journal knows of the run's steps, in the order of their entries.
     pub steps: Vec<StepRecord>,
 }
 
@@ -59,7 +67,7 @@ pub struct Turn {
 pub struct StepRecord {
     pub step: StepKey,
     pub kind: StepKind,
-    /// The entry that says it.
+    /// The entry that the outcome follows from.
     pub seq: u64,
     pub outcome: StepOutcome,
 }
@@ -77,18 +85,18 @@ impl StepRecord {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepOutcome {
-    /// A step or a child run gave this.
+    /// A step or a child run returned this.
     Completed { output: Payload },
     /// It failed, and is not tried again.
     Failed { failure: Failure, attempts: u32 },
     /// The sleep is over.
     Slept,
-    /// The signal came.
+    /// The signal arrived.
     Resolved { payload: Payload },
-    /// The signal did not come in time.
+    /// The signal did not arrive in time.
     TimedOut,
     /// It may be tried now, as this attempt.
     Retry { attempt: u32 },
-    /// It sleeps, waits, goes on as another run, or waits to be tried again.
+    /// It sleeps, waits for a signal or a child run, or waits for its next attempt.
     Open,
 }

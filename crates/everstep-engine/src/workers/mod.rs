@@ -1,16 +1,28 @@
 //! Workers: users' processes that run code workflows.
+//!
+//! * `registry` has the sessions of a node, `session` is one of them, `outbox` its messages.
+//! * `lanes` says which workers a run needs and how many runs may be claimed; `seats` gives runs to sessions.
+//! * `turns` is what a run has of its worker; `wakes` and `message` are what a worker receives.
+//! * `sessions` are the methods of [`Engine`](crate::Engine) for the transport layer.
 
 mod lanes;
 mod message;
+mod outbox;
+mod registry;
 mod seats;
 mod session;
+mod session_id;
 mod sessions;
 mod turns;
+mod wakes;
 
-pub(crate) use lanes::{is_code, lane};
+pub(crate) use lanes::{More, is_worker_lane, lane};
 pub use message::{StepOutcome, StepRecord, Turn, WorkerMessage};
-pub use seats::WorkerInfo;
-pub(crate) use seats::{More, Workers};
-pub use session::{Backlog, Hello, ServedWorkflow, Session, SessionId, WorkerBatch};
+pub use outbox::{Backlog, WorkerBatch};
+pub use registry::WorkerInfo;
+pub(crate) use registry::Workers;
+pub(crate) use seats::Seat;
+pub use session::{Hello, ServedWorkflow, Session};
+pub use session_id::SessionId;
 pub use turns::WorkerReport;
-pub(crate) use turns::{AtWorker, answer_of};
+pub(crate) use turns::{WorkerTurn, report_reply};

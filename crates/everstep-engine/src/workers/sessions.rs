@@ -1,4 +1,4 @@
-//! What whoever speaks with workers asks of the engine.
+//! Worker-session methods of [`Engine`], used by the transport layer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,63 +6,63 @@ use std::time::Duration;
 use everstep_core::ids::WorkspaceId;
 
 use super::lanes::lane_of;
-use super::seats::WorkerInfo;
-use super::session::{Hello, Session, SessionId};
+use super::registry::WorkerInfo;
+use super::session::{Hello, Session};
+use super::session_id::SessionId;
 use super::turns::WorkerReport;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::message::ToShard;
-use crate::shard::shard_of;
+use crate::shard::{ToShard, shard_of};
 
 /// Workflows that one worker serves.
-const MOST_WORKFLOWS: usize = 1_000;
+const WORKFLOWS_PER_WORKER_MAX: usize = 1_000;
 
 impl Engine {
-    /// Opens a session for a worker, and registers what it serves.
+    /// Opens a session for a worker, and registers the workflows that it serves.
     pub async fn open_session(&self, hello: Hello) -> Result<Arc<Session>, Error> {
-        if hello.workflows.is_empty() || hello.workflows.len() > MOST_WORKFLOWS {
-            return Err(Error::Invalid(format!("a worker serves 1 to {MOST_WORKFLOWS} workflows")));
+        if hello.workflows.is_empty() || hello.workflows.len() > WORKFLOWS_PER_WORKER_MAX {
+            return Err(Error::Invalid(format!("a worker serves 1 to {WORKFLOWS_PER_WORKER_MAX} workflows")));
         }
-        // Whoever is refused registers nothing.
+        // A worker that is refused registers no workflows.
         self.member().workers.check_room(hello.workspace)?;
         self.library().register(hello.workspace, &hello.workflows).await?;
         self.member().workers.open(hello)
     }
 
-    /// A session of this node. `None`: there is none any more.
+    /// A session of this node, unless it has ended.
     pub fn session(&self, workspace: WorkspaceId, id: SessionId) -> Option<Arc<Session>> {
         self.member().workers.find(workspace, id)
     }
 
-    /// Somebody carries a session from now on. Returns its number.
+    /// A new carrier takes a session over. Returns the carrier's number.
     pub fn attach(&self, session: &Session) -> u64 {
         self.member().workers.attach(session)
     }
 
-    /// Bytes came from a worker: its lease runs anew.
+    /// Renews the lease of a worker: bytes have come from it.
     pub fn heard(&self, session: &Session) {
         self.member().workers.heard(session);
     }
 
-    /// Takes what a worker says. Each report is answered by a letter, after its commit.
+    /// Takes reports of a worker. Each is answered by a message, after its commit.
     pub fn report(&self, session: &Arc<Session>, reports: Vec<WorkerReport>) {
         let member = self.member();
-        session.expect(reports.iter().map(|reported| reported.n));
+        session.expect(reports.iter().map(|report| report.n));
         let shards = member.shards.len();
         if shards == 1 {
             let _ = member.shards[0].send(ToShard::Reports(Arc::clone(session), reports));
             return;
         }
         let mut by_shard: Vec<Vec<_>> = (0..shards).map(|_| Vec::new()).collect();
-        for reported in reports {
-            by_shard[shard_of(reported.run, shards)].push(reported);
+        for report in reports {
+            by_shard[shard_of(report.run, shards)].push(report);
         }
         for (shard, reports) in member.shards.iter().zip(by_shard).filter(|(_, reports)| !reports.is_empty()) {
             let _ = shard.send(ToShard::Reports(Arc::clone(session), reports));
         }
     }
 
-    /// How many runs a worker takes at once from now on. With 0 it gets no more.
+    /// Sets how many runs a worker takes at once. With 0 it gets no more runs.
     pub fn set_capacity(&self, session: &Session, capacity: usize) {
         self.member().workers.set_capacity(session, capacity);
     }

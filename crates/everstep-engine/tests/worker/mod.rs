@@ -65,7 +65,7 @@ impl Worker {
             let news = self.session.any_news(self.carrier);
             let _ = tokio::time::timeout(Duration::from_millis(100), news).await;
             assert!(!self.session.is_over(), "the session is over");
-            if let Some(batch) = self.session.take() {
+            if let Some(batch) = self.session.next_batch() {
                 self.session.seen(batch.m);
                 self.messages.extend(batch.messages.iter().cloned());
             }

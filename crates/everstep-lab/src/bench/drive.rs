@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Engine, Start};
+use everstep_engine::{Engine, Start, StartDetail};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -142,9 +142,9 @@ pub(super) async fn run_to_end(engine: &Engine, load: &Load) -> anyhow::Result<P
         let (engine, load, ended) = (engine.clone(), load.clone(), Arc::clone(&ended));
         callers.spawn(async move {
             loop {
-                let new = Start::new(load.workflow, load.input.clone());
-                let (_, ending) = engine.start_to_end(new).await?;
-                ending.row().await?;
+                let start = Start::new(load.workflow, load.input.clone());
+                let started = engine.start_run(Start { detail: StartDetail::End, ..start }).await?;
+                started.end.expect("it was asked for").row().await?;
                 ended.fetch_add(1, Ordering::Relaxed);
             }
         });

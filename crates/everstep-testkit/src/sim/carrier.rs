@@ -198,7 +198,7 @@ async fn poll(engine: Engine, id: SessionId, seen: u64) -> Answer {
     }
     // What another poll of the same worker waits for is not taken away from it.
     if session.is_carried_by(carrier) {
-        messages.extend(session.take());
+        messages.extend(session.next_batch());
     }
     Answer::Messages(messages)
 }
@@ -213,5 +213,5 @@ async fn results(engine: Engine, id: SessionId, seen: u64, batch: Vec<WorkerRepo
     let clock = Arc::clone(&engine.world().clock);
     let answered = std::pin::pin!(session.all_answered());
     future::select(answered, clock.sleep(POLL_WAIT)).await;
-    if session.is_over() { Answer::Gone } else { Answer::Messages(session.take().into_iter().collect()) }
+    if session.is_over() { Answer::Gone } else { Answer::Messages(session.next_batch().into_iter().collect()) }
 }

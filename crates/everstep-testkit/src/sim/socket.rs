@@ -194,7 +194,7 @@ async fn serve(
         }
         match heard {
             None => {
-                while let Some(batch) = session.take() {
+                while let Some(batch) = session.next_batch() {
                     let _ = tells.send(Told::Batch(batch));
                 }
             }

@@ -59,7 +59,7 @@ impl Writer {
                         let reason = "another connection has taken over the session";
                         return self.send(OutgoingFrame::Close(close_code::REPLACED, reason)).await;
                     }
-                    while let Some(message) = self.session.take_as(self.carrier) {
+                    while let Some(message) = self.session.next_batch_for(self.carrier) {
                         self.feed(&message).await?;
                     }
                     self.flush().await?;

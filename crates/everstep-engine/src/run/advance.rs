@@ -1,0 +1,93 @@
+//! Takes a run one item further.
+
+use everstep_core::planted::{self, Bug};
+use everstep_core::time::Timestamp;
+
+use super::active::{ActiveRun, Next};
+use super::decide::Decided;
+use super::in_flight::Rest;
+use super::mailbox::Envelope;
+use super::ownership::Ownership;
+use crate::commit::propose;
+use crate::error::Error;
+use crate::shard::Services;
+
+impl ActiveRun {
+    /// Takes an input. An inbox row that is known already is ignored.
+    pub(crate) fn receive(&mut self, envelope: Envelope, services: &mut Services) -> Next {
+        if self.has_row(&envelope) {
+            return Next::Keep;
+        }
+        self.mailbox.push(envelope);
+        self.advance(services)
+    }
+
+    /// Takes all waiting inputs through the core and hands one item to the committer.
+    pub(crate) fn advance(&mut self, services: &mut Services) -> Next {
+        if self.in_flight.is_some() {
+            return Next::Keep;
+        }
+        let now = services.now();
+        let mut decided = self.decide_all(services.cx(now));
+        self.seek_worker(&mut decided, now, services);
+        let rest = match self.rest_after(now, services.options.park_after) {
+            // Paused in the item that dispatches a task: the task is performed, and its result comes here.
+            Rest::Parked(_) if decided.entries.iter().any(propose::is_task) => Rest::Active,
+            rest => rest,
+        };
+        self.propose(decided, rest, now, services)
+    }
+
+    /// Parks a run that only waits for a timer.
+    pub(crate) fn park(&mut self, due: Timestamp, services: &mut Services) -> Next {
+        let now = services.now();
+        self.propose(Decided::default(), Rest::Parked(due), now, services)
+    }
+
+    /// Has a decision committed.
+    fn propose(&mut self, decided: Decided, rest: Rest, now: Timestamp, services: &mut Services) -> Next {
+        let is_owner = self.ownership == Ownership::Owner;
+        let leaves = is_owner && rest != Rest::Active;
+        let has_rows = decided.answered.iter().any(|(envelope, _)| envelope.inbox.is_some());
+        // Only the owner renews the rows of waits. Two guests would write the same rows at once, and no gate would
+        // refuse either.
+        let renews_waits = self.waits.must_renew() && is_owner;
+        if decided.entries.is_empty() && !has_rows && !leaves && !renews_waits {
+            self.answer_unwritten(decided, services);
+            self.send_turn(Rest::Active, false, services);
+            return self.rest(services);
+        }
+        if planted::is_planted(Bug::DispatchBeforeCommit) {
+            let steps = decided.entries.iter().filter_map(|entry| entry.event.step());
+            let dispatched: Vec<_> = steps.map(|(step, attempt)| (step.clone(), attempt)).collect();
+            self.dispatch(&dispatched, services);
+        }
+        if planted::is_planted(Bug::TurnBeforeCommit) {
+            self.send_turn(Rest::Active, false, services);
+        }
+        let writer = services.writer(now);
+        let (item, bytes, in_flight) = propose::propose(self, decided, None, rest, &writer);
+        self.in_flight = Some(in_flight);
+        services.submit(item, bytes);
+        Next::Keep
+    }
+
+    /// Answers inputs that write nothing. No gate is asked: the state here is sure to be the newest only while no
+    /// other node can own the run.
+    fn answer_unwritten(&self, decided: Decided, services: &Services) {
+        let is_sure = self.ownership == Ownership::Guest || services.may_dispatch();
+        for (envelope, reply) in decided.answered {
+            let unsure = || Error::Busy("this node has lost contact with its database; try again".to_owned());
+            envelope.answer(if is_sure { Ok(reply) } else { Err(unsure()) });
+        }
+    }
+
+    /// Nothing is left to decide: a guest leaves, an owned run waits for its timer.
+    pub(super) fn rest(&mut self, services: &mut Services) -> Next {
+        if self.ownership == Ownership::Guest {
+            return Next::Park;
+        }
+        services.schedule.set(self);
+        Next::Keep
+    }
+}

@@ -1,0 +1,128 @@
+//! Takes the inputs of a run through the core.
+
+use everstep_core::code::Report;
+use everstep_core::journal::Entry;
+use everstep_core::limits;
+use everstep_core::run::decide::{self, Decision};
+use everstep_core::run::{Cx, Input, Reply, keys};
+use everstep_core::time::Timestamp;
+
+use super::active::ActiveRun;
+use super::mailbox::{Envelope, ReplyTo};
+use crate::error::Error;
+
+/// What the inputs of a run led to: the content of its next item.
+#[derive(Default)]
+pub(crate) struct Decided {
+    pub(crate) entries: Vec<Entry>,
+    /// For each entry that settles a step: when the step was dispatched.
+    pub(crate) since: Vec<Option<Timestamp>>,
+    pub(crate) answered: Vec<(Envelope, Reply)>,
+}
+
+impl Decided {
+    /// Whether a report of a turn was refused.
+    fn has_refused(&self, turn: u32) -> bool {
+        let is_of_turn = |envelope: &Envelope| matches!(&envelope.input, Input::Report { turn: of, .. } if *of == turn);
+        self.answered.iter().any(|(envelope, reply)| matches!(reply, Reply::Refused { .. }) && is_of_turn(envelope))
+    }
+}
+
+impl ActiveRun {
+    /// Decides one input alone, without what follows from it.
+    pub(crate) fn record(&mut self, input: Input, cx: Cx<'_>) -> Vec<Entry> {
+        decide::record(&self.workflow, &mut self.state, input, cx)
+    }
+
+    /// Takes due timers and all waiting inputs through the core, each on the state that the one before left.
+    pub(crate) fn decide_all(&mut self, cx: Cx<'_>) -> Decided {
+        let mut decided = Decided::default();
+        if let Some(input) = self.mailbox.take_urgent() {
+            decided.entries = self.record(input, cx);
+            if !decided.entries.is_empty() {
+                return decided;
+            }
+        }
+        while decided.entries.len() < limits::EVENTS_PER_DECISION {
+            let Some(envelope) = self.mailbox.next(&self.state, cx.now) else { break };
+            if self.is_hidden_from(&envelope) {
+                envelope.answer(Err(Error::RunNotFound(self.state.run)));
+                continue;
+            }
+            if self.note_input(&envelope, &decided) == Noted::Settled {
+                continue;
+            }
+            self.decide_one(envelope, cx, &mut decided);
+        }
+        decided
+    }
+
+    /// Whether the run does not exist for the sender: it is of another workspace, or a worker does not serve its lane.
+    fn is_hidden_from(&self, envelope: &Envelope) -> bool {
+        envelope.workspace.is_some_and(|workspace| workspace != self.workspace)
+            || matches!(&envelope.reply_to, ReplyTo::Worker(session, _) if !session.serves(&self.lane))
+    }
+
+    /// Updates what the engine knows beside the journal.
+    fn note_input(&mut self, envelope: &Envelope, decided: &Decided) -> Noted {
+        match &envelope.input {
+            Input::Result { step, attempt, .. } => self.finish_task(step, *attempt),
+            Input::ChildStarted { child, .. } => self.children.exists(*child),
+            Input::Report { turn, report } => {
+                let has_refused = matches!(**report, Report::Blocked { .. }) && decided.has_refused(*turn);
+                self.hear(*turn, report, &envelope.reply_to, has_refused);
+            }
+            // A function that only waited can run from the top again when there is something for it.
+            Input::LoseTurn { turn } => {
+                if self.lose_unused_turn(*turn) {
+                    return Noted::Settled;
+                }
+            }
+            Input::Start { .. }
+            | Input::TaskLost { .. }
+            | Input::Timer { .. }
+            | Input::ChildEnded { .. }
+            | Input::Signal { .. }
+            | Input::BufferedSignal { .. }
+            | Input::BeginTurn { .. }
+            | Input::SetContext { .. }
+            | Input::Pause { .. }
+            | Input::Resume
+            | Input::Cancel { .. }
+            | Input::Retry
+            | Input::Fail { .. }
+            | Input::Settle => {}
+        }
+        Noted::Undecided
+    }
+
+    fn decide_one(&mut self, mut envelope: Envelope, cx: Cx<'_>, decided: &mut Decided) {
+        // An input that was accepted before has changed the version itself.
+        let known = envelope.key.as_deref().and_then(|key| keys::answer(&self.state, &envelope.input, key));
+        if known.is_none() && envelope.expected.is_some_and(|expected| expected != self.state.seq) {
+            let message = "Concurrent modification detected".to_owned();
+            decided.answered.push((envelope, Reply::refused("CONCURRENCY_ERROR", message)));
+            return;
+        }
+        let (input, key) = (envelope.input.clone(), envelope.key.as_deref());
+        let decision = decide::decide(&self.workflow, &mut self.state, input, key, cx);
+        let Decision { entries, since, reply, has_more } = decision;
+        self.mailbox.set_more(has_more);
+        envelope.seq = entries.first().map(|entry| entry.seq).or_else(|| self.reported_seq(&envelope.input));
+        self.children.forget_settled(&self.state, &envelope.input);
+        if let Input::LoseTurn { turn } = &envelope.input {
+            self.give_back(*turn);
+        }
+        decided.entries.extend(entries);
+        decided.since.extend(since);
+        decided.answered.push((envelope, reply));
+    }
+}
+
+/// Whether an input needs a decision.
+#[derive(PartialEq)]
+enum Noted {
+    Undecided,
+    /// It concerns only what the engine knows beside the journal.
+    Settled,
+}

@@ -1,0 +1,212 @@
+//! The inputs of a run that are not decided yet, and where their replies go.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use everstep_core::ids::{RunId, StepKey, WorkspaceId};
+use everstep_core::run::{Input, Reply, State};
+use everstep_core::time::Timestamp;
+use everstep_store::{Arrival, InboxId};
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::workers::{self, Session};
+
+/// How many answered inbox rows a run remembers.
+const ANSWERED_ROWS_MAX: usize = 64;
+
+/// An input, and where its reply goes.
+pub(crate) struct Envelope {
+    pub(crate) input: Input,
+    pub(crate) reply_to: ReplyTo,
+    /// The first entry that the input wrote, once it is decided; `None` if it wrote none.
+    pub(crate) seq: Option<u64>,
+    /// The inbox row that the input came from. The item that answers the input deletes the row.
+    pub(crate) inbox: Option<InboxId>,
+    /// The version that the run must have for the input to be accepted.
+    pub(crate) expected: Option<u64>,
+    /// The idempotency key of a signal or control.
+    pub(crate) key: Option<String>,
+    /// The workspace of the sender. A run of another workspace does not exist for it.
+    pub(crate) workspace: Option<WorkspaceId>,
+}
+
+impl Envelope {
+    /// An input that needs no reply.
+    pub(crate) fn new(input: Input) -> Self {
+        Self { input, reply_to: ReplyTo::Discard, seq: None, inbox: None, expected: None, key: None, workspace: None }
+    }
+
+    /// Decodes an inbox row. A row that cannot be decoded stays for a build that can.
+    pub(crate) fn from_row(arrival: &Arrival) -> Option<Self> {
+        match serde_json::from_slice(&arrival.input) {
+            Ok(input) => Some(Self { inbox: Some(arrival.id), ..Self::new(input) }),
+            Err(error) => {
+                tracing::error!(run = %arrival.run, %error, "an inbox row cannot be decoded");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn answer(self, answer: Result<Reply, Error>) {
+        match self.reply_to {
+            ReplyTo::Discard => {}
+            // The caller may have gone.
+            ReplyTo::Caller(reply) => _ = reply.send(answer),
+            ReplyTo::Worker(session, n) => session.put(workers::report_reply(n, self.seq, answer)),
+        }
+    }
+}
+
+/// Who receives the reply to an input.
+pub(crate) enum ReplyTo {
+    Discard,
+    Caller(oneshot::Sender<Result<Reply, Error>>),
+    /// The worker that sent a report, under this number.
+    Worker(Arc<Session>, u64),
+}
+
+impl ReplyTo {
+    fn has_receiver(&self) -> bool {
+        match self {
+            Self::Discard => false,
+            Self::Caller(_) | Self::Worker(..) => true,
+        }
+    }
+}
+
+/// The inputs of one run, in the order in which they are decided.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    /// Decided before anything else, and alone in its item: a pause or a failure of the run.
+    urgent: Option<Input>,
+    /// Whether the last decision was cut because its item was full: the core derives the rest first.
+    has_more: bool,
+    waiting: VecDeque<Envelope>,
+    /// Inbox rows that were answered lately. A read of the inbox that began before the answer still returns them.
+    answered: VecDeque<InboxId>,
+}
+
+impl Mailbox {
+    pub(crate) fn push(&mut self, envelope: Envelope) {
+        self.waiting.push_back(envelope);
+    }
+
+    pub(crate) fn extend(&mut self, envelopes: impl IntoIterator<Item = Envelope>) {
+        self.waiting.extend(envelopes);
+    }
+
+    pub(crate) fn set_urgent(&mut self, input: Option<Input>) {
+        self.urgent = input;
+    }
+
+    pub(crate) fn take_urgent(&mut self) -> Option<Input> {
+        self.urgent.take()
+    }
+
+    pub(crate) fn set_more(&mut self, has_more: bool) {
+        self.has_more = has_more;
+    }
+
+    /// Whether nothing is left to decide.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && !self.has_more
+    }
+
+    /// What is decided next: the rest of a full item, then a due timer, then the input that waited longest.
+    pub(crate) fn next(&mut self, state: &State, now: Timestamp) -> Option<Envelope> {
+        if std::mem::take(&mut self.has_more) {
+            return Some(Envelope::new(Input::Settle));
+        }
+        match state.first_due(now) {
+            Some((step, attempt)) => Some(Envelope::new(Input::Timer { step, attempt })),
+            None => self.waiting.pop_front(),
+        }
+    }
+
+    /// Takes all that waits, for a run that leaves memory or is loaded again.
+    pub(crate) fn take_waiting(&mut self) -> VecDeque<Envelope> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Drops inputs that this node generated itself and that no caller waits for.
+    pub(crate) fn drop_generated(&mut self) {
+        self.waiting.retain(|envelope| envelope.reply_to.has_receiver() || envelope.inbox.is_some());
+    }
+
+    /// Drops everything that waits: what a planted bug does.
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Attempts whose result waits here.
+    pub(crate) fn reported_tasks(&self) -> BTreeSet<(&StepKey, u32)> {
+        let results = self.waiting.iter().filter_map(|envelope| {
+            let Input::Result { step, attempt, .. } = &envelope.input else { return None };
+            Some((step, *attempt))
+        });
+        results.collect()
+    }
+
+    /// Children whose end waits here.
+    pub(crate) fn ended_children(&self) -> BTreeSet<RunId> {
+        let ended = self.waiting.iter().filter_map(|envelope| {
+            let Input::ChildEnded { child, .. } = &envelope.input else { return None };
+            Some(*child)
+        });
+        ended.collect()
+    }
+
+    /// Whether an inbox row waits here or was answered lately.
+    pub(crate) fn has_row(&self, row: InboxId) -> bool {
+        self.answered.contains(&row) || self.waiting.iter().any(|envelope| envelope.inbox == Some(row))
+    }
+
+    pub(crate) fn remember_answered(&mut self, answered: &[(Envelope, Reply)]) {
+        self.answered.extend(answered.iter().filter_map(|(envelope, _)| envelope.inbox));
+        let excess = self.answered.len().saturating_sub(ANSWERED_ROWS_MAX);
+        self.answered.drain(..excess);
+    }
+}
+
+/// Whether an input follows from the run's state, so that a reload finds it again.
+pub(crate) fn is_derived(input: &Input) -> bool {
+    match input {
+        Input::Start { .. } | Input::TaskLost { .. } | Input::Timer { .. } | Input::Settle => true,
+        Input::Result { .. }
+        | Input::ChildEnded { .. }
+        | Input::ChildStarted { .. }
+        | Input::Signal { .. }
+        | Input::BufferedSignal { .. }
+        | Input::BeginTurn { .. }
+        | Input::LoseTurn { .. }
+        | Input::Report { .. }
+        | Input::SetContext { .. }
+        | Input::Pause { .. }
+        | Input::Resume
+        | Input::Cancel { .. }
+        | Input::Retry
+        | Input::Fail { .. } => false,
+    }
+}
+
+/// Whether an input answers something that a run in memory asked for. A run that has left memory does not need it.
+pub(crate) fn is_own_result(input: &Input) -> bool {
+    match input {
+        Input::Result { .. } | Input::ChildStarted { .. } | Input::ChildEnded { .. } | Input::LoseTurn { .. } => true,
+        Input::Start { .. }
+        | Input::TaskLost { .. }
+        | Input::Timer { .. }
+        | Input::Signal { .. }
+        | Input::BufferedSignal { .. }
+        | Input::BeginTurn { .. }
+        | Input::Report { .. }
+        | Input::SetContext { .. }
+        | Input::Pause { .. }
+        | Input::Resume
+        | Input::Cancel { .. }
+        | Input::Retry
+        | Input::Fail { .. }
+        | Input::Settle => false,
+    }
+}

@@ -1,0 +1,315 @@
+//! Who performs the steps of a run. All differences between the two are in this file.
+
+use std::time::Duration;
+
+use everstep_core::code::Report;
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::run::decide::{self, Decision};
+use everstep_core::run::{Cx, Input, OpenWhat, task};
+use everstep_core::time::Timestamp;
+use everstep_handlers::Task;
+
+use super::active::ActiveRun;
+use super::decide::Decided;
+use super::in_flight::{InFlight, Rest};
+use super::mailbox::{Envelope, ReplyTo};
+use super::ownership::Ownership;
+use crate::look::Look;
+use crate::shard::Services;
+use crate::tasks::{Job, Tasks};
+use crate::workers::{Seat, WorkerTurn};
+
+pub(crate) enum Performer {
+    /// Handlers of this server perform the run's tasks.
+    Server(Tasks),
+    /// A worker runs the workflow's function, a turn at a time.
+    Worker(WorkerTurn),
+}
+
+impl Default for Performer {
+    fn default() -> Self {
+        Self::Server(Tasks::default())
+    }
+}
+
+/// A run needs a worker, and none of its lane has a free seat.
+pub(crate) struct NoSeat;
+
+impl Performer {
+    /// The performer of a run of a lane: runs that the server performs have the empty lane.
+    pub(super) fn new(lane: &str) -> Self {
+        if lane.is_empty() { Self::Server(Tasks::default()) } else { Self::Worker(WorkerTurn::default()) }
+    }
+
+    pub(super) fn needs_worker(&self) -> bool {
+        match self {
+            Self::Server(_) => false,
+            Self::Worker(_) => true,
+        }
+    }
+
+    /// Whether handlers perform tasks of the run now.
+    fn has_tasks(&self) -> bool {
+        match self {
+            Self::Server(tasks) => !tasks.is_empty(),
+            Self::Worker(_) => false,
+        }
+    }
+
+    /// Whether a worker must be found for the run.
+    pub(super) fn wants_turn(&self) -> bool {
+        match self {
+            Self::Server(_) => false,
+            Self::Worker(turn) => turn.is_wanted(),
+        }
+    }
+
+    /// Whether a worker runs the function, and it does not only wait.
+    pub(super) fn is_busy(&self) -> bool {
+        match self {
+            Self::Server(_) => false,
+            Self::Worker(turn) => turn.is_busy(),
+        }
+    }
+
+    /// The worker does not have this turn any longer.
+    pub(crate) fn give_back(&mut self, turn: u32) {
+        match self {
+            Self::Server(_) => {}
+            Self::Worker(worker) => worker.give_back(turn),
+        }
+    }
+
+    /// The run leaves this node without having ended: its tasks are aborted, its worker stops.
+    pub(crate) fn abandon(self, run: RunId) {
+        match self {
+            Self::Server(tasks) => tasks.abort(),
+            Self::Worker(turn) => turn.revoke(run),
+        }
+    }
+
+    /// This node stops: tasks are aborted. Workers keep their turns and take them to another node.
+    pub(crate) fn abort(self) {
+        match self {
+            Self::Server(tasks) => tasks.abort(),
+            Self::Worker(_) => {}
+        }
+    }
+}
+
+impl ActiveRun {
+    /// Takes over what performed the run before it was loaded again. `due_by_row` is when its row says it is due.
+    pub(super) fn adopt_performer(&mut self, before: Performer, due_by_row: Timestamp) {
+        match (&mut self.performer, before) {
+            (Performer::Server(tasks), Performer::Server(before)) => {
+                *tasks = before;
+                tasks.keep_open(&self.state);
+            }
+            (Performer::Worker(turn), before) => {
+                let before = match before {
+                    Performer::Server(_) => WorkerTurn::default(),
+                    Performer::Worker(before) => before,
+                };
+                turn.adopt(before, &self.state, self.ownership, due_by_row);
+            }
+            // The workflow of a run does not change.
+            (Performer::Server(_), Performer::Worker(before)) => before.revoke(self.state.run),
+        }
+    }
+
+    /// Finds a seat for a run that starts; none is needed if the server performs it.
+    pub(crate) fn first_seat(&self, services: &Services) -> Result<Option<Seat>, NoSeat> {
+        match &self.performer {
+            Performer::Server(_) => Ok(None),
+            Performer::Worker(_) => {
+                let code = self.state.code().ok_or(NoSeat)?;
+                services.workers.seat_new_run(&self.lane, self.state.run, code).map(Some).ok_or(NoSeat)
+            }
+        }
+    }
+
+    /// Notes what was decided, and finds a worker if the run needs one. The turn's entry joins the decision.
+    pub(super) fn seek_worker(&mut self, decided: &mut Decided, now: Timestamp, services: &Services) {
+        let Performer::Worker(turn) = &mut self.performer else { return };
+        turn.note(&self.state, &decided.entries);
+        if self.state.has_ended() || self.state.is_paused() {
+            return;
+        }
+        turn.leave_if_over(&self.state);
+        if !turn.needs_seat() || services.shared.is_stopping() {
+            return;
+        }
+        let Some(code) = self.state.code() else { return };
+        let Some(seat) = services.workers.seat(&self.lane, self.state.run, code) else { return };
+        self.take_seat(seat, decided, services.cx(now));
+    }
+
+    /// Gives the run to a worker, in the item that is being made.
+    pub(crate) fn take_seat(&mut self, seat: Seat, decided: &mut Decided, cx: Cx<'_>) {
+        let Performer::Worker(turn) = &mut self.performer else { return };
+        if !seat.is_kept {
+            let input = Input::BeginTurn { worker: seat.session.worker.clone() };
+            let decision = decide::decide(&self.workflow, &mut self.state, input, None, cx);
+            let Decision { entries, since, .. } = decision;
+            decided.entries.extend(entries);
+            decided.since.extend(since);
+        }
+        turn.take(seat, self.state.seq);
+    }
+
+    /// A task has reported its result.
+    pub(super) fn finish_task(&mut self, step: &StepKey, attempt: u32) {
+        match &mut self.performer {
+            Performer::Server(tasks) => tasks.finish(step, attempt),
+            Performer::Worker(_) => {}
+        }
+    }
+
+    /// Takes from a worker's report what is not for the journal.
+    pub(super) fn hear(&mut self, turn: u32, report: &Report, reply_to: &ReplyTo, has_refused: bool) {
+        match &mut self.performer {
+            Performer::Server(_) => {}
+            Performer::Worker(worker) => worker.hear(turn, report, reply_to, has_refused, &self.state, &self.lane),
+        }
+    }
+
+    /// A turn is lost. False if the journal must record it: a function that only waited loses no work.
+    pub(super) fn lose_unused_turn(&mut self, turn: u32) -> bool {
+        match &mut self.performer {
+            Performer::Server(_) => true,
+            Performer::Worker(worker) => {
+                let is_unused = !worker.is_busy();
+                if is_unused {
+                    worker.give_back(turn);
+                }
+                is_unused
+            }
+        }
+    }
+
+    /// The entry that a report repeats, if the journal knows its step.
+    pub(super) fn reported_seq(&self, input: &Input) -> Option<u64> {
+        let step = input.report().and_then(Report::step)?;
+        Some(self.state.code()?.step(step)?.seq)
+    }
+
+    /// Whether tasks keep the run active. While a run is paused its lost tasks stay lost: only those that handlers
+    /// perform now keep it in memory.
+    pub(super) fn has_tasks(&self) -> bool {
+        if self.state.is_paused() { self.performer.has_tasks() } else { self.state.has_open_tasks() }
+    }
+
+    /// What the performer demands of the run after its next item; `None` where a timer decides.
+    pub(super) fn performer_rest(&self, now: Timestamp) -> Option<Rest> {
+        match &self.performer {
+            Performer::Server(_) => None,
+            Performer::Worker(turn) => turn.rest(&self.state, self.ownership, now),
+        }
+    }
+
+    /// The ownership changes with the item that was written.
+    pub(super) fn set_ownership(&mut self, ownership: Ownership) {
+        match &mut self.performer {
+            Performer::Server(tasks) => tasks.keep_open(&self.state),
+            Performer::Worker(turn) => {
+                // The run was due in its lane and is not any longer: this node must find it a worker.
+                let was_due = turn.is_due_by_row(&self.state, self.ownership);
+                if ownership == Ownership::Owner && was_due {
+                    turn.want_if_idle();
+                }
+            }
+        }
+        self.ownership = ownership;
+    }
+
+    /// Tasks that are open in the journal and that no handler performs are lost: dispatched before a crash, or while
+    /// the run was paused or without an owner. A task whose result waits in the mailbox is not lost, nor is a task that
+    /// is about to be dispatched.
+    pub(super) fn find_lost_tasks(&mut self, in_flight: Option<&InFlight>) {
+        let Performer::Server(tasks) = &self.performer else { return };
+        let reported = self.mailbox.reported_tasks();
+        let fresh = in_flight.map(InFlight::fresh_tasks).unwrap_or_default();
+        let lost: Vec<_> = self
+            .state
+            .open()
+            .filter(|open| open.what == OpenWhat::Task && !tasks.has(open.step, open.attempt))
+            .filter(|open| !reported.contains(&(open.step, open.attempt)))
+            .filter(|open| !fresh.contains(&(open.step, open.attempt)))
+            .map(|open| Envelope::new(Input::TaskLost { step: open.step.clone(), attempt: open.attempt }))
+            .collect();
+        self.mailbox.extend(lost);
+    }
+
+    /// Hands committed tasks to their handlers.
+    pub(super) fn dispatch(&mut self, dispatched: &[(StepKey, u32)], services: &Services) {
+        let Performer::Server(tasks) = &mut self.performer else { return };
+        if services.shared.is_stopping() {
+            return;
+        }
+        for (step, attempt) in dispatched {
+            if self.state.has_ended() || !self.state.has_open_task(step, *attempt) {
+                continue;
+            }
+            let spec = match task::describe(&self.workflow, &self.state, step, services.evaluate()) {
+                Ok(spec) => spec,
+                Err(failure) => {
+                    let (step, attempt) = (step.clone(), *attempt);
+                    let input = Input::Result { step, attempt, result: Err(failure), logs: Vec::new() };
+                    self.mailbox.push(Envelope::new(input));
+                    continue;
+                }
+            };
+            let abort = tasks.begin(step.clone(), *attempt);
+            let task = Task {
+                workspace: self.workspace,
+                run: self.state.run,
+                step: step.clone(),
+                attempt: *attempt,
+                kind: spec.kind,
+                config: spec.config,
+                secrets: spec.secrets,
+                context: spec.context,
+                timeout: spec.timeout.unwrap_or(Duration::ZERO),
+            };
+            services.dispatcher.submit(Job { task, abort, reply: services.sender().clone() });
+        }
+    }
+
+    /// Answers the inputs of an item, and wakes a function that goes on in memory.
+    pub(super) fn answer(&mut self, in_flight: &mut InFlight) {
+        let wakes = match &mut self.performer {
+            Performer::Server(_) => None,
+            Performer::Worker(turn) => turn.wakes(&self.state, in_flight),
+        };
+        let answered = std::mem::take(&mut in_flight.answered);
+        match wakes {
+            Some(wakes) => wakes.send(answered, &in_flight.entries),
+            None => answered.into_iter().for_each(|(envelope, reply)| envelope.answer(Ok(reply))),
+        }
+    }
+
+    /// Sends a worker its new turn, or takes the turn of a run that has ended, parks or is paused.
+    pub(super) fn send_turn(&mut self, rest: Rest, has_ended_itself: bool, services: &Services) {
+        let Performer::Worker(turn) = &mut self.performer else { return };
+        if turn.is_live() {
+            turn.send(&self.workflow, &self.state, rest, has_ended_itself);
+        } else if let Some(code) = self.state.code().filter(|_| self.state.has_ended()) {
+            // A worker that had the turn when the run was paused may still perform what it had begun.
+            services.workers.cancel_ended(&self.lane, self.state.run, code.turn, code.is_revoked());
+        }
+    }
+
+    /// Where the run is. A function that runs at a worker is more than the journal knows.
+    pub(crate) fn look(&self) -> Look {
+        let look = Look::of(&self.state);
+        match &self.performer {
+            Performer::Server(_) => look,
+            Performer::Worker(turn) => turn.show(look),
+        }
+    }
+
+    /// A worker that leaves gives a turn back.
+    pub(crate) fn give_back(&mut self, turn: u32) {
+        self.performer.give_back(turn);
+    }
+}

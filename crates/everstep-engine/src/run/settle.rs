@@ -1,0 +1,217 @@
+//! Acts on the verdict of a run's item: applied, refused, in conflict, or lost.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use everstep_core::failure::{Failure, code};
+use everstep_core::ids::RunId;
+use everstep_core::planted::{self, Bug};
+use everstep_core::run::{Input, SNAPSHOT_FORMAT};
+use everstep_core::time::Timestamp;
+use everstep_store::{Outcome, Snapshot};
+
+use super::active::{ActiveRun, Loading, Next};
+use super::in_flight::{InFlight, Rest};
+use super::mailbox::is_derived;
+use super::ownership::Ownership;
+use crate::commit::Verdict;
+use crate::error::Error;
+use crate::observe::Seen;
+use crate::shard::Services;
+use crate::start::{StartReply, StartedRun};
+
+/// A run that wrote this many entries since its last snapshot gets a new one when it parks.
+const SNAPSHOT_AFTER_ENTRIES: u64 = 1_000;
+
+impl ActiveRun {
+    pub(crate) fn settled(&mut self, verdict: Verdict, services: &mut Services) -> Next {
+        let Some(in_flight) = self.in_flight.take() else { return Next::Keep };
+        match verdict {
+            Verdict::Stored(Outcome::Applied(sent)) => {
+                services.announce_inbox(&sent);
+                self.applied(in_flight, services)
+            }
+            // The store no longer knows which nodes own the runs that its inputs went to.
+            Verdict::Stored(Outcome::Duplicate) => {
+                if in_flight.has_inbox_inputs {
+                    services.read_inbox();
+                }
+                self.applied(in_flight, services)
+            }
+            Verdict::Stored(Outcome::Exists(winner)) => {
+                if let Some(reply) = in_flight.start {
+                    let _ = reply.send(Ok(StartReply { run: winner, created: false, began: None }));
+                }
+                Next::Drop
+            }
+            Verdict::Stored(Outcome::Conflict) => {
+                services.shared.conflicts.fetch_add(1, Ordering::Relaxed);
+                self.in_conflict(in_flight)
+            }
+            Verdict::Stored(Outcome::Lost) => {
+                services.shared.conflicts.fetch_add(1, Ordering::Relaxed);
+                self.reload(in_flight, None, None)
+            }
+            Verdict::Refused(message) => self.refused(in_flight, message),
+            Verdict::Full(message) => self.abandon(in_flight, &Error::Full(message)),
+            Verdict::Fenced { is_unknown: true } => self.abandon(in_flight, &Error::OutcomeUnknown(services.node)),
+            Verdict::Fenced { is_unknown: false } => {
+                self.abandon(in_flight, &Error::Busy("this node was fenced; try again".to_owned()))
+            }
+        }
+    }
+
+    /// The item is durable: answer, dispatch, and go on.
+    fn applied(&mut self, mut in_flight: InFlight, services: &mut Services) -> Next {
+        self.observe(&in_flight, services);
+        let was_owner = self.ownership == Ownership::Owner;
+        let is_owner = in_flight.rest == Rest::Active;
+        self.set_ownership(if is_owner { Ownership::Owner } else { Ownership::Guest });
+        self.row_status = in_flight.status;
+        self.conflict = None;
+        // Tasks that were open while the run had no owner, was paused or had ended are performed by no handler.
+        if is_owner && (!was_owner || in_flight.wakes_run()) {
+            self.find_lost_tasks(Some(&in_flight));
+        }
+        if !is_owner {
+            self.permits.held = None;
+        } else if self.permits.held.is_none() {
+            self.permits.held = Some(services.permit());
+        }
+        self.reply_to_start(&mut in_flight, services);
+        self.mailbox.remember_answered(&in_flight.answered);
+        let has_ended_itself = in_flight.ends_by_report();
+        self.answer(&mut in_flight);
+        self.dispatch(&in_flight.dispatched, services);
+        self.send_turn(in_flight.rest, has_ended_itself, services);
+        if is_owner {
+            self.start_children(services);
+        }
+        services.notify_watchers(self.state.run, self.state.seq, self.state.has_ended());
+        if let Rest::Parked(due) = in_flight.rest {
+            self.parked(due, services);
+        }
+        self.go_on(services)
+    }
+
+    fn reply_to_start(&mut self, in_flight: &mut InFlight, services: &Services) {
+        let Some(reply) = in_flight.start.take() else { return };
+        // An input may have been sent to a child just before it existed.
+        if self.state.parent.is_some() {
+            services.read_inbox();
+        }
+        let began = in_flight.row.take().map(|row| Box::new(StartedRun { row: *row, look: self.look() }));
+        let _ = reply.send(Ok(StartReply { run: self.state.run, created: true, began }));
+    }
+
+    fn observe(&self, in_flight: &InFlight, services: &Services) {
+        services.observe(&Seen {
+            run: self.state.run,
+            workspace: self.workspace,
+            workflow: &self.workflow.name,
+            version: self.workflow.version,
+            graph: self.workflow.graph(),
+            code: self.state.code(),
+            is_test: self.is_test,
+            parent: self.state.parent.as_ref(),
+            started_at: self.state.started_at,
+            before: in_flight.before,
+            after: in_flight.status,
+            entries: &in_flight.entries,
+            since: &in_flight.since,
+            answered: &in_flight.answered,
+        });
+    }
+
+    fn parked(&mut self, due: Timestamp, services: &Services) {
+        services.announce_parked(&self.lane, due);
+        if planted::is_planted(Bug::ParkIgnoresInbox) {
+            self.mailbox.clear();
+        }
+        if self.state.seq > self.snapshot_seq + SNAPSHOT_AFTER_ENTRIES {
+            self.snapshot_seq = self.state.seq;
+            let state = serde_json::to_vec(&self.state).expect("a state is plain data");
+            put_snapshot(self.state.run, Snapshot { seq: self.state.seq, format: SNAPSHOT_FORMAT, state }, services);
+        }
+    }
+
+    /// After an item: decide what arrived in the meantime, or rest.
+    fn go_on(&mut self, services: &mut Services) -> Next {
+        if self.ownership == Ownership::Owner {
+            let has_work = !self.mailbox.is_empty() || self.performer.wants_turn();
+            return if has_work { self.advance(services) } else { self.rest(services) };
+        }
+        // Other nodes may have gone on with the run while the verdict was on its way. What waits is decided on the
+        // state that the store has now.
+        self.mailbox.drop_generated();
+        let mailbox = self.mailbox.take_waiting();
+        if mailbox.is_empty() {
+            return self.rest(services);
+        }
+        Next::Reload(Box::new(Loading { mailbox, permit: self.permits.claim.take(), ..Loading::default() }))
+    }
+
+    /// The store has another entry where the item's first one should be: read the journal and decide again.
+    fn in_conflict(&mut self, in_flight: InFlight) -> Next {
+        // An inbox row that another node has answered says nothing about the journal.
+        let seq = in_flight.first_seq.filter(|_| !in_flight.answers_rows());
+        let urgent = seq.filter(|_| self.conflict == seq).map(|seq| {
+            let message = format!("entry {seq} was refused again after a reload");
+            let reason = Failure::fatal(code::JOURNAL_CONFLICT, message);
+            tracing::error!(run = %self.state.run, %reason, "paused");
+            Input::Pause { reason: Some(reason) }
+        });
+        self.reload(in_flight, seq, urgent)
+    }
+
+    /// Discards the run's state and reads it again. Its inputs and its performer are kept.
+    fn reload(&mut self, in_flight: InFlight, conflict: Option<u64>, urgent: Option<Input>) -> Next {
+        if let Some(reply) = in_flight.start {
+            let _ = reply.send(Err(Error::Busy("the run's id is taken; start it again".to_owned())));
+        }
+        let undecided = in_flight.answered.into_iter().map(|(envelope, _)| envelope);
+        let waiting = self.mailbox.take_waiting();
+        let mailbox = undecided.chain(waiting).filter(|envelope| !is_derived(&envelope.input)).collect();
+        let (performer, permit) = (std::mem::take(&mut self.performer), self.permits.take_newest());
+        Next::Reload(Box::new(Loading { mailbox, performer, permit, must_reload: false, conflict, urgent }))
+    }
+
+    /// The database refuses this item for ever: the run fails without the payload that cannot be stored.
+    fn refused(&mut self, mut in_flight: InFlight, message: String) -> Next {
+        tracing::error!(run = %self.state.run, message, "the database refused an item");
+        let error = Error::Refused(message.clone());
+        if in_flight.start.is_some() {
+            return self.abandon(in_flight, &error);
+        }
+        for (envelope, _) in in_flight.answered.drain(..) {
+            envelope.answer(Err(error.clone()));
+        }
+        let failure = Failure::fatal(code::STORE_REFUSED, message);
+        self.reload(in_flight, None, Some(Input::Fail { failure }))
+    }
+
+    /// Drops the run and answers everyone who waits for it.
+    fn abandon(&mut self, in_flight: InFlight, error: &Error) -> Next {
+        if let Some(reply) = in_flight.start {
+            let _ = reply.send(Err(error.clone()));
+        }
+        for (envelope, _) in in_flight.answered {
+            envelope.answer(Err(error.clone()));
+        }
+        std::mem::take(&mut self.performer).abandon(self.state.run);
+        for envelope in self.mailbox.take_waiting() {
+            envelope.answer(Err(error.clone()));
+        }
+        Next::Drop
+    }
+}
+
+/// Writes a snapshot, beside the shard's loop.
+fn put_snapshot(run: RunId, snapshot: Snapshot, services: &Services) {
+    let store = Arc::clone(&services.world.runs);
+    services.world.spawn.spawn(Box::pin(async move {
+        if let Err(error) = store.put_snapshot(run, snapshot).await {
+            tracing::warn!(%run, %error, "the snapshot was not written; the journal will be read from its beginning");
+        }
+    }));
+}

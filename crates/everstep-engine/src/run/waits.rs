@@ -1,0 +1,85 @@
+//! The rows of a run's waits.
+
+use std::collections::BTreeSet;
+
+use everstep_core::ids::StepKey;
+use everstep_core::journal::{Dispatch, Entry, Event};
+use everstep_core::run::{OpenWhat, State};
+use everstep_store::{Change, Wait};
+
+/// The waits of a run that have a row.
+#[derive(Default)]
+pub(crate) struct WaitRows {
+    steps: BTreeSet<StepKey>,
+    /// Whether the rows may be missing and must be written again: those of a fork are not written with it.
+    must_renew: bool,
+}
+
+impl WaitRows {
+    /// The rows of a run that was loaded.
+    pub(super) fn from_state(state: &State, is_fork: bool) -> Self {
+        let open = state.open().filter(|_| !state.has_ended());
+        let waits = open.filter(|open| matches!(open.what, OpenWhat::Wait { .. }));
+        let steps: BTreeSet<_> = waits.map(|open| open.step.clone()).collect();
+        Self { must_renew: is_fork && !steps.is_empty(), steps }
+    }
+
+    pub(crate) fn must_renew(&self) -> bool {
+        self.must_renew
+    }
+
+    /// The rows that appear and disappear with these entries.
+    pub(crate) fn changes(&mut self, state: &State, entries: &[Entry]) -> Vec<Change<Wait>> {
+        let renews = std::mem::take(&mut self.must_renew);
+        if self.steps.is_empty() && !entries.iter().any(opens_wait) {
+            return Vec::new();
+        }
+        let mut changes = Vec::new();
+        let mut open = BTreeSet::new();
+        for step in state.open().filter(|_| !state.has_ended()) {
+            let OpenWhat::Wait { event, pattern, due } = step.what else { continue };
+            open.insert(step.step.clone());
+            let is_known = self.steps.contains(step.step);
+            if is_known && renews {
+                changes.push(Change::Close(step.step.clone()));
+            }
+            if !is_known || renews {
+                changes.push(Change::Open(Wait {
+                    step: step.step.clone(),
+                    event: event.to_owned(),
+                    pattern: pattern.clone(),
+                    deadline: due,
+                }));
+            }
+        }
+        changes.extend(self.steps.difference(&open).cloned().map(Change::Close));
+        self.steps = open;
+        changes
+    }
+}
+
+/// Whether a wait may be open after this entry that was not open before.
+fn opens_wait(entry: &Entry) -> bool {
+    match &entry.event {
+        Event::StepDispatched { dispatch: Dispatch::Wait { .. }, .. } | Event::WaitOpened { .. } => true,
+        // The rows of a failed run's waits are gone; a retry writes them again.
+        Event::RunRetried => true,
+        Event::StepDispatched { .. }
+        | Event::RunStarted { .. }
+        | Event::StepCompleted { .. }
+        | Event::StepFailed { .. }
+        | Event::StepSkipped { .. }
+        | Event::TimerSet { .. }
+        | Event::TimerFired { .. }
+        | Event::ContextSet { .. }
+        | Event::WaitResolved { .. }
+        | Event::SignalBuffered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnLost { .. }
+        | Event::RunPaused { .. }
+        | Event::RunResumed
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. }
+        | Event::RunCancelled { .. } => false,
+    }
+}

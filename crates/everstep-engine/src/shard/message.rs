@@ -1,0 +1,59 @@
+//! What other loops send to a shard.
+
+use std::sync::Arc;
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{NodeId, RunId};
+use everstep_core::run::State;
+use everstep_core::workflow::Workflow;
+use everstep_store::Loaded;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::commit::Verdict;
+use crate::error::Error;
+use crate::look::Look;
+use crate::run::Envelope;
+use crate::start::StartRequest;
+use crate::watch::{News, Watcher};
+use crate::workers::{Session, WorkerReport};
+
+pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
+
+/// A run as it was read, with its workflow, or why this build cannot run it.
+pub(crate) type LoadedRun = Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>;
+
+#[expect(clippy::large_enum_variant, reason = "most messages are inputs")]
+pub(crate) enum ToShard {
+    Start(Box<StartRequest>),
+    Input(RunId, Envelope),
+    /// A worker's reports on runs of this shard.
+    Reports(Arc<Session>, Vec<WorkerReport>),
+    /// A worker that leaves gives a run's turn back.
+    TurnBack(RunId, u32),
+    /// The verdicts on items of this shard's runs.
+    Settled(Vec<(RunId, Verdict)>),
+    Loaded(RunId, Box<LoadedRun>),
+    /// Runs that this node claimed. They are counted as active already.
+    Claimed(Vec<RunId>),
+    /// Runs that this node owns in the database; those that are not in memory are loaded.
+    Owned(Vec<RunId>),
+    /// A run's state, unless an item of it is in flight. For tests.
+    Inspect(RunId, oneshot::Sender<Option<State>>),
+    /// Where a run is that this node owns, unless an item of it is in flight.
+    Look(RunId, oneshot::Sender<Option<Look>>),
+    /// Whether a run is in memory.
+    Has(RunId, oneshot::Sender<bool>),
+    Watch(RunId, Watcher),
+    /// Another node follows a run.
+    Follow(RunId, NodeId),
+    /// A run that another node owns has gone on, or has ended.
+    Notify(RunId, News),
+    /// A tick has passed.
+    Ticked,
+    /// A task was dropped: a shard that drains may be done.
+    TaskDropped,
+    /// Start nothing new; answer once no item is in flight and no task is performed.
+    Drain(oneshot::Sender<()>),
+    /// End the loop.
+    Quit,
+}

@@ -1,0 +1,141 @@
+//! What a run needs of its node.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use everstep_core::evaluate::Evaluate;
+use everstep_core::ids::{CommitId, NodeId, RunId};
+use everstep_core::run::Cx;
+use everstep_core::time::Timestamp;
+use everstep_store::{Item, Sent};
+use tokio::sync::mpsc;
+
+use super::message::ShardSender;
+use super::timers::Schedule;
+use super::watchers::Watchers;
+use crate::commit::propose::Writer;
+use crate::commit::{Proposal, SECOND_BATCH_ITEMS};
+use crate::count::Tally;
+use crate::library::Library;
+use crate::message::{Place, Shared, ToClaimer};
+use crate::observe::Seen;
+use crate::options::Options;
+use crate::peers::Hint;
+use crate::ports::World;
+use crate::tasks::Dispatcher;
+use crate::watch::News;
+use crate::workers::Workers;
+
+/// The handles of a node that the runs of a shard use, and the shard's own books.
+pub(crate) struct Services {
+    pub(crate) world: World,
+    pub(crate) options: Options,
+    pub(crate) node: NodeId,
+    /// The shard's index among `shards`.
+    pub(crate) index: usize,
+    pub(crate) shards: Vec<ShardSender>,
+    pub(crate) committer: mpsc::UnboundedSender<Proposal>,
+    pub(crate) claimer: mpsc::UnboundedSender<ToClaimer>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) library: Arc<Library>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) workers: Arc<Workers>,
+    /// When the shard's runs are due.
+    pub(crate) schedule: Schedule,
+    /// Who follows the shard's runs.
+    pub(crate) watchers: Watchers,
+}
+
+impl Services {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.world.clock.now()
+    }
+
+    pub(crate) fn evaluate(&self) -> &dyn Evaluate {
+        &*self.world.evaluate
+    }
+
+    /// The context of a decision.
+    pub(crate) fn cx(&self, now: Timestamp) -> Cx<'_> {
+        Cx { now, evaluate: self.evaluate() }
+    }
+
+    /// Sends to this shard.
+    pub(crate) fn sender(&self) -> &ShardSender {
+        &self.shards[self.index]
+    }
+
+    /// Whether this node's lease is fresh, so that no other node can own its runs.
+    pub(crate) fn may_dispatch(&self) -> bool {
+        self.shared.may_dispatch(&self.world.clock)
+    }
+
+    /// A permit for a run that this node owns.
+    pub(crate) fn permit(&self) -> Place {
+        Place::take(&self.shared, &self.claimer)
+    }
+
+    pub(crate) fn writer(&self, now: Timestamp) -> Writer {
+        Writer { node: self.node, commit: CommitId::new(now, self.world.random.next()), now }
+    }
+
+    /// Hands an item to the committer.
+    pub(crate) fn submit(&self, item: Item, bytes: usize) {
+        if self.shared.queued.fetch_add(1, Ordering::Relaxed) + 1 == SECOND_BATCH_ITEMS {
+            self.shared.crowd.notify_one();
+        }
+        // The committer lives as long as the shards do.
+        let _ = self.committer.send(Proposal { run: item.run, item: Some(item), bytes, shard: self.index });
+    }
+
+    /// Counts an item that was applied, and shows it to the observer.
+    pub(crate) fn observe(&self, seen: &Seen<'_>) {
+        self.tally.see(seen);
+        self.world.observe.committed(seen);
+    }
+
+    /// Has this node's inbox read.
+    pub(crate) fn read_inbox(&self) {
+        let _ = self.claimer.send(ToClaimer::Inbox);
+    }
+
+    /// Has the inbox read by the nodes that own the runs to which inputs were sent; by this one where no node does.
+    pub(crate) fn announce_inbox(&self, sent: &[Sent]) {
+        for sent in sent.iter().filter(|sent| sent.id.is_some()) {
+            match sent.owner.filter(|owner| *owner != self.node) {
+                None => self.read_inbox(),
+                Some(owner) => {
+                    if let Some(peer) = self.shared.peer(owner) {
+                        self.world.peers.hint(&peer, Hint::Inbox);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Announces a parked run: to the claimer, and to the other nodes if it is due.
+    pub(crate) fn announce_parked(&self, lane: &Arc<str>, due: Timestamp) {
+        if due <= self.now() {
+            for peer in self.shared.peers() {
+                self.world.peers.hint(&peer, Hint::Work);
+            }
+        }
+        if due < Timestamp::NEVER {
+            let _ = self.claimer.send(ToClaimer::Parked(Arc::clone(lane), due));
+        }
+    }
+
+    /// Notifies everyone who follows a run that it has gone on, here and on other nodes.
+    pub(crate) fn notify_watchers(&mut self, run: RunId, seq: u64, has_ended: bool) {
+        if self.watchers.is_empty() {
+            return;
+        }
+        self.watchers.notify(run, if has_ended { News::Ended(seq) } else { News::Written(seq) });
+        let now = self.world.clock.monotonic();
+        for peer in self.watchers.followers(run, now, has_ended).filter_map(|node| self.shared.peer(node)) {
+            let hint = if has_ended { Hint::Ended { run, seq } } else { Hint::Written { run, seq } };
+            self.world.peers.hint(&peer, hint);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Starts runs.
+//!
+//! The order of events:
+//!
+//! 1. The shard takes the request. Another run of that id in memory is refused: the id of a child is known before the
+//!    child starts, so an input may be loading it, or another call may be starting it.
+//! 2. If the node has room (a permit, and a free seat if the run needs a worker), the run's first steps are decided in
+//!    the same item as its start, so that a short run is one commit. Otherwise the item contains only the start, the
+//!    row is `pending` and due at once, and a claim takes the run when there is room.
+//! 3. The run enters memory with its item in flight. The reply waits for the verdict: another run with the same
+//!    idempotency key may win.
+
+use std::sync::atomic::Ordering;
+
+use everstep_core::run::Input;
+use everstep_core::status::Status;
+
+use super::Shard;
+use crate::commit::propose;
+use crate::error::Error;
+use crate::run::{ActiveRun, Decided, Envelope, NoSeat, Rest, RunSlot};
+use crate::start::{self, StartRequest};
+
+impl Shard {
+    pub(super) fn start(&mut self, request: StartRequest) {
+        let StartRequest { run: id, workspace, workflow, new, input, parent, arrivals, wants_row, reply } = request;
+        let services = &self.services;
+        if services.shared.is_stopping() {
+            let _ = reply.send(Err(Error::Stopping));
+            return;
+        }
+        if self.runs.contains_key(&id) {
+            let _ = reply.send(Err(Error::Busy(format!("run {id} is in use; try again"))));
+            return;
+        }
+        let now = services.now();
+        let mut run = ActiveRun::new(workspace, workflow, id, new.is_test);
+        let input = Input::Start { input, parent };
+        let most = services.options.max_active_runs;
+        let most = if run.needs_worker() { most - most / 4 } else { most };
+        let has_place = services.shared.active.load(Ordering::SeqCst) < most;
+        let seat = if has_place { run.first_seat(services) } else { Err(NoSeat) };
+        let has_room = seat.is_ok();
+        let (decided, rest) = match seat {
+            Ok(seat) => {
+                run.push(Envelope::new(input));
+                run.extend(arrivals.iter().filter_map(Envelope::from_row));
+                let mut decided = run.decide_all(services.cx(now));
+                if let Some(seat) = seat.filter(|_| !run.state().has_ended()) {
+                    run.take_seat(seat, &mut decided, services.cx(now));
+                }
+                let rest = run.rest_after(now, services.options.park_after);
+                (decided, rest)
+            }
+            Err(NoSeat) => {
+                let entries = run.record(input, services.cx(now));
+                (Decided { entries, ..Decided::default() }, Rest::Parked(now))
+            }
+        };
+        let writer = services.writer(now);
+        let (mut item, bytes, mut in_flight) = propose::propose(&mut run, decided, Some(new), rest, &writer);
+        if !has_room && let Some(projection) = &mut item.projection {
+            projection.status = Status::Pending;
+            in_flight.status = Status::Pending;
+        }
+        in_flight.start = Some(reply);
+        in_flight.row = if wants_row { start::row_from_item(&item) } else { None };
+        run.begin(in_flight, Some(services.permit()));
+        services.submit(item, bytes);
+        self.runs.insert(id, RunSlot::Active(Box::new(run)));
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs that this build cannot read. They are paused, never failed: another build may read them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::RunId;
+use everstep_core::journal::{Entry, Event, codec};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_store::{Gate, Item, Loaded, NewEntry, Outcome, Projection, RunRow};
+
+use super::Shard;
+use crate::commit::Verdict;
+use crate::error::Error;
+use crate::observe::Seen;
+use crate::run::Loading;
+
+/// How long the inbox rows of a run that cannot be loaded are ignored.
+const SHUN_DURATION: Duration = Duration::from_secs(60);
+/// What an item with one small entry takes, roughly.
+const PAUSE_ITEM_BYTES: usize = 512;
+
+#[derive(Default)]
+pub(super) struct Unreadable {
+    /// Runs whose pause is in flight.
+    pausing: BTreeMap<RunId, Pausing>,
+    /// Runs whose inbox rows are ignored, and until when.
+    shunned: BTreeMap<RunId, Duration>,
+}
+
+/// A run that is being paused, and the entries that say so.
+struct Pausing {
+    row: RunRow,
+    entries: Vec<Entry>,
+}
+
+impl Unreadable {
+    pub(super) fn is_pausing(&self, run: RunId) -> bool {
+        self.pausing.contains_key(&run)
+    }
+
+    pub(super) fn shun(&mut self, run: RunId, now: Duration) {
+        self.shunned.insert(run, now + SHUN_DURATION);
+    }
+
+    pub(super) fn is_shunned(&mut self, run: RunId, now: Duration) -> bool {
+        if self.shunned.is_empty() {
+            return false;
+        }
+        self.shunned.retain(|_, until| *until > now);
+        self.shunned.contains_key(&run)
+    }
+}
+
+impl Shard {
+    /// Pauses a run whose journal this build cannot read.
+    pub(super) fn pause_unreadable(&mut self, loaded: Loaded, loading: Loading, failure: Failure) {
+        tracing::error!(run = %loaded.run.id, %failure, "paused");
+        let error = Error::Unavailable(failure.to_string());
+        let now = self.services.now();
+        if loaded.run.owner == Some(self.services.node) {
+            let event = Event::RunPaused { reason: Some(failure.clone()) };
+            let read = loaded.entries.last().map(|entry| entry.seq).or(loaded.snapshot.map(|snapshot| snapshot.seq));
+            let last = loaded.unreadable.map(|(last, _)| last).or(read).unwrap_or(0);
+            let entry = Entry::new(last + 1, now, event);
+            let row = NewEntry { seq: entry.seq, at: now, row: codec::encode(&entry) };
+            let was_paused = loaded.run.status == Status::Paused;
+            let writer = self.services.writer(now);
+            let item = Item {
+                commit: writer.commit,
+                run: loaded.run.id,
+                workspace: loaded.run.workspace,
+                gate: Gate::Owned,
+                entries: if was_paused { Vec::new() } else { vec![row] },
+                projection: Some(Projection {
+                    status: Status::Paused,
+                    owner: None,
+                    wake_at: Timestamp::NEVER,
+                    output: None,
+                    error: Some(failure),
+                    ended_at: None,
+                }),
+                waits: Vec::new(),
+                taken: Vec::new(),
+                inbox_inputs: Vec::new(),
+            };
+            let entries = if was_paused { Vec::new() } else { vec![entry] };
+            self.unreadable.pausing.insert(loaded.run.id, Pausing { row: loaded.run.clone(), entries });
+            self.services.submit(item, PAUSE_ITEM_BYTES);
+        }
+        self.give_up(loaded.run.id, loading, &error);
+    }
+
+    /// Acts on the verdict of a pause. False if the run is not being paused.
+    pub(super) fn settle_pause(&mut self, run: RunId, verdict: &Verdict) -> bool {
+        if self.unreadable.pausing.is_empty() {
+            return false;
+        }
+        let Some(Pausing { row, entries }) = self.unreadable.pausing.remove(&run) else { return false };
+        match verdict {
+            // A pause that was not written is tried again: the run may still be this node's.
+            Verdict::Stored(Outcome::Conflict | Outcome::Lost) | Verdict::Refused(_) | Verdict::Full(_) => {
+                self.load(run, Loading::default());
+            }
+            Verdict::Stored(Outcome::Applied(_) | Outcome::Duplicate | Outcome::Exists(_)) => {
+                self.services.observe(&Seen {
+                    run,
+                    workspace: row.workspace,
+                    workflow: &row.workflow,
+                    version: row.version,
+                    graph: None,
+                    code: None,
+                    is_test: row.is_test,
+                    parent: None,
+                    started_at: row.created_at,
+                    before: Some(row.status),
+                    after: Status::Paused,
+                    entries: &entries,
+                    since: &[],
+                    answered: &[],
+                });
+            }
+            Verdict::Fenced { .. } => {}
+        }
+        true
+    }
+}

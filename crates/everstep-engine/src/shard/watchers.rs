@@ -1,0 +1,100 @@
+//! Who follows the runs of a shard: watchers on this node, and other nodes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use everstep_core::ids::{NodeId, RunId};
+
+use super::Shard;
+use crate::peers::Hint;
+use crate::run::{Ownership, RunSlot};
+use crate::watch::{News, Watcher};
+
+/// How long another node is notified after it has asked.
+const FOLLOW_DURATION: Duration = Duration::from_secs(10);
+/// Watched runs after which closed watchers are looked for the first time.
+const SWEEP_RUNS_MIN: usize = 1_024;
+
+pub(crate) struct Watchers {
+    here: BTreeMap<RunId, Vec<Watcher>>,
+    /// Nodes that follow a run of this shard, and until when.
+    elsewhere: BTreeMap<RunId, BTreeMap<NodeId, Duration>>,
+    /// How many watched runs there may be before closed watchers are looked for.
+    sweep_at: usize,
+}
+
+impl Default for Watchers {
+    fn default() -> Self {
+        Self { here: BTreeMap::new(), elsewhere: BTreeMap::new(), sweep_at: SWEEP_RUNS_MIN }
+    }
+}
+
+impl Watchers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.here.is_empty() && self.elsewhere.is_empty()
+    }
+
+    pub(super) fn add(&mut self, run: RunId, watcher: Watcher) {
+        let watchers = self.here.entry(run).or_default();
+        watchers.retain(|watcher| !watcher.is_closed());
+        watchers.push(watcher);
+        // Watchers of runs that end elsewhere, or never, close without notice: they are looked for now and then.
+        if self.here.len() > self.sweep_at {
+            self.here.retain(|_, watchers| watchers.iter().any(|watcher| !watcher.is_closed()));
+            self.sweep_at = SWEEP_RUNS_MIN.max(2 * self.here.len());
+        }
+    }
+
+    /// Notifies the watchers of a run on this node.
+    pub(super) fn notify(&mut self, run: RunId, news: News) {
+        let Some(watchers) = self.here.get_mut(&run) else { return };
+        watchers.retain(|watcher| watcher.notify(news));
+        if watchers.is_empty() || matches!(news, News::Ended(_)) {
+            self.here.remove(&run);
+        }
+    }
+
+    /// The nodes that follow a run.
+    pub(super) fn followers(&mut self, run: RunId, now: Duration, has_ended: bool) -> impl Iterator<Item = NodeId> {
+        let mut nodes = BTreeMap::new();
+        if let Some(followers) = self.elsewhere.get_mut(&run) {
+            followers.retain(|_, until| *until > now);
+            if followers.is_empty() || has_ended {
+                nodes = self.elsewhere.remove(&run).unwrap_or_default();
+            } else {
+                nodes.clone_from(followers);
+            }
+        }
+        nodes.into_keys()
+    }
+}
+
+impl Shard {
+    /// Another node asks to be notified of a run. It is notified at once of what it may have missed.
+    pub(super) fn follow(&mut self, id: RunId, by: NodeId) {
+        let until = self.services.world.clock.monotonic() + FOLLOW_DURATION;
+        self.services.watchers.elsewhere.entry(id).or_default().insert(by, until);
+        if let Some(RunSlot::Active(run)) = self.runs.get(&id)
+            && !run.is_in_flight()
+            && let Some(peer) = self.services.shared.peer(by)
+        {
+            self.services.world.peers.hint(&peer, Hint::Written { run: id, seq: run.state().seq });
+        }
+    }
+
+    /// Once per tick, watchers of runs that this node does not own look for themselves.
+    pub(super) fn ticked(&mut self) {
+        let runs = &self.runs;
+        let is_owned =
+            |run: &RunId| matches!(runs.get(run), Some(RunSlot::Active(run)) if run.ownership() == Ownership::Owner);
+        let now = self.services.world.clock.monotonic();
+        let Watchers { here, elsewhere, .. } = &mut self.services.watchers;
+        here.retain(|run, watchers| {
+            if !is_owned(run) {
+                watchers.retain(|watcher| watcher.notify(News::Look));
+            }
+            !watchers.is_empty()
+        });
+        elsewhere.retain(|_, followers| followers.values().any(|until| *until > now));
+    }
+}

@@ -1,0 +1,152 @@
+//! Following runs: what was written, and how they end.
+
+use std::fmt;
+use std::time::Duration;
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_store::RunRow;
+use tokio::sync::mpsc;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::peers::Hint;
+use crate::shard::ToShard;
+
+/// How long a waiting caller sleeps while this node joins again after it was fenced.
+const REJOIN_WAIT: Duration = Duration::from_millis(500);
+
+/// Follows one run. It ends with the run.
+pub struct Watch(mpsc::UnboundedReceiver<News>);
+
+impl Watch {
+    pub async fn next(&mut self) -> Option<News> {
+        self.0.recv().await
+    }
+}
+
+/// What a watch is notified of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The run's last entry has this seq.
+    Written(u64),
+    /// Another node owns the run, and it may have gone on: look.
+    Look,
+    /// The run has ended, with the entry of this seq.
+    Ended(u64),
+}
+
+impl News {
+    /// The seq of the last entry, where it is known.
+    pub fn seq(self) -> Option<u64> {
+        match self {
+            Self::Written(seq) | Self::Ended(seq) => Some(seq),
+            Self::Look => None,
+        }
+    }
+}
+
+/// The shard's end of a watch.
+pub(crate) struct Watcher {
+    sender: mpsc::UnboundedSender<News>,
+    /// Whether [`News::Written`] is left out.
+    only_end: bool,
+}
+
+impl Watcher {
+    /// Notifies the watch, unless it does not want this kind of news. False if the watch is closed.
+    pub(crate) fn notify(&self, news: News) -> bool {
+        if self.only_end && matches!(news, News::Written(_)) {
+            return !self.sender.is_closed();
+        }
+        self.sender.send(news).is_ok()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+/// The end of a run that was just started, or found.
+pub struct RunEnd {
+    engine: Engine,
+    workspace: WorkspaceId,
+    run: RunId,
+    /// Has followed the run since before it began.
+    watch: Option<Watch>,
+}
+
+impl fmt::Debug for RunEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunEnd").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl RunEnd {
+    pub(crate) fn new(engine: Engine, workspace: WorkspaceId, run: RunId, watch: Option<Watch>) -> Self {
+        Self { engine, workspace, run, watch }
+    }
+
+    /// Waits until the run has ended and returns its row.
+    pub async fn row(self) -> Result<RunRow, Error> {
+        if let Some(mut watch) = self.watch
+            && let Some(News::Ended(_)) = watch.next().await
+            && let Some(row) = self.engine.world().runs.get_run(self.workspace, self.run).await?
+            && row.ended_at.is_some()
+        {
+            return Ok(row);
+        }
+        self.engine.wait(self.workspace, self.run).await
+    }
+}
+
+impl Engine {
+    /// Follows a run. Entries that were written before must be read from the journal.
+    pub fn watch(&self, run: RunId) -> Watch {
+        self.watch_with(run, false)
+    }
+
+    /// Follows a run, for its end only.
+    pub(crate) fn watch_end(&self, run: RunId) -> Watch {
+        self.watch_with(run, true)
+    }
+
+    fn watch_with(&self, run: RunId, only_end: bool) -> Watch {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let _ = self.member().tell(run, ToShard::Watch(run, Watcher { sender, only_end }));
+        Watch(receiver)
+    }
+
+    /// Asks the node that owns a run to notify this one when it goes on. Lasts a few seconds; without it a watch looks
+    /// once per tick.
+    pub fn follow(&self, row: &RunRow) {
+        let member = self.member();
+        let owner = row.owner.filter(|owner| *owner != member.node);
+        if let Some(peer) = owner.and_then(|owner| member.shared.peer(owner)) {
+            self.world().peers.hint(&peer, Hint::Watch { run: row.id, by: member.node });
+        }
+    }
+
+    /// Waits until a run has ended and returns its row.
+    pub async fn wait(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
+        loop {
+            let mut watch = self.watch_end(run);
+            loop {
+                let row = self.world().runs.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
+                if row.ended_at.is_some() {
+                    return Ok(row);
+                }
+                self.follow(&row);
+                if watch.next().await.is_none() {
+                    break;
+                }
+            }
+            if self.is_stopping() {
+                return Err(Error::Stopping);
+            }
+            // The run has ended, or this node joins again.
+            if self.is_fenced() {
+                self.world().sleep(REJOIN_WAIT).await;
+            }
+        }
+    }
+}
