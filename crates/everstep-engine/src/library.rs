@@ -252,10 +252,8 @@ impl Library {
     async fn held_by(&self, row: &RunRow) -> Result<Option<Payload>, Error> {
         let first = self.world.runs.journal(row.id, 0, 1).await?.into_iter().next();
         let Some(StoredEntry { seq, at, row, .. }) = first else { return Ok(None) };
-        match codec::decode(seq, at, row).map_err(|error| Error::Invalid(error.to_string()))?.event {
-            Event::RunStarted { definition, .. } => Ok(definition),
-            _ => Ok(None),
-        }
+        let event = codec::decode(seq, at, row).map_err(|error| Error::Invalid(error.to_string()))?.event;
+        Ok(if let Event::RunStarted { definition, .. } = event { definition } else { None })
     }
 
     /// Compiles a definition that is not saved. Its runs are test runs: they are neither listed nor counted, and are

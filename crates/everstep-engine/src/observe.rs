@@ -50,11 +50,10 @@ pub struct Seen<'a> {
 impl Seen<'_> {
     /// The events of the signals that the run has taken with this item.
     pub fn signals(&self) -> impl Iterator<Item = &str> {
-        self.answered.iter().filter_map(|(envelope, reply)| match (&envelope.input, reply) {
-            (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }, Reply::Accepted | Reply::Buffered) => {
-                Some(event.as_str())
-            }
-            _ => None,
+        let taken = self.answered.iter().filter(|(_, reply)| matches!(reply, Reply::Accepted | Reply::Buffered));
+        taken.filter_map(|(envelope, _)| {
+            let (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }) = &envelope.input else { return None };
+            Some(event.as_str())
         })
     }
 
