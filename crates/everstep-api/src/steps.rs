@@ -309,7 +309,7 @@ impl Folded {
 #[cfg(test)]
 mod tests {
     use everstep_core::failure::Failure;
-    use everstep_core::journal::Outcome;
+    use everstep_core::journal::{Outcome, TimerPurpose};
 
     use super::*;
 
@@ -335,7 +335,7 @@ mod tests {
             at(2),
             Event::StepFailed { step: "a".into(), attempt: 1, failure, logs: vec!["x".into()], started_at: None },
         );
-        page.take(4, at(2), Event::TimerSet { step: "a".into(), attempt: 1, due: at(3) });
+        page.take(4, at(2), Event::TimerSet { step: "a".into(), attempt: 1, due: at(3), why: TimerPurpose::Retry });
         assert_eq!(page.steps[0].step.status, StepStatus::Waiting);
         page.take(5, at(3), Event::TimerFired { step: "a".into(), attempt: 1 });
         page.take(6, at(3), dispatched("a", 2, Dispatch::Task));

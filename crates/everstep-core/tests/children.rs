@@ -18,7 +18,7 @@ use super::support::{self, Game, compile, definition};
 
 fn start(head: &str, input: Payload, parent: Option<Parent>) -> Game {
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    game.input(Input::Start { input, parent });
+    game.input(Input::Start { input, cause: parent.map(Into::into) });
     game
 }
 
@@ -180,8 +180,8 @@ fn children_of_an_earlier_time_are_forgotten() {
 fn inputs_travel_as_json() {
     let (step, attempt, child) = ("each[3].call".into(), 2, RunId::new(Timestamp::EPOCH, 5));
     let inputs = [
-        Input::Start { input: Payload::from(json!({"x": 1})), parent: None },
-        Input::Start { input: Payload::null(), parent: Some(parent(2)) },
+        Input::Start { input: Payload::from(json!({"x": 1})), cause: None },
+        Input::Start { input: Payload::null(), cause: Some(parent(2).into()) },
         Input::ChildEnded { step, attempt, child, result: Ok(Payload::from(json!({"y": [1]}))) },
         Input::ChildEnded { step: "call".into(), attempt, child, result: Err(Failure::transient("A", "no")) },
         Input::ChildStarted { step: "call".into(), attempt, child },
@@ -194,14 +194,14 @@ fn inputs_travel_as_json() {
     }
     // As it was written before runs had parents.
     let old: Input = serde_json::from_str(r#"{"start":{"input":{"x":1}}}"#).unwrap();
-    assert_eq!(old, Input::Start { input: Payload::from(json!({"x": 1})), parent: None });
+    assert_eq!(old, Input::Start { input: Payload::from(json!({"x": 1})), cause: None });
 }
 
 /// The step that a function failed at is its own; the parent has a step of its own that failed.
 #[test]
 fn a_parent_hears_why_a_function_failed_and_not_where() {
     let mut game = Game::new(support::code());
-    game.input(Input::Start { input: Payload::null(), parent: Some(parent(1)) });
+    game.input(Input::Start { input: Payload::null(), cause: Some(parent(1).into()) });
     game.input(Input::BeginTurn { worker: "w1".into() });
     let report = |report| Input::Report { turn: 1, report: Box::new(report) };
     let failure = Failure::fatal("NO_STOCK", "none left");

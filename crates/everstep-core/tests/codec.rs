@@ -10,7 +10,7 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
 use everstep_core::journal::codec::{self, Row, Unreadable};
 use everstep_core::journal::law;
-use everstep_core::journal::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
+use everstep_core::journal::{Cause, Dispatch, Entry, Event, Kind, Outcome, Resolution, TimerPurpose};
 use everstep_core::payload::Payload;
 use everstep_core::run::keys;
 use everstep_core::run::{Child, Input, OpenStep, OpenWhat, Parent, Reply, State};
@@ -60,17 +60,24 @@ fn events() -> Vec<Event> {
     };
     let failures = [Failure::fatal("A", "no"), Failure::transient("B", "später")];
     let mut events = vec![
-        Event::RunStarted { input: Payload::from(json!({"x": 1})), parent: None, definition: None },
-        Event::RunStarted { input: Payload::null(), parent: None, definition: None },
+        Event::RunStarted { input: Payload::from(json!({"x": 1})), cause: None, definition: None },
+        Event::RunStarted { input: Payload::null(), cause: None, definition: None },
         Event::RunStarted {
             input: Payload::from(json!({"definition": 1})),
-            parent: None,
+            cause: None,
             definition: Some(Payload::from(json!({"nodes": []}))),
         },
-        Event::RunStarted { input: Payload::from_json("{\n}").unwrap(), parent: Some(parent(true)), definition: None },
-        Event::RunStarted { input: Payload::null(), parent: Some(parent(false)), definition: None },
+        Event::RunStarted {
+            input: Payload::from_json("{\n}").unwrap(),
+            cause: Some(parent(true).into()),
+            definition: None,
+        },
+        Event::RunStarted { input: Payload::null(), cause: Some(parent(false).into()), definition: None },
         Event::StepSkipped { step: step() },
-        Event::TimerSet { step: step(), attempt: 2, due },
+        Event::TimerSet { step: step(), attempt: 2, due, why: TimerPurpose::Sleep },
+        Event::TimerSet { step: step(), attempt: 2, due, why: TimerPurpose::Retry },
+        Event::TimerSet { step: step(), attempt: 2, due, why: TimerPurpose::Pace },
+        Event::TimerSet { step: step(), attempt: 2, due, why: TimerPurpose::After },
         Event::TimerFired { step: step(), attempt: 2 },
         Event::WaitOpened { step: step(), attempt: 1, event: None, pattern: Payload::from(json!({})), due: None },
         Event::WaitOpened {
@@ -118,7 +125,7 @@ fn events() -> Vec<Event> {
 }
 
 /// Every event, without a key, and with one if a signal or control may have written it.
-fn entries() -> Vec<Entry> {
+pub(crate) fn entries() -> Vec<Entry> {
     let at = Timestamp::from_millis(5);
     let plain = events().into_iter().map(|event| Entry::new(77, at, event));
     let keyed = plain.clone().filter(|entry| {
@@ -138,7 +145,7 @@ fn entries() -> Vec<Entry> {
     plain.chain(keyed.map(|entry| Entry { key: Some("k 1\n\"ü".into()), ..entry })).collect()
 }
 
-fn decode(row: Row) -> Result<Entry, Unreadable> {
+pub(crate) fn decode(row: Row) -> Result<Entry, Unreadable> {
     codec::decode(77, Timestamp::from_millis(5), row)
 }
 
@@ -168,14 +175,28 @@ fn a_key_stands_on_a_line_of_its_own() {
 
 #[test]
 fn a_parent_stands_beside_the_input() {
-    let payload = |parent| {
-        let event = Event::RunStarted { input: Payload::from(json!({"parent": 1})), parent, definition: None };
+    let payload = |parent: Option<Parent>| {
+        let cause: Option<Cause> = parent.map(Into::into);
+        let event = Event::RunStarted { input: Payload::from(json!({"parent": 1})), cause, definition: None };
         String::from_utf8(codec::encode(&Entry::new(1, Timestamp::EPOCH, event)).payload).unwrap()
     };
     assert_eq!(payload(None), r#"{"parent":1}"#);
     let run = parent(true).run;
-    let line = format!(r#"{{"parent":{{"run":"{run}","step":"each[3].call","attempt":2,"waits":true,"depth":4}}}}"#);
+    let parent_text = format!(r#"{{"run":"{run}","step":"each[3].call","attempt":2,"waits":true,"depth":4}}"#);
+    let line = format!(r#"{{"cause":{{"parent":{parent_text}}}}}"#);
     assert_eq!(payload(Some(parent(true))), format!("{{\"parent\":1}}\n{line}"));
+}
+
+#[test]
+fn a_cause_of_a_later_build_is_read_without_what_it_adds() {
+    let payload = |line: &str| format!("{{}}\n{line}").into_bytes();
+    let row = |line| Row { kind: Kind::RunStarted, step: None, attempt: 0, payload: payload(line) };
+    let cause = |line| match decode(row(line)).unwrap().event {
+        Event::RunStarted { cause, .. } => cause,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(cause(r#"{"cause":{"by":"ann","trigger":{"type":"schedule"}}}"#), Some(Cause::default()));
+    assert_eq!(cause(r#"{"definition":{}}"#), None);
 }
 
 #[test]
@@ -246,12 +267,12 @@ fn damaged_rows_never_panic() {
     }
 }
 
-fn histories() -> PathBuf {
+pub(crate) fn histories() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("histories")
 }
 
 /// The rows of a history file, one per line: kind, step, attempt, payload, and the time as entries have it.
-fn read_history(name: &str) -> Vec<(Timestamp, Row)> {
+pub(crate) fn read_history(name: &str) -> Vec<(Timestamp, Row)> {
     let text = fs::read_to_string(histories().join(name)).unwrap();
     let read = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -331,14 +352,14 @@ fn journals_with_children_are_read_for_ever() {
     let states = replay("3.jsonl", "3.definition.json");
     let statuses: Vec<_> = states.iter().map(State::status).collect();
     assert_eq!(statuses, [Status::Waiting, Status::Completed]);
-    assert_eq!((states[0].parent.as_ref(), states[0].depth()), (None, 0));
+    assert_eq!((states[0].parent(), states[0].depth()), (None, 0));
     let open: Vec<_> = states[0].open().collect();
     assert!(
         matches!(open.as_slice(), [OpenStep { attempt: 2, what: OpenWhat::Child(child), .. }]
             if child.workflow == "pay" && child.version == Some(3) && child.waits && child.due.is_some()),
         "{open:?}"
     );
-    let parent = states[1].parent.as_ref().unwrap();
+    let parent = states[1].parent().unwrap();
     assert_eq!((parent.step.as_str(), parent.attempt, parent.waits, parent.depth), ("each[0].call", 2, true, 5));
     assert_eq!(states[1].output().unwrap().json(), r#"{"paid":true}"#);
 }

@@ -25,7 +25,7 @@ fn branch(config: &Value, input: &Value) -> String {
         "edges": edges,
     });
     let mut game = Game::new(compile(&definition).unwrap());
-    game.input(Input::Start { input: Payload::from(input.clone()), parent: None });
+    game.input(Input::Start { input: Payload::from(input.clone()), cause: None });
     assert_eq!(game.state.status(), Status::Completed);
     game.state.output().unwrap().value()["branch"].as_str().unwrap().to_owned()
 }

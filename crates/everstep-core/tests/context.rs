@@ -14,7 +14,7 @@ use super::support::{Game, compile, definition};
 
 fn play(head: &str, input: Value) -> Game {
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    game.input(Input::Start { input: Payload::from(input), parent: None });
+    game.input(Input::Start { input: Payload::from(input), cause: None });
     game
 }
 
@@ -152,7 +152,7 @@ fn the_deepest_input_is_seen_whole() {
                 work: transform {\"config\": {\"value\": \"{{item[0]}}\"}}\n\
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input}}\"}}";
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    game.input(Input::Start { input: nested(limits::JSON_DEPTH), parent: None });
+    game.input(Input::Start { input: nested(limits::JSON_DEPTH), cause: None });
     assert_eq!(game.state.status(), Status::Completed);
     let run = Run::of(&game.workflow, game.workflow.graph().unwrap(), &game.state);
     let document = View::new(run, &Path::default()).document(true);

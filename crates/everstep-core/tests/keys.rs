@@ -9,7 +9,7 @@ use super::support::{Game, compile, definition};
 
 fn started(head: &str) -> Game {
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    game.input(Input::Start { input: Payload::from(json!({})), parent: None });
+    game.input(Input::Start { input: Payload::from(json!({})), cause: None });
     game
 }
 
@@ -38,7 +38,7 @@ fn a_key_has_one_to_255_characters() {
 fn only_signals_and_controls_have_a_key() {
     let mut game = started("start -> a -> end");
     let lost = Input::TaskLost { step: "a".into(), attempt: 1 };
-    for input in [Input::Settle, lost, Input::Start { input: Payload::null(), parent: None }] {
+    for input in [Input::Settle, lost, Input::Start { input: Payload::null(), cause: None }] {
         let (entries, reply) = game.keyed(input, Some("k"));
         assert_eq!((code(&reply), entries.len()), ("VALIDATION_ERROR", 0));
     }

@@ -126,7 +126,10 @@ impl Player {
         let waits = self.random.chance(70);
         let parent = Parent { run, step: "call".into(), attempt: 1, waits, depth: 1 };
         let parent = self.random.chance(30).then_some(parent);
-        self.game.input(Input::Start { input: Payload::from(json!({"n": self.random.below(10)})), parent });
+        self.game.input(Input::Start {
+            input: Payload::from(json!({"n": self.random.below(10)})),
+            cause: parent.map(Into::into),
+        });
         self.items.insert(self.game.state.seq);
         for _ in 0..self.random.below(120) {
             let input = self.news();
@@ -351,7 +354,7 @@ fn every_shape_of_graph_was_played() {
 fn a_thousand_branches_join_once_in_any_order() {
     let fan: String = (0..1_000).map(|i| format!("start -> n{i} -> join\n")).collect();
     let mut game = Game::new(compile(&definition(&(fan + "join -> end"))).unwrap());
-    game.input(Input::Start { input: Payload::null(), parent: None });
+    game.input(Input::Start { input: Payload::null(), cause: None });
     let mut random = Random::new(1);
     let mut left: Vec<_> = (0..1_000).collect();
     while !left.is_empty() {
@@ -390,7 +393,7 @@ fn a_join_runs_once_in_every_order() {
     assert_eq!(orders.len(), 24);
     for order in orders {
         let mut game = Game::new(compile(&definition(head)).unwrap());
-        game.input(Input::Start { input: Payload::null(), parent: None });
+        game.input(Input::Start { input: Payload::null(), cause: None });
         for step in order.iter().chain(["c", "e", "f"].iter()) {
             for _ in 0..2 {
                 let result = Ok(Outcome::default());
@@ -409,7 +412,7 @@ fn a_loop_of_a_hundred_thousand_pure_iterations_completes() {
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input.items}}\", \"maxIterations\": 100000}}";
     let workflow = compile(&definition(head)).unwrap();
     let mut game = Game::new(workflow);
-    let input = Input::Start { input: Payload::from(json!({"items": vec![0; 100_000]})), parent: None };
+    let input = Input::Start { input: Payload::from(json!({"items": vec![0; 100_000]})), cause: None };
     let (items, time) = timed(|| {
         let mut decision =
             decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
@@ -439,7 +442,7 @@ fn a_decision_costs_the_same_early_and_late() {
                 a: noop {\"outputVariable\": \"x\"}\n\
                 loop: loop {\"config\": {\"sourceVariable\": \"{{ctx.input.items}}\", \"maxIterations\": 100000}}";
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    let input = Input::Start { input: Payload::from(json!({"items": vec![0; 20_000]})), parent: None };
+    let input = Input::Start { input: Payload::from(json!({"items": vec![0; 20_000]})), cause: None };
     decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
     let mut iteration = 0;
     let mut run = |count: usize| {

@@ -17,7 +17,7 @@ use super::support::{Game, compile, definition};
 
 fn play(head: &str, input: Value) -> Game {
     let mut game = Game::new(compile(&definition(head)).unwrap());
-    game.input(Input::Start { input: Payload::from(input), parent: None });
+    game.input(Input::Start { input: Payload::from(input), cause: None });
     game
 }
 
@@ -135,7 +135,7 @@ fn a_journal_that_grows_too_long_fails_its_run() {
 fn an_item_is_bounded_and_the_rest_follows() {
     let fan: String = (0..1_000).map(|i| format!("start -> n{i} -> end\n")).collect();
     let mut game = Game::new(compile(&definition(&fan)).unwrap());
-    let input = Input::Start { input: Payload::null(), parent: None };
+    let input = Input::Start { input: Payload::null(), cause: None };
     let mut decision =
         decide(&game.workflow, &mut game.state, input, None, Cx { now: game.now, evaluate: &game.evaluate });
     let mut sizes = vec![decision.entries.len()];

@@ -267,7 +267,7 @@ fn sixteen_loops_nest_and_seventeen_do_not() {
         definition(&(head + &format!("loop{depth} -loop-> work -> loop{depth}\nloop1 -done-> end\n")))
     };
     let mut game = Game::new(compile(&nested(16)).unwrap());
-    game.input(Input::Start { input: Payload::from(json!({"items": [1]})), parent: None });
+    game.input(Input::Start { input: Payload::from(json!({"items": [1]})), cause: None });
     let step = (1..=16).map(|level| format!("loop{level}[0].")).collect::<String>() + "work";
     game.input(Input::Result { step: step.into(), attempt: 1, result: Ok(Outcome::default()), logs: vec![] });
     assert_eq!(game.state.status(), Status::Completed);

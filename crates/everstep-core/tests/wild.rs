@@ -4,7 +4,7 @@ mod code;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
+use everstep_core::journal::{Dispatch, Entry, Event, Outcome, TimerPurpose};
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::inbox::messages;
@@ -203,7 +203,7 @@ fn a_graph_of_any_edges_is_refused_or_runs() {
 }
 
 fn run_to_an_end(game: &mut Game, definition: &Value) {
-    game.input(Input::Start { input: Payload::from(json!({"n": 7})), parent: None });
+    game.input(Input::Start { input: Payload::from(json!({"n": 7})), cause: None });
     for _ in 0..2_000 {
         if game.state.has_ended() {
             return;
@@ -266,6 +266,12 @@ fn child(random: &mut Random) -> RunId {
     RunId::new(Game::BEGIN, random.below(3) as u128)
 }
 
+/// Mostly a purpose that some style sets a timer for.
+fn purpose(random: &mut Random) -> TimerPurpose {
+    let common = [TimerPurpose::Sleep, TimerPurpose::Retry, TimerPurpose::Pace];
+    if random.chance(90) { *random.pick(&common) } else { TimerPurpose::After }
+}
+
 fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
     let step = wild_key(random, keys);
     let attempt = random.below(4) as u32;
@@ -273,7 +279,11 @@ fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
     match random.below(16) {
         0 => {
             let parent = Parent { run: child(random), step: step.clone(), attempt, waits: true, depth: attempt };
-            Event::RunStarted { input: Payload::null(), parent: random.chance(50).then_some(parent), definition: None }
+            Event::RunStarted {
+                input: Payload::null(),
+                cause: random.chance(50).then(|| parent.into()),
+                definition: None,
+            }
         }
         1..=3 => {
             let dispatch = match random.below(6) {
@@ -299,7 +309,7 @@ fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
             Event::failed(step, attempt, failure)
         }
         8 => Event::StepSkipped { step },
-        9 => Event::TimerSet { step, attempt, due },
+        9 => Event::TimerSet { step, attempt, due, why: purpose(random) },
         10 => Event::TimerFired { step, attempt },
         11 => Event::ContextSet { values: Payload::from(wild_value(random, 1)) },
         12 => Event::RunPaused { reason: None },
@@ -327,7 +337,7 @@ fn a_damaged_journal_is_refused_or_decided() {
     let keys: Vec<_> = sound.journal.iter().filter_map(|entry| Some(entry.event.step()?.0.clone())).collect();
     let mut random = Random::new(5);
     let mut folded = 0;
-    for _ in 0..often(6_000) {
+    for _ in 0..often(7_000) {
         let mut events: Vec<_> = sound.journal.iter().map(|entry| entry.event.clone()).collect();
         events.truncate(1 + random.below(events.len()));
         for _ in 0..1 + random.below(3) {
@@ -359,7 +369,7 @@ fn decide_on(mut state: State, workflow: &everstep_core::workflow::Workflow, ran
         let step = wild_key(random, keys);
         let attempt = random.below(4) as u32;
         let input = match random.below(12) {
-            0 => Input::Start { input: Payload::null(), parent: None },
+            0 => Input::Start { input: Payload::null(), cause: None },
             1..=3 => Input::Result { step, attempt, result: Ok(Outcome::default()), logs: vec![] },
             4 => Input::Result { step, attempt, result: Err(Failure::transient("A", "")), logs: vec![] },
             5 => Input::TaskLost { step, attempt },

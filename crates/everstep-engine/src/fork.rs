@@ -256,7 +256,7 @@ mod tests {
     fn past() -> Past {
         let mut past = Past::default();
         let step = || StepKey::from("a");
-        past.take(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), parent: None, definition: None });
+        past.take(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), cause: None, definition: None });
         past.take(2, None, &Event::StepDispatched { step: step(), attempt: 1, dispatch: Dispatch::Task });
         past.take(3, Some(named(2)), &Event::StepCompleted { step: step(), attempt: 1, outcome: Default::default() });
         past.take(4, None, &Event::RunCompleted { output: Payload::null() });
@@ -282,7 +282,7 @@ mod tests {
         let completed =
             |step: &str| Event::StepCompleted { step: step.into(), attempt: 1, outcome: Default::default() };
         let failed = |step: &str| Event::failed(step.into(), 1, Failure::fatal("X", "no"));
-        past.take(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), parent: None, definition: None });
+        past.take(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), cause: None, definition: None });
         past.take(2, Some(named(2)), &completed("reserve"));
         past.take(3, Some(named(3)), &completed("charge"));
         past.take(4, Some(named(4)), &failed("ship"));

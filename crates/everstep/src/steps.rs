@@ -197,7 +197,7 @@ fn with_logs(step: &StepKey, logs: &[String], last: String) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use everstep_core::journal::Outcome;
+    use everstep_core::journal::{Outcome, TimerPurpose};
 
     use super::*;
 
@@ -216,7 +216,12 @@ mod tests {
                 logs: vec!["trying".into()],
                 started_at: None,
             },
-            Event::TimerSet { step: step.clone(), attempt: 1, due: Timestamp::from_millis(3_002) },
+            Event::TimerSet {
+                step: step.clone(),
+                attempt: 1,
+                due: Timestamp::from_millis(3_002),
+                why: TimerPurpose::Retry,
+            },
             dispatched(2),
             Event::StepCompleted { step: step.clone(), attempt: 2, outcome: Outcome::default() },
         ];

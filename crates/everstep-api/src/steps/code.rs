@@ -30,7 +30,7 @@ impl Page {
                     folded.settle(at, attempt, StepStatus::Failed, Some(Error::of(failure)), logs);
                 }
             }
-            Event::TimerSet { step, attempt, due } => {
+            Event::TimerSet { step, attempt, due, .. } => {
                 if let Some(folded) = self.code_step(after, seq, &step) {
                     // One that failed before waits for its next attempt.
                     if folded.step.kind.is_none() {
@@ -154,7 +154,7 @@ impl Folded {
 mod tests {
     use everstep_core::failure::Failure;
     use everstep_core::ids::RunId;
-    use everstep_core::journal::Outcome;
+    use everstep_core::journal::{Outcome, TimerPurpose};
     use everstep_core::run::Child;
     use everstep_core::workflow::{Style, Workflow};
 
@@ -183,12 +183,12 @@ mod tests {
         let signal =
             Resolution::Signal { event: "ok".to_owned(), payload: Payload::from(json!("yes")), buffered: None };
         vec![
-            Event::RunStarted { input: Payload::null(), parent: None, definition: None },
+            Event::RunStarted { input: Payload::null(), cause: None, definition: None },
             Event::TurnStarted { turn: 1, worker: "w".to_owned() },
             Event::StepCompleted { step: "a".into(), attempt: 1, outcome },
             failed(1, Failure::transient("X", "no")),
-            Event::TimerSet { step: "pay.now".into(), attempt: 1, due: at(9) },
-            Event::TimerSet { step: "nap".into(), attempt: 1, due: at(8) },
+            Event::TimerSet { step: "pay.now".into(), attempt: 1, due: at(9), why: TimerPurpose::Retry },
+            Event::TimerSet { step: "nap".into(), attempt: 1, due: at(8), why: TimerPurpose::Sleep },
             Event::TimerFired { step: "nap".into(), attempt: 1 },
             Event::TimerFired { step: "pay.now".into(), attempt: 1 },
             failed(2, Failure::fatal("X", "never")),
@@ -258,7 +258,7 @@ mod tests {
         };
         let refused = Event::StepDispatched { step: "refused".into(), attempt: 1, dispatch: Dispatch::Instant };
         let begun = vec![
-            Event::RunStarted { input: Payload::null(), parent: None, definition: None },
+            Event::RunStarted { input: Payload::null(), cause: None, definition: None },
             Event::TurnStarted { turn: 1, worker: "w".to_owned() },
             failed("handled"),
             refused,

@@ -92,8 +92,10 @@ enum Data {
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<Time>,
     },
-    Due {
+    Timer {
         due: Time,
+        /// What the timer is for: `sleep`, `retry`, `pace` (the pause between two items of a loop) or `after`.
+        why: &'static str,
     },
     Values {
         #[schemars(with = "Json")]
@@ -198,7 +200,8 @@ enum Dispatched {
 impl Data {
     fn of(event: Event) -> Self {
         match event {
-            Event::RunStarted { input, parent, definition } => {
+            Event::RunStarted { input, cause, definition } => {
+                let parent = cause.and_then(|cause| cause.parent);
                 let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
                 Self::Started { input, parent, definition }
             }
@@ -209,7 +212,7 @@ impl Data {
             Event::StepFailed { failure, logs, started_at, .. } => {
                 Self::Failed { error: told(&failure), logs, started_at: started_at.map(Time::of) }
             }
-            Event::TimerSet { due, .. } => Self::Due { due: Time::of(due) },
+            Event::TimerSet { due, why, .. } => Self::Timer { due: Time::of(due), why: why.as_str() },
             Event::ContextSet { values } => Self::Values { values },
             Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(told) },
             Event::RunCompleted { output } => Self::Output { output },

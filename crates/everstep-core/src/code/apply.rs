@@ -2,7 +2,7 @@
 
 use super::progress::{Buffered, End, Progress, Standing};
 use super::report::StepKind;
-use crate::journal::{Dispatch, Event, Resolution};
+use crate::journal::{Dispatch, Event, Resolution, TimerPurpose};
 use crate::run::apply::{Fold, Folded};
 use crate::run::{Doing, Open, Phase};
 use crate::time::Timestamp;
@@ -95,17 +95,24 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
                 StepKind::Sleep | StepKind::Wait => return None,
             }
         }
-        Event::TimerSet { step, attempt, due } => {
-            let doing = match progress.step(step).map(|step| step.kind) {
-                None => {
+        Event::TimerSet { step, attempt, due, why } => {
+            let doing = match why {
+                TimerPurpose::Sleep => {
+                    if progress.step(step).is_some() {
+                        return None;
+                    }
                     progress.begin(step, StepKind::Sleep, seq, *attempt)?;
                     Doing::Delay
                 }
-                Some(StepKind::Run) if !open.contains(step) => {
+                TimerPurpose::Retry => {
+                    let is_tried = progress.step(step).is_some_and(|step| step.kind == StepKind::Run);
+                    if !is_tried || open.contains(step) {
+                        return None;
+                    }
                     progress.back_off(step, seq, true)?;
                     Doing::Backoff
                 }
-                Some(_) => return None,
+                TimerPurpose::Pace | TimerPurpose::After => return None,
             };
             open.insert(step.clone(), Open::new(*attempt, doing, Some(*due), entry.at));
         }

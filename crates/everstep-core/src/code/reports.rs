@@ -17,7 +17,7 @@ use super::run::progress;
 use super::{trim, waits};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::journal::{Event, Outcome};
+use crate::journal::{Event, Outcome, TimerPurpose};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
@@ -188,7 +188,8 @@ impl Draft<'_> {
         if is_tried_again {
             let seed = retry::seed(self.state.run.uuid().as_u128(), step.as_str(), attempt);
             let delay = retry.delay(failures, seed).max(Duration::from_millis(asked)).min(waits::farthest());
-            self.write(Event::TimerSet { step, attempt, due: self.cx.now.plus(delay) });
+            let why = TimerPurpose::Retry;
+            self.write(Event::TimerSet { step, attempt, due: self.cx.now.plus(delay), why });
         }
     }
 }

@@ -11,7 +11,7 @@ use super::run::progress;
 use crate::contains::matches;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::journal::{Dispatch, Event, Resolution};
+use crate::journal::{Dispatch, Event, Resolution, TimerPurpose};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::run::child::{self, Child};
@@ -25,7 +25,7 @@ impl Draft<'_> {
             Moment::After(millis) => self.cx.now.plus(bounded(millis)),
             Moment::At(time) => time.clamp(Timestamp::EPOCH, self.cx.now.plus(farthest())),
         };
-        self.write(Event::TimerSet { step, attempt: 1, due });
+        self.write(Event::TimerSet { step, attempt: 1, due, why: TimerPurpose::Sleep });
     }
 
     pub(super) fn wait(

@@ -8,7 +8,7 @@ use super::repeat::Pacing;
 use super::run::find;
 use crate::failure::Failure;
 use crate::ids::StepKey;
-use crate::journal::{Dispatch, Event, Outcome};
+use crate::journal::{Dispatch, Event, Outcome, TimerPurpose};
 use crate::payload::Payload;
 use crate::run::apply::{Fold, Folded};
 use crate::run::{Doing, Fired, Open};
@@ -43,13 +43,15 @@ pub(crate) fn fold(graph: &Graph, progress: &mut Progress, mut fold: Fold<'_>) -
             failed(graph, progress, &mut fold, step, &place, failure).ok_or(NOT_OPEN)?;
         }
         Event::StepSkipped { step } => progress.skipped(graph, &find(graph, step)?).ok_or(NOT_OPEN)?,
-        Event::TimerSet { step, due, .. } => {
+        Event::TimerSet { step, due, why, .. } => {
             let place = find(graph, step)?;
-            if fold.open.get(step).is_some_and(|open| open.doing == Doing::Body) {
-                fold.open.pace(step, *due).ok_or(NOT_OPEN)?;
-                progress.paced(graph, &place, Pacing::Waits);
-            } else {
-                fold.open.back_off(step, *due).ok_or(NOT_OPEN)?;
+            match why {
+                TimerPurpose::Retry => fold.open.back_off(step, *due).ok_or(NOT_OPEN)?,
+                TimerPurpose::Pace => {
+                    fold.open.pace(step, *due).ok_or(NOT_OPEN)?;
+                    progress.paced(graph, &place, Pacing::Waits);
+                }
+                TimerPurpose::Sleep | TimerPurpose::After => return Err("a graph sets no timer of this purpose"),
             }
         }
         Event::TimerFired { step, .. } => {

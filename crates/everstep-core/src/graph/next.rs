@@ -29,7 +29,7 @@ use super::view::View;
 use crate::evaluate::{Evaluate, Lookup};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
-use crate::journal::{Dispatch, Event, Outcome};
+use crate::journal::{Dispatch, Event, Outcome, TimerPurpose};
 use crate::payload::Payload;
 use crate::retry;
 use crate::run::{Cx, Doing, State};
@@ -72,7 +72,8 @@ fn again(run: Run<'_>, step: &StepKey, cx: Cx<'_>) -> Vec<Event> {
     let seed = retry::seed(run.state.run.uuid().as_u128(), step.as_str(), attempt);
     let asked = u64::from(open.retry_after_ms.unwrap_or(0)).min(policy.max_ms);
     let delay = policy.delay(open.failures, seed).max(Duration::from_millis(asked));
-    vec![Event::TimerSet { step: step.clone(), attempt, due: cx.now.plus(delay) }]
+    let why = TimerPurpose::Retry;
+    vec![Event::TimerSet { step: step.clone(), attempt, due: cx.now.plus(delay), why }]
 }
 
 /// Rule 3, for one decided node.
@@ -219,7 +220,7 @@ fn go_on(run: Run<'_>, place: &Place, ready: Ready, cx: Cx<'_>) -> Vec<Event> {
         }
         Ready::SetPace => {
             let pace = if let Kind::Loop(config) = &node.kind { config.pace } else { Duration::ZERO };
-            vec![Event::TimerSet { step, attempt, due: cx.now.plus(pace) }]
+            vec![Event::TimerSet { step, attempt, due: cx.now.plus(pace), why: TimerPurpose::Pace }]
         }
         Ready::Begin => {
             // One entry is enough: its dispatch opens the iteration's scope, with the others on the agenda.

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Cause, Dispatch, Entry, Event, Kind, Outcome, Resolution, TimerPurpose};
 use crate::failure::Failure;
 use crate::ids::StepKey;
-use crate::journal::{Dispatch, Entry, Event, Kind, Outcome, Resolution};
 use crate::payload::Payload;
-use crate::run::Parent;
 use crate::time::Timestamp;
 
 /// An entry as the store keeps it.
@@ -38,9 +37,9 @@ pub struct Unreadable {
 struct Beside {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<Arc<str>>,
-    /// The step that started the run, beside its input.
+    /// What started the run, beside its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    parent: Option<Parent>,
+    cause: Option<Cause>,
     /// The workflow of a test run, beside its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     definition: Option<Payload>,
@@ -85,6 +84,12 @@ struct Buffered {
 }
 
 #[derive(Serialize, Deserialize)]
+struct Timer {
+    due: Timestamp,
+    why: TimerPurpose,
+}
+
+#[derive(Serialize, Deserialize)]
 struct Turn {
     turn: u32,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -115,7 +120,7 @@ pub fn encode(entry: &Entry) -> Row {
         Event::StepFailed { failure, logs, started_at, .. } => {
             json(&FailedRef { failure, logs, started_at: *started_at })
         }
-        Event::TimerSet { due, .. } => json(due),
+        Event::TimerSet { due, why, .. } => json(&Timer { due: *due, why: *why }),
         Event::ContextSet { values } => values.json().as_bytes().to_vec(),
         Event::WaitOpened { event, pattern, due, .. } => {
             json(&Opened { event: event.clone(), pattern: pattern.clone(), due: *due })
@@ -132,13 +137,13 @@ pub fn encode(entry: &Entry) -> Row {
         Event::RunCancelled { reason } => json(reason),
         Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => Vec::new(),
     };
-    let (parent, definition) = match event {
-        Event::RunStarted { parent, definition, .. } => (parent.clone(), definition.clone()),
-        _ => (None, None),
-    };
-    if entry.key.is_some() || parent.is_some() || definition.is_some() {
+    let mut beside = Beside { key: entry.key.clone(), ..Beside::default() };
+    if let Event::RunStarted { cause, definition, .. } = event {
+        (beside.cause, beside.definition) = (cause.clone(), definition.clone());
+    }
+    if beside.key.is_some() || beside.cause.is_some() || beside.definition.is_some() {
         payload.push(b'\n');
-        payload.extend(json(&Beside { key: entry.key.clone(), parent, definition }));
+        payload.extend(json(&beside));
     }
     let (step, attempt) = event.step().map_or((None, 0), |(step, attempt)| (Some(step.clone()), attempt));
     Row { kind: event.kind(), step, attempt, payload }
@@ -157,8 +162,8 @@ fn read_event(row: Row) -> Result<(Event, Beside), String> {
     Ok(match kind {
         Kind::RunStarted => {
             let (input, mut beside) = read(bytes)?;
-            let (parent, definition) = (beside.parent.take(), beside.definition.take());
-            (Event::RunStarted { input, parent, definition }, beside)
+            let (cause, definition) = (beside.cause.take(), beside.definition.take());
+            (Event::RunStarted { input, cause, definition }, beside)
         }
         Kind::StepDispatched if bytes.is_empty() => {
             (Event::StepDispatched { step: step()?, attempt, dispatch: Dispatch::Task }, Beside::default())
@@ -184,7 +189,7 @@ fn read_event(row: Row) -> Result<(Event, Beside), String> {
         Kind::StepSkipped => (Event::StepSkipped { step: step()? }, read_beside(bytes)?),
         Kind::TimerSet => {
             let step = step()?;
-            with(read(bytes)?, |due: Timestamp| Event::TimerSet { step, attempt, due })
+            with(read(bytes)?, |Timer { due, why }| Event::TimerSet { step, attempt, due, why })
         }
         Kind::TimerFired => (Event::TimerFired { step: step()?, attempt }, read_beside(bytes)?),
         Kind::WaitOpened => {

@@ -18,8 +18,8 @@ pub const FORMAT: u32 = 1;
 pub enum Event {
     RunStarted {
         input: Payload,
-        /// The step that started it.
-        parent: Option<Parent>,
+        /// What started it, where that was not a caller alone.
+        cause: Option<Cause>,
         /// The workflow itself, where it is in no library: a test run's.
         definition: Option<Payload>,
     },
@@ -50,6 +50,7 @@ pub enum Event {
         step: StepKey,
         attempt: u32,
         due: Timestamp,
+        why: TimerPurpose,
     },
     TimerFired {
         step: StepKey,
@@ -105,6 +106,46 @@ pub enum Event {
     RunCancelled {
         reason: Option<String>,
     },
+}
+
+/// What started a run. A build ignores the fields that it does not know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// The step that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+impl From<Parent> for Cause {
+    fn from(parent: Parent) -> Self {
+        Self { parent: Some(parent) }
+    }
+}
+
+/// What a timer is for. The timeouts of waits and children are part of the entries that open them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TimerPurpose {
+    /// A function sleeps.
+    Sleep,
+    /// A failed attempt is followed by another.
+    Retry,
+    /// A loop pauses between two items.
+    Pace,
+    /// A state of a machine has a time limit. Kept for machines: no style of this build sets such a timer.
+    After,
+}
+
+impl TimerPurpose {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Retry => "retry",
+            Self::Pace => "pace",
+            Self::After => "after",
+        }
+    }
 }
 
 /// What a dispatched step is doing.

@@ -6,4 +6,4 @@ mod event;
 pub mod law;
 
 pub use entry::Entry;
-pub use event::{Dispatch, Event, FORMAT, Kind, Outcome, Resolution};
+pub use event::{Cause, Dispatch, Event, FORMAT, Kind, Outcome, Resolution, TimerPurpose};

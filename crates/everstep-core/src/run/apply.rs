@@ -47,10 +47,10 @@ impl State {
         (self.seq, self.updated_at) = (entry.seq, entry.at);
         let Self { run, phase, open, progress, .. } = self;
         let since = style::fold(&workflow.style, progress, Fold { run: *run, phase, open, entry })?;
-        if let Event::RunStarted { input, parent, .. } = &entry.event {
+        if let Event::RunStarted { input, cause, .. } = &entry.event {
             self.started_at = entry.at;
             self.input = input.clone();
-            self.parent.clone_from(parent);
+            self.cause.clone_from(cause);
         }
         if let Some(next) = next {
             self.enter(next);

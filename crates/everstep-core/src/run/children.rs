@@ -17,9 +17,14 @@ impl State {
         open.own_child(self.run, step).map(|child| &**child)
     }
 
+    /// The step that started this run.
+    pub fn parent(&self) -> Option<&Parent> {
+        self.cause.as_ref()?.parent.as_ref()
+    }
+
     /// The step that waits for this run's end. The parent of a fork's original waits for the original, not the fork.
     pub fn awaited_by(&self) -> Option<&Parent> {
-        self.parent.as_ref().filter(|parent| parent.waits && parent.started(self.run))
+        self.parent().filter(|parent| parent.waits && parent.started(self.run))
     }
 
     /// The parent that the child of an open step is started with; `None` for a step that has no child.
@@ -35,7 +40,7 @@ impl State {
 
     /// How many runs there are above this one.
     pub fn depth(&self) -> u32 {
-        self.parent.as_ref().map_or(0, |parent| parent.depth)
+        self.parent().map_or(0, |parent| parent.depth)
     }
 }
 

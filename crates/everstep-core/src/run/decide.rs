@@ -111,7 +111,7 @@ impl Draft<'_> {
     fn record(&mut self, input: Input) -> Reply {
         match input {
             Input::Settle => Reply::Accepted,
-            Input::Start { input, parent } => self.start(input, parent),
+            Input::Start { input, cause } => self.start(input, cause),
             Input::Result { step, attempt, result, logs } => self.result(step, attempt, result, logs),
             Input::TaskLost { step, attempt } => self.task_lost(step, attempt),
             Input::Timer { step, attempt } => self.timer(&step, attempt),

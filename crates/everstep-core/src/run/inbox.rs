@@ -17,7 +17,7 @@ use crate::status::Status;
 pub fn messages(state: &State, entries: &[Entry]) -> Vec<(RunId, Input)> {
     let Some(first) = entries.first() else { return Vec::new() };
     let left = state.open.left_since(first.seq);
-    if left.is_empty() && state.parent.is_none() {
+    if left.is_empty() && state.parent().is_none() {
         return Vec::new();
     }
     let cancel = |(seq, child): &(u64, RunId)| {

@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::code::Report;
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
-use crate::journal::Outcome;
+use crate::journal::{Cause, Outcome};
 use crate::payload::Payload;
-use crate::run::Parent;
 
 /// What may happen to a run from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,9 +16,9 @@ use crate::run::Parent;
 pub enum Input {
     Start {
         input: Payload,
-        /// The step that starts it.
+        /// What starts it, where that is not a caller alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent: Option<Parent>,
+        cause: Option<Cause>,
     },
     /// A task came to its end.
     Result {
@@ -96,10 +95,7 @@ pub enum Input {
 impl Input {
     /// What a worker says, where that is the news.
     pub fn report(&self) -> Option<&Report> {
-        match self {
-            Self::Report { report, .. } => Some(report),
-            _ => None,
-        }
+        if let Self::Report { report, .. } = self { Some(report) } else { None }
     }
 }
 

@@ -1,19 +1,19 @@
 //! The inputs that start, pause, resume, cancel, retry and fail a run.
 
 use super::decide::Draft;
-use super::{Parent, Phase, Reply};
+use super::{Phase, Reply};
 use crate::failure::Failure;
-use crate::journal::Event;
+use crate::journal::{Cause, Event};
 use crate::payload::Payload;
 
 impl Draft<'_> {
-    pub(super) fn start(&mut self, input: Payload, parent: Option<Parent>) -> Reply {
+    pub(super) fn start(&mut self, input: Payload, cause: Option<Cause>) -> Reply {
         if self.state.phase != Phase::Pending {
             return Reply::ignored("the run was started before");
         }
         let definition = self.workflow.style.definition().filter(|_| self.workflow.is_unpublished);
         let definition = definition.map(|definition| Payload::from(definition.clone()));
-        self.write(Event::RunStarted { input, parent, definition });
+        self.write(Event::RunStarted { input, cause, definition });
         Reply::Accepted
     }
 

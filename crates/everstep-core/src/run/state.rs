@@ -2,14 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::child::Parent;
 use super::keys::Keys;
 use super::open::{OpenStep, OpenSteps};
 use super::phase::Phase;
 use crate::code;
 use crate::failure::Failure;
 use crate::ids::{RunId, StepKey};
-use crate::journal::Entry;
+use crate::journal::{Cause, Entry};
 use crate::payload::Payload;
 use crate::status::{Status, StepStatus};
 use crate::style::{self, Progress};
@@ -30,9 +29,9 @@ pub struct State {
     /// The time of the last entry.
     pub updated_at: Timestamp,
     pub input: Payload,
-    /// The step that started the run.
+    /// What started the run, where that was not a caller alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Parent>,
+    pub cause: Option<Cause>,
     pub(crate) open: OpenSteps,
     /// The keys of signals and controls that were accepted.
     #[serde(default, skip_serializing_if = "Keys::is_empty")]
@@ -59,7 +58,7 @@ impl State {
             started_at: Timestamp::EPOCH,
             updated_at: Timestamp::EPOCH,
             input: Payload::null(),
-            parent: None,
+            cause: None,
             open: OpenSteps::default(),
             keys: Keys::default(),
             progress: Progress::new(&workflow.style),

@@ -222,7 +222,7 @@ impl Player {
     }
 
     fn play(&mut self) {
-        self.game.input(Input::Start { input: Payload::from(json!({"n": 1})), parent: None });
+        self.game.input(Input::Start { input: Payload::from(json!({"n": 1})), cause: None });
         for _ in 0..self.random.below(150) {
             let turn = self.game.state.code().unwrap().turn;
             match self.random.below(100) {
@@ -365,7 +365,7 @@ fn a_fork_of_a_function_at_any_item_keeps_the_laws_and_reaches_an_end() {
 /// A run in its first turn.
 fn begun() -> Game {
     let mut game = Game::new(code());
-    game.input(Input::Start { input: Payload::null(), parent: None });
+    game.input(Input::Start { input: Payload::null(), cause: None });
     game.input(Input::BeginTurn { worker: "w1".into() });
     game
 }

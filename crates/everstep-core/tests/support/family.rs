@@ -75,7 +75,7 @@ impl Family {
                     kin.fate = Fate::Cancelled;
                 }
                 Input::ChildEnded { child, .. } => {
-                    let parent = state.parent.as_ref().expect("only a child tells of its end");
+                    let parent = state.parent().expect("only a child tells of its end");
                     assert_eq!((*run, *child), (parent.run, state.run));
                     to_parent += 1;
                 }

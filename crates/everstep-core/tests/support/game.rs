@@ -1,9 +1,9 @@
 //! Plays one run, holding up the laws after every item.
 
 use everstep_core::ids::RunId;
-use everstep_core::journal::Entry;
 use everstep_core::journal::codec;
 use everstep_core::journal::law;
+use everstep_core::journal::{Cause, Entry};
 use everstep_core::run::decide::{decide, record};
 use everstep_core::run::inbox::messages;
 use everstep_core::run::{Child, Cx, Input, Reply, State};
@@ -66,7 +66,7 @@ impl Game {
 
     /// A child has the id that its parent chose for it.
     fn name_child(&mut self, input: &Input) {
-        if let Input::Start { parent: Some(parent), .. } = input
+        if let Input::Start { cause: Some(Cause { parent: Some(parent) }), .. } = input
             && self.journal.is_empty()
         {
             let run = Child::id(parent.run, &parent.step, parent.attempt, self.now);

@@ -156,10 +156,10 @@ impl Player {
                 let (role, input) = tail.split_once(' ').unwrap_or((tail, "{}"));
                 let (waits, depth) = (role != "stray", if role == "deep" { limits::CHILD_DEPTH } else { 1 });
                 let parent = Parent { run: Self::STRANGER, step: "call".into(), attempt: 1, waits, depth };
-                Input::Start { input: read(input), parent: Some(parent) }
+                Input::Start { input: read(input), cause: Some(parent.into()) }
             }
-            "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})), parent: None },
-            "start" => Input::Start { input: read(rest), parent: None },
+            "start" if rest.is_empty() => Input::Start { input: Payload::from(json!({})), cause: None },
+            "start" => Input::Start { input: read(rest), cause: None },
             "done" => {
                 let outcome = match tail.strip_prefix("by ") {
                     Some(tail) => {
@@ -278,7 +278,9 @@ fn show(event: &Event) -> String {
             format!("failed {step}{} {}", number(*attempt), failure.code)
         }
         Event::StepSkipped { step } => format!("skipped {step}"),
-        Event::TimerSet { step, attempt, due } => format!("timer {step}{} at {}", number(*attempt), after(*due)),
+        Event::TimerSet { step, attempt, due, why } => {
+            format!("timer {step}{} at {} to {}", number(*attempt), after(*due), why.as_str())
+        }
         Event::TimerFired { step, attempt } => format!("fired {step}{}", number(*attempt)),
         Event::WaitOpened { step, event, pattern, due, .. } => {
             let event = event.as_ref().map(|event| format!(" for {event}")).unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::support::{Game, compile};
 /// The pointers of the secrets that a step is given, and its config.
 fn secrets(config: Value, input: Value) -> (Vec<String>, Value) {
     let mut game = Game::new(compile(&with_config("ask", config)).unwrap());
-    game.input(Input::Start { input: Payload::from(input), parent: None });
+    game.input(Input::Start { input: Payload::from(input), cause: None });
     let spec = task::describe(&game.workflow, &game.state, &"it".into(), &game.evaluate).unwrap();
     (spec.secrets, spec.config)
 }

@@ -84,7 +84,7 @@ fn a_definition_is_an_object_of_bounded_size() {
 
 /// Performs every task as soon as it is dispatched.
 fn run_to_the_end(game: &mut Game) {
-    let mut todo: Vec<Entry> = game.input(Input::Start { input: Payload::from(json!({})), parent: None }).0;
+    let mut todo: Vec<Entry> = game.input(Input::Start { input: Payload::from(json!({})), cause: None }).0;
     while !todo.is_empty() {
         let mut next = Vec::new();
         for entry in todo {

@@ -16,7 +16,7 @@ use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
 use serde_json::json;
 
-use super::{WORDS, wild_value};
+use super::{WORDS, purpose, wild_value};
 use crate::support::{Game, Random, code, compile, definition, often, steady};
 
 const STEPS: &[&str] = &["a", "b", "c", "d", "", "each[3].a", "\u{0}", "ä"];
@@ -124,7 +124,7 @@ fn wild_input(random: &mut Random, state: &State) -> Input {
             0 => Input::Cancel { reason: None },
             1 => Input::Fail { failure: failure(random) },
             2 => Input::SetContext { values: payload(random) },
-            3 => Input::Start { input: payload(random), parent: None },
+            3 => Input::Start { input: payload(random), cause: None },
             _ => Input::Resume,
         },
     }
@@ -145,7 +145,7 @@ fn any_report_in_any_state_is_decided() {
     for _ in 0..often(300) {
         let mut game = Game::new(code());
         if random.chance(95) {
-            game.input(Input::Start { input: payload(&mut random), parent: None });
+            game.input(Input::Start { input: payload(&mut random), cause: None });
         }
         for _ in 0..random.below(60) {
             let input = wild_input(&mut random, &game.state);
@@ -188,7 +188,7 @@ fn wild_event(random: &mut Random) -> Event {
     let (step, attempt) = (step(random), random.below(4) as u32);
     let due = Game::BEGIN;
     match random.below(16) {
-        0 => Event::RunStarted { input: Payload::null(), parent: None, definition: None },
+        0 => Event::RunStarted { input: Payload::null(), cause: None, definition: None },
         1 | 2 => {
             let dispatch = match random.below(6) {
                 0 => Dispatch::Task,
@@ -207,7 +207,7 @@ fn wild_event(random: &mut Random) -> Event {
         }
         3 => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
         4 => Event::failed(step, attempt, failure(random)),
-        5 => Event::TimerSet { step, attempt, due },
+        5 => Event::TimerSet { step, attempt, due, why: purpose(random) },
         6 => Event::TimerFired { step, attempt },
         7 => Event::WaitOpened { step, attempt, event: None, pattern: payload(random), due: Some(due) },
         8 => {
@@ -270,7 +270,7 @@ fn a_damaged_journal_of_a_function_is_refused_or_decided() {
 /// The events of a run that went as runs go.
 fn sound(random: &mut Random) -> Vec<Event> {
     let mut game = Game::new(code());
-    game.input(Input::Start { input: Payload::null(), parent: None });
+    game.input(Input::Start { input: Payload::null(), cause: None });
     for _ in 0..random.below(15) {
         let input = wild_input(random, &game.state);
         if !matches!(input, Input::ChildEnded { .. }) {
@@ -316,7 +316,7 @@ fn a_journal_of_another_style_is_refused() {
         decide_on(state, &graph, &mut random);
     }
     let mut game = Game::new(graph);
-    game.input(Input::Start { input: Payload::null(), parent: None });
+    game.input(Input::Start { input: Payload::null(), cause: None });
     game.input(Input::Result { step: "a".into(), attempt: 1, result: Ok(Outcome::default()), logs: vec![] });
     assert!(State::fold(run, &code(), &game.journal).is_err());
 }

@@ -97,7 +97,7 @@ impl ActiveRun {
     fn reply_to_start(&mut self, in_flight: &mut InFlight, services: &Services) {
         let Some(reply) = in_flight.start.take() else { return };
         // An input may have been sent to a child just before it existed.
-        if self.state.parent.is_some() {
+        if self.state.parent().is_some() {
             services.read_inbox();
         }
         let began = in_flight.row.take().map(|row| Box::new(StartedRun { row: *row, look: self.look() }));
@@ -113,7 +113,7 @@ impl ActiveRun {
             graph: self.workflow.graph(),
             code: self.state.code(),
             is_test: self.is_test,
-            parent: self.state.parent.as_ref(),
+            parent: self.state.parent(),
             started_at: self.state.started_at,
             before: in_flight.before,
             after: in_flight.status,

@@ -35,7 +35,7 @@ impl Shard {
         }
         let now = services.now();
         let mut run = ActiveRun::new(workspace, workflow, id, new.is_test);
-        let input = Input::Start { input, parent };
+        let input = Input::Start { input, cause: parent.map(Into::into) };
         let most = services.options.max_active_runs;
         let most = if run.needs_worker() { most - most / 4 } else { most };
         let has_place = services.shared.active.load(Ordering::SeqCst) < most;

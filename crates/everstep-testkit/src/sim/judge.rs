@@ -100,7 +100,9 @@ impl Judge {
     pub(super) fn is_left(&self, row: &RunRow) -> Result<bool, String> {
         let Some(parent) = row.parent else { return Ok(false) };
         let is_waited_for = |entry: &Entry| match &entry.event {
-            Event::RunStarted { parent, .. } => parent.as_ref().is_some_and(|parent| parent.waits),
+            Event::RunStarted { cause, .. } => {
+                cause.as_ref().and_then(|cause| cause.parent.as_ref()).is_some_and(|parent| parent.waits)
+            }
             _ => false,
         };
         if !self.journal(row.id)?.iter().any(is_waited_for) {
