@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::{Path, State};
-use everstep_core::graph::{Graph, Place};
+use everstep_core::graph::{Graph, StepPath};
 use everstep_core::ids::StepKey;
 use everstep_core::journal::codec;
 use everstep_core::journal::{Dispatch, Entry, Event};
@@ -289,7 +289,7 @@ impl Folded {
 
     fn finish(mut self, graph: Option<&Graph>) -> Step {
         if let Some(graph) = graph
-            && let Some(place) = Place::find(graph, &self.step.key)
+            && let Some(place) = StepPath::find(graph, &self.step.key)
         {
             self.step.kind = graph.nodes().get(place.node as usize).map(|node| node.kind.name().to_owned());
         }

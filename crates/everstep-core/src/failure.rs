@@ -1,4 +1,4 @@
-//! What went wrong in a user's workflow, as the journal tells it.
+//! Failures of a user's workflow, as they are journaled.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub struct Failure {
     /// Whether another attempt may help. The retry policy decides whether there is one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
-    /// How long whoever was asked wants to be left alone. The retry policy bounds it.
+    /// The delay that the called service asks for before the next attempt. The retry policy bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u32>,
     /// The step that a run of a code workflow failed at.

@@ -11,25 +11,25 @@ pub const JOURNAL_ENTRIES: u64 = 500_000;
 /// Bytes of log lines kept for one attempt.
 pub const LOG_BYTES: usize = 64 * 1024;
 /// Bytes of the message of a worker's failure that are kept.
-pub const MESSAGE_BYTES: usize = 16 * 1024;
+pub const FAILURE_MESSAGE_BYTES: usize = 16 * 1024;
 /// Events that one decision writes before it stops and goes on in the next item.
 pub const EVENTS_PER_DECISION: usize = 256;
 /// Dispatches in a row that end without any result before the step fails.
-pub const CRASHES: u32 = 10;
+pub const CONSECUTIVE_CRASHES: u32 = 10;
 /// Turns in a row that a run's workers lose without any progress before it fails.
-pub const LOST_TURNS: u32 = 10;
+pub const CONSECUTIVE_LOST_TURNS: u32 = 10;
 /// Signals that a run keeps until something waits for them.
 pub const BUFFERED_SIGNALS: usize = 100;
 /// For how many days they are kept.
 pub const BUFFERED_DAYS: u64 = 7;
 /// How far ahead a sleep or a timeout of a code workflow may lie, in days.
-pub const FARTHEST_DAYS: u64 = 36_525;
+pub const TIMER_DAYS: u64 = 36_525;
 /// Runs above one that was started by a run that was started by a run.
 pub const CHILD_DEPTH: u32 = 32;
 /// Characters of an idempotency key.
 pub const KEY_CHARS: usize = 255;
 /// Idempotency keys of signals and controls that a run remembers.
-pub const KEYS: usize = 256;
+pub const REMEMBERED_KEYS: usize = 256;
 /// Nodes of one graph.
 pub const GRAPH_NODES: usize = 10_000;
 /// How deep JSON may be nested.

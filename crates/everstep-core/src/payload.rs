@@ -1,4 +1,4 @@
-//! JSON that is kept as text and parsed only when somebody looks inside.
+//! JSON that is kept as text and parsed on demand.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -98,7 +98,7 @@ impl Unfit {
 /// Whether JSON text can be taken: whoever looks inside later must be able to parse it. It is parsed here only if it
 /// holds what might be in the way.
 pub fn check(json: &str) -> Result<(), Unfit> {
-    let Look { depth, is_doubtful } = look(json);
+    let Scan { depth, is_doubtful } = scan(json);
     if depth > limits::JSON_DEPTH {
         return Err(Unfit::TooDeep);
     }
@@ -108,8 +108,8 @@ pub fn check(json: &str) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// What one pass tells of JSON text.
-struct Look {
+/// What one pass finds in JSON text.
+struct Scan {
     /// How deep it is nested.
     depth: usize,
     /// Whether it holds an escaped surrogate, an exponent, or a number of more digits than any has of itself.
@@ -117,9 +117,9 @@ struct Look {
 }
 
 /// No number with fewer digits is too large, if it has no exponent.
-const DIGITS: usize = 300;
+const NUMBER_DIGITS_MAX: usize = 300;
 
-fn look(json: &str) -> Look {
+fn scan(json: &str) -> Scan {
     let (mut depth, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
     let (mut digits, mut is_doubtful) = (0, false);
     let bytes = json.as_bytes();
@@ -134,7 +134,7 @@ fn look(json: &str) -> Look {
             _ if in_text => {}
             b'0'..=b'9' => {
                 digits += 1;
-                is_doubtful |= digits > DIGITS;
+                is_doubtful |= digits > NUMBER_DIGITS_MAX;
                 continue;
             }
             b'e' | b'E' => is_doubtful |= digits > 0,
@@ -147,7 +147,7 @@ fn look(json: &str) -> Look {
         }
         digits = 0;
     }
-    Look { depth: deepest, is_doubtful }
+    Scan { depth: deepest, is_doubtful }
 }
 
 impl From<Value> for Payload {
@@ -207,7 +207,7 @@ mod tests {
         }
         let ordinary = [r#""\\ud83d and 1e400""#, r#"{"id":"3e8e","is":[true,false,null],"n":-1.25}"#, "1234567890"];
         for json in ordinary {
-            assert!(!look(json).is_doubtful && check(json).is_ok(), "{json}");
+            assert!(!scan(json).is_doubtful && check(json).is_ok(), "{json}");
         }
         assert_eq!(check(&("[".repeat(101) + &"]".repeat(101))), Err(Unfit::TooDeep));
     }

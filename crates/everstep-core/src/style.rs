@@ -35,7 +35,7 @@ pub enum Style {
     Code,
 }
 
-/// How far a run is through its workflow, as its style tells it.
+/// How far a run is through its workflow, in the terms of its style.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Progress {
@@ -205,7 +205,7 @@ pub(crate) fn fold(style: &Style, progress: &mut Progress, fold: Fold<'_>) -> Fo
 /// The events that follow from the state alone; empty when nothing is ready.
 pub(crate) fn next(workflow: &Workflow, state: &State, cx: Cx<'_>) -> Vec<Event> {
     match &workflow.style {
-        Style::Graph(graph) => graph::next(graph::Run::of(workflow, graph, state), cx),
+        Style::Graph(graph) => graph::next(graph::GraphRun::of(workflow, graph, state), cx),
         Style::Code => code::next(state, cx),
     }
 }
@@ -245,7 +245,7 @@ pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Rep
 /// The status of a step that is not open; `None` for one that was not reached.
 pub(crate) fn step_status(workflow: &Workflow, state: &State, step: &StepKey) -> Option<StepStatus> {
     match &workflow.style {
-        Style::Graph(graph) => graph::Run::of(workflow, graph, state).step_status(step),
+        Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).step_status(step),
         Style::Code => code::step_status(state, step),
     }
 }
@@ -253,7 +253,7 @@ pub(crate) fn step_status(workflow: &Workflow, state: &State, step: &StepKey) ->
 /// The variables of a run as one JSON object.
 pub(crate) fn context(workflow: &Workflow, state: &State) -> Payload {
     match &workflow.style {
-        Style::Graph(graph) => graph::Run::of(workflow, graph, state).context(),
+        Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).context(),
         Style::Code => code::context(state),
     }
 }
@@ -261,7 +261,7 @@ pub(crate) fn context(workflow: &Workflow, state: &State) -> Payload {
 /// The variables of each iteration under way, by the iteration's name.
 pub(crate) fn scopes(workflow: &Workflow, state: &State) -> Vec<(String, Payload)> {
     match &workflow.style {
-        Style::Graph(graph) => graph::Run::of(workflow, graph, state).scopes(),
+        Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).scopes(),
         Style::Code => Vec::new(),
     }
 }
@@ -274,7 +274,7 @@ pub(crate) fn describe_task(
     evaluate: &dyn Evaluate,
 ) -> Result<TaskSpec, Failure> {
     match &workflow.style {
-        Style::Graph(graph) => graph::describe_task(graph::Run::of(workflow, graph, state), step, evaluate),
+        Style::Graph(graph) => graph::describe_task(graph::GraphRun::of(workflow, graph, state), step, evaluate),
         Style::Code => Err(TaskSpec::unknown(step)),
     }
 }
@@ -282,7 +282,7 @@ pub(crate) fn describe_task(
 /// Compares what the fold counts with what is found by looking at everything. The laws ask it.
 pub(crate) fn check_counts(workflow: &Workflow, state: &State) -> Result<(), String> {
     match &workflow.style {
-        Style::Graph(graph) => graph::Run::of(workflow, graph, state).check_counts(),
+        Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).check_counts(),
         Style::Code => code::check_counts(state),
     }
 }

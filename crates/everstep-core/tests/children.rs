@@ -8,8 +8,8 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::{Dispatch, Event};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
-use everstep_core::run::inbox::{ended, messages};
-use everstep_core::run::{Input, OpenWhat, Parent};
+use everstep_core::run::inbox::{child_result, inputs_after};
+use everstep_core::run::{Input, OpenActivity, Parent};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use serde_json::json;
@@ -28,8 +28,8 @@ fn parent(depth: u32) -> Parent {
 
 /// The child that a run is to see to.
 fn open_child(game: &Game) -> RunId {
-    let mut children = game.state.open().filter_map(|open| match open.what {
-        OpenWhat::Child(child) => Some(child.run),
+    let mut children = game.state.open().filter_map(|open| match open.activity {
+        OpenActivity::Child(child) => Some(child.run),
         _ => None,
     });
     children.next().unwrap()
@@ -115,17 +115,17 @@ fn open_children_are_weighed() {
 fn the_end_of_a_child_is_told_as_its_row_has_it() {
     let child = RunId::new(Game::BEGIN, 5);
     for status in [Status::Pending, Status::Running, Status::Waiting, Status::Paused] {
-        assert_eq!(ended(child, status, None, None, None), None);
+        assert_eq!(child_result(child, status, None, None, None), None);
     }
     let output = Payload::from(json!({"x": 1}));
-    assert_eq!(ended(child, Status::Completed, Some(&output), None, None), Some(Ok(output)));
-    assert_eq!(ended(child, Status::Completed, None, None, None), Some(Ok(Payload::null())));
+    assert_eq!(child_result(child, Status::Completed, Some(&output), None, None), Some(Ok(output)));
+    assert_eq!(child_result(child, Status::Completed, None, None, None), Some(Ok(Payload::null())));
     let failure = Failure::transient("FLAKY", "no luck");
-    let told = ended(child, Status::Failed, None, Some(&failure), None).unwrap().unwrap_err();
+    let told = child_result(child, Status::Failed, None, Some(&failure), None).unwrap().unwrap_err();
     assert_eq!(told, Failure::transient("FLAKY", format!("child run {child} failed: no luck")));
-    let told = ended(child, Status::Failed, None, None, None).unwrap().unwrap_err();
+    let told = child_result(child, Status::Failed, None, None, None).unwrap().unwrap_err();
     assert_eq!(told.code, code::CHILD_FAILED);
-    let told = ended(child, Status::Cancelled, None, None, Some("not needed")).unwrap().unwrap_err();
+    let told = child_result(child, Status::Cancelled, None, None, Some("not needed")).unwrap().unwrap_err();
     assert_eq!(told, Failure::fatal(code::CHILD_CANCELLED, format!("child run {child} was cancelled: not needed")));
 }
 
@@ -133,16 +133,16 @@ fn the_end_of_a_child_is_told_as_its_row_has_it() {
 fn only_the_items_own_entries_are_told_of() {
     let mut game = start("start -> call -> end\nstart -> a -> end", Payload::from(json!({})), Some(parent(1)));
     let before = game.journal.clone();
-    assert!(messages(&game.state, &before).is_empty());
+    assert!(inputs_after(&game.state, &before).is_empty());
     let (entries, _) = game.input(Input::Cancel { reason: None });
-    let told = messages(&game.state, &entries);
+    let told = inputs_after(&game.state, &entries);
     assert_eq!(told.len(), 2);
     assert_eq!(told[0].0, game.family.find(&"call".into(), 1).unwrap());
     assert_eq!(told[1].0, parent(1).run);
-    assert!(messages(&game.state, &[]).is_empty());
+    assert!(inputs_after(&game.state, &[]).is_empty());
     // An item that is decided again, after a reload, tells the same.
     game.reload();
-    assert_eq!(messages(&game.state, &entries), told);
+    assert_eq!(inputs_after(&game.state, &entries), told);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_run_that_fails_and_is_retried_in_one_item_tells_only_its_children() {
     let result = Err(Failure::fatal("BROKEN", "no"));
     let (mut entries, _) = game.input(Input::Result { step: "a".into(), attempt: 1, result, logs: vec![] });
     entries.extend(game.input(Input::Retry).0);
-    let told = messages(&game.state, &entries);
+    let told = inputs_after(&game.state, &entries);
     assert!(matches!(told.as_slice(), [(run, Input::Cancel { .. })] if *run == child), "{told:?}");
 }
 

@@ -13,7 +13,7 @@ use everstep_core::journal::law;
 use everstep_core::journal::{Cause, Dispatch, Entry, Event, Kind, Outcome, Resolution, TimerPurpose};
 use everstep_core::payload::Payload;
 use everstep_core::run::keys;
-use everstep_core::run::{Child, Input, OpenStep, OpenWhat, Parent, Reply, State};
+use everstep_core::run::{Child, Input, OpenActivity, OpenStep, Parent, Reply, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -355,7 +355,7 @@ fn journals_with_children_are_read_for_ever() {
     assert_eq!((states[0].parent(), states[0].depth()), (None, 0));
     let open: Vec<_> = states[0].open().collect();
     assert!(
-        matches!(open.as_slice(), [OpenStep { attempt: 2, what: OpenWhat::Child(child), .. }]
+        matches!(open.as_slice(), [OpenStep { attempt: 2, activity: OpenActivity::Child(child), .. }]
             if child.workflow == "pay" && child.version == Some(3) && child.waits && child.due.is_some()),
         "{open:?}"
     );

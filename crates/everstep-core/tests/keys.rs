@@ -59,13 +59,13 @@ fn what_was_not_accepted_leaves_its_key_free() {
 fn a_run_remembers_its_last_keys_and_what_they_weigh() {
     let mut game = started("start -> a -> end");
     let before = game.state.weight();
-    for n in 0..=limits::KEYS {
+    for n in 0..=limits::REMEMBERED_KEYS {
         assert_eq!(game.keyed(set(1), Some(&format!("key-{n:04}"))).1, Reply::Accepted);
     }
     let full = game.state.weight();
-    assert!(full - before > limits::KEYS * "key-0000".len());
+    assert!(full - before > limits::REMEMBERED_KEYS * "key-0000".len());
     // The first one is forgotten, all others are known.
-    for n in 1..=limits::KEYS {
+    for n in 1..=limits::REMEMBERED_KEYS {
         assert_eq!(game.keyed(set(1), Some(&format!("key-{n:04}"))).1, Reply::Repeated);
     }
     assert_eq!(game.keyed(set(1), Some("key-0000")).1, Reply::Accepted);

@@ -11,7 +11,7 @@ use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
 use everstep_core::run::keys;
-use everstep_core::run::{Cx, Input, OpenWhat, Parent, Reply};
+use everstep_core::run::{Cx, Input, OpenActivity, Parent, Reply};
 use everstep_core::status::Status;
 use serde_json::json;
 
@@ -55,7 +55,7 @@ fn a_fork_at_any_item_keeps_the_laws_and_reaches_an_end() {
             if game.state.has_ended() {
                 continue;
             }
-            let open = game.state.open().filter(|open| open.what == OpenWhat::Task);
+            let open = game.state.open().filter(|open| open.activity == OpenActivity::Task);
             let lost: Vec<_> = open.map(|open| (open.step.clone(), open.attempt)).collect();
             game.input(Input::Settle);
             for (step, attempt) in lost {
@@ -103,7 +103,7 @@ impl Player {
         } else {
             self.game.input(input);
         }
-        let open = self.game.state.open().filter(|open| open.what == OpenWhat::Task);
+        let open = self.game.state.open().filter(|open| open.activity == OpenActivity::Task);
         let fresh: Vec<_> = open.map(|open| (open.step.clone(), open.attempt)).collect();
         self.tasks.extend(fresh);
         self.items.insert(self.game.state.seq);
@@ -141,7 +141,7 @@ impl Player {
     }
 
     fn open_task(&mut self) -> Option<(StepKey, u32)> {
-        let open = self.game.state.open().filter(|open| open.what == OpenWhat::Task);
+        let open = self.game.state.open().filter(|open| open.activity == OpenActivity::Task);
         let open: Vec<_> = open.map(|open| (open.step.clone(), open.attempt)).collect();
         if open.is_empty() { None } else { Some(self.random.pick(&open).clone()) }
     }
@@ -155,8 +155,8 @@ impl Player {
     }
 
     fn open_child(&mut self) -> Option<(StepKey, u32, RunId)> {
-        let open = self.game.state.open().filter_map(|open| match open.what {
-            OpenWhat::Child(child) => Some((open.step.clone(), open.attempt, child.run)),
+        let open = self.game.state.open().filter_map(|open| match open.activity {
+            OpenActivity::Child(child) => Some((open.step.clone(), open.attempt, child.run)),
             _ => None,
         });
         let open: Vec<_> = open.collect();

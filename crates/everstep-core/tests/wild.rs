@@ -7,8 +7,8 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::{Dispatch, Entry, Event, Outcome, TimerPurpose};
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
-use everstep_core::run::inbox::messages;
-use everstep_core::run::{Child, Cx, Input, OpenWhat, Parent, State};
+use everstep_core::run::inbox::inputs_after;
+use everstep_core::run::{Child, Cx, Input, OpenActivity, Parent, State};
 use serde_json::{Map, Value, json};
 
 use super::support::{Game, Plan, Random, compile, definition, often};
@@ -211,7 +211,7 @@ fn run_to_an_end(game: &mut Game, definition: &Value) {
         let open: Vec<_> = game
             .state
             .open()
-            .filter(|open| open.what == OpenWhat::Task)
+            .filter(|open| open.activity == OpenActivity::Task)
             .map(|open| (open.step.clone(), open.attempt))
             .collect();
         for (step, attempt) in open {
@@ -220,8 +220,8 @@ fn run_to_an_end(game: &mut Game, definition: &Value) {
         let waits: Vec<_> = game
             .state
             .open()
-            .filter_map(|open| match open.what {
-                OpenWhat::Wait { event, pattern, .. } => Some((event.to_owned(), pattern.clone())),
+            .filter_map(|open| match open.activity {
+                OpenActivity::Wait { event, pattern, .. } => Some((event.to_owned(), pattern.clone())),
                 _ => None,
             })
             .collect();
@@ -391,7 +391,7 @@ fn decide_on(mut state: State, workflow: &everstep_core::workflow::Workflow, ran
             }
             decision = decide(workflow, &mut state, Input::Settle, None, Cx { now: Game::BEGIN, evaluate: &evaluate });
         }
-        messages(&state, &decision.entries);
+        inputs_after(&state, &decision.entries);
         assert!(!decision.has_more, "{state:?}");
     }
 }

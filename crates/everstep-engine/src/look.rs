@@ -2,7 +2,7 @@
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::run::{OpenStep, OpenWhat, State};
+use everstep_core::run::{OpenActivity, OpenStep, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 
@@ -57,7 +57,7 @@ pub enum Activity {
 
 impl Look {
     pub fn of(state: &State) -> Self {
-        let is_body = |open: &OpenStep<'_>| matches!(open.what, OpenWhat::Body { .. });
+        let is_body = |open: &OpenStep<'_>| matches!(open.activity, OpenActivity::Body { .. });
         let all = || state.open().filter(|_| !state.has_ended());
         let steps = all().filter(|open| !is_body(open)).chain(all().filter(is_body));
         let count = all().count();
@@ -76,14 +76,14 @@ impl Look {
 
 impl Opened {
     fn of(open: &OpenStep<'_>) -> Self {
-        let (activity, due) = match &open.what {
-            OpenWhat::Task => (Activity::Task, None),
-            OpenWhat::Delay { due } => (Activity::Delay, *due),
-            OpenWhat::Wait { event, due, .. } => (Activity::Wait { event: (*event).to_owned() }, *due),
-            OpenWhat::Child(child) => (Activity::Child { run: child.run }, child.due),
-            OpenWhat::Backoff { due } => (Activity::Retry, *due),
-            OpenWhat::Body { due } => (Activity::Body, *due),
-            OpenWhat::Soon => (Activity::Soon, None),
+        let (activity, due) = match &open.activity {
+            OpenActivity::Task => (Activity::Task, None),
+            OpenActivity::Delay { due } => (Activity::Delay, *due),
+            OpenActivity::Wait { event, due, .. } => (Activity::Wait { event: (*event).to_owned() }, *due),
+            OpenActivity::Child(child) => (Activity::Child { run: child.run }, child.due),
+            OpenActivity::Backoff { due } => (Activity::Retry, *due),
+            OpenActivity::Body { due } => (Activity::Body, *due),
+            OpenActivity::Soon => (Activity::Soon, None),
         };
         Self { step: open.step.clone(), attempt: open.attempt, since: Some(open.since), due, activity }
     }

@@ -27,7 +27,7 @@ const ERROR_CODE_BYTES_MAX: usize = 128;
 /// Bytes of an error's message, and of its stack.
 const ERROR_TEXT_BYTES_MAX: usize = 16 * 1024;
 /// The longest sleep, timeout or backoff.
-pub(super) const DURATION_MAX_MS: u64 = limits::FARTHEST_DAYS * 24 * 3_600 * 1_000;
+pub(super) const DURATION_MAX_MS: u64 = limits::TIMER_DAYS * 24 * 3_600 * 1_000;
 /// The last millisecond of the year 9999.
 const TIME_MAX_MS: i64 = 253_402_300_799_999;
 /// The code of an error that has none.
@@ -240,7 +240,7 @@ impl WireReport<'_> {
     fn until(&mut self) -> Result<Moment, String> {
         match (self.for_ms.take(), self.until_ms.take()) {
             (Some(millis), None) if millis <= DURATION_MAX_MS => Ok(Moment::After(millis)),
-            (Some(_), None) => Err(format!("forMs: a sleep has at most {} days", limits::FARTHEST_DAYS)),
+            (Some(_), None) => Err(format!("forMs: a sleep has at most {} days", limits::TIMER_DAYS)),
             (None, Some(millis)) if (0..=TIME_MAX_MS).contains(&millis) => {
                 Ok(Moment::At(Timestamp::from_millis(millis)))
             }
@@ -271,7 +271,7 @@ impl WireReport<'_> {
     fn timeout(&mut self) -> Result<Option<u64>, String> {
         match self.timeout_ms.take() {
             Some(millis) if millis > DURATION_MAX_MS => {
-                Err(format!("timeoutMs: a timeout has at most {} days", limits::FARTHEST_DAYS))
+                Err(format!("timeoutMs: a timeout has at most {} days", limits::TIMER_DAYS))
             }
             timeout => Ok(timeout),
         }

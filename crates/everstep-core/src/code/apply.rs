@@ -1,10 +1,10 @@
 //! The fold of a code workflow's run: what each entry makes of its steps.
 
-use super::progress::{Buffered, End, Progress, Standing};
+use super::progress::{Buffered, End, Progress, TurnStatus};
 use super::report::StepKind;
 use crate::journal::{Dispatch, Event, Resolution, TimerPurpose};
 use crate::run::apply::{Fold, Folded};
-use crate::run::{Doing, Open, Phase};
+use crate::run::{Activity, Open, Phase};
 use crate::time::Timestamp;
 
 /// Folds one entry.
@@ -48,14 +48,14 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
             if *turn != progress.turn + 1 {
                 return None;
             }
-            (progress.turn, progress.standing) = (*turn, Standing::Held);
+            (progress.turn, progress.turn_status) = (*turn, TurnStatus::Held);
         }
         Event::TurnLost { turn } => {
             if *turn == 0 || *turn != progress.turn {
                 return None;
             }
             progress.losses += 1;
-            progress.standing = Standing::Lost;
+            progress.turn_status = TurnStatus::Lost;
         }
         Event::StepDispatched { step, attempt, dispatch } => {
             // A call that is refused is over at once.
@@ -96,13 +96,13 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
             }
         }
         Event::TimerSet { step, attempt, due, why } => {
-            let doing = match why {
+            let activity = match why {
                 TimerPurpose::Sleep => {
                     if progress.step(step).is_some() {
                         return None;
                     }
                     progress.begin(step, StepKind::Sleep, seq, *attempt)?;
-                    Doing::Delay
+                    Activity::Delay
                 }
                 TimerPurpose::Retry => {
                     let is_tried = progress.step(step).is_some_and(|step| step.kind == StepKind::Run);
@@ -110,27 +110,27 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
                         return None;
                     }
                     progress.back_off(step, seq, true)?;
-                    Doing::Backoff
+                    Activity::Backoff
                 }
                 TimerPurpose::Pace | TimerPurpose::After => return None,
             };
-            open.insert(step.clone(), Open::new(*attempt, doing, Some(*due), entry.at));
+            open.insert(step.clone(), Open::new(*attempt, activity, Some(*due), entry.at));
         }
         Event::TimerFired { step, attempt } => {
             let closed = open.close(step)?;
-            match closed.doing {
-                Doing::Delay => {
+            match closed.activity {
+                Activity::Delay => {
                     since = Some(closed.since);
                     progress.finish(step, seq, *attempt, End::Slept)?;
                 }
-                Doing::Backoff => progress.back_off(step, seq, false)?,
-                Doing::Task
-                | Doing::Instant
-                | Doing::Wait { .. }
-                | Doing::Child(_)
-                | Doing::Body
-                | Doing::Failed
-                | Doing::Again => return None,
+                Activity::Backoff => progress.back_off(step, seq, false)?,
+                Activity::Task
+                | Activity::Instant
+                | Activity::Wait { .. }
+                | Activity::Child(_)
+                | Activity::Body
+                | Activity::Failed
+                | Activity::Again => return None,
             }
         }
         Event::WaitOpened { step, attempt, event, pattern, due } => {
@@ -140,12 +140,12 @@ fn fold_step(progress: &mut Progress, fold: Fold<'_>) -> Option<Option<Timestamp
             progress.begin(step, StepKind::Wait, seq, *attempt)?;
             progress.bytes += pattern.size();
             let event = event.clone().unwrap_or_else(|| step.to_string());
-            let doing = Doing::Wait { event, pattern: pattern.clone() };
-            open.insert(step.clone(), Open::new(*attempt, doing, *due, entry.at));
+            let activity = Activity::Wait { event, pattern: pattern.clone() };
+            open.insert(step.clone(), Open::new(*attempt, activity, *due, entry.at));
         }
         Event::WaitResolved { step, attempt, by } => {
             let closed = open.close(step)?;
-            let Doing::Wait { pattern, .. } = &closed.doing else { return None };
+            let Activity::Wait { pattern, .. } = &closed.activity else { return None };
             since = Some(closed.since);
             progress.bytes -= pattern.size();
             let end = match by {

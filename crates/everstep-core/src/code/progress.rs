@@ -1,7 +1,7 @@
-//! Where a run of a code workflow stands: what its journal knows of its steps.
+//! The progress of a code workflow's run: what its journal contains about its steps.
 //!
-//! The function itself runs in a worker. A step that came to its end is never run again: whoever runs the function
-//! from the top is told what it gave.
+//! The function runs in a worker. A settled step is not run again: a worker that runs the function from the top
+//! receives the step's outcome instead.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,8 +18,8 @@ use crate::time::Timestamp;
 pub struct Progress {
     /// The last turn's number; 0 before the first.
     pub turn: u32,
-    #[serde(default, skip_serializing_if = "Standing::is_held")]
-    pub(crate) standing: Standing,
+    #[serde(default, skip_serializing_if = "TurnStatus::is_held")]
+    pub(crate) turn_status: TurnStatus,
     /// Turns lost in a row without any progress.
     pub(crate) losses: u32,
     pub(crate) steps: BTreeMap<StepKey, Step>,
@@ -32,10 +32,10 @@ pub struct Progress {
     pub(crate) bytes: usize,
 }
 
-/// How the last turn stands. A worker that was asked to stop, or is given up, may not know it yet.
+/// The status of the last turn. A worker that was asked to stop, or was given up, may not know it yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Standing {
+pub(crate) enum TurnStatus {
     /// A worker has it, as far as is known.
     #[default]
     Held,
@@ -47,7 +47,7 @@ pub(crate) enum Standing {
     Over,
 }
 
-impl Standing {
+impl TurnStatus {
     fn is_held(&self) -> bool {
         *self == Self::Held
     }
@@ -100,12 +100,12 @@ impl Progress {
 
     /// Whether the worker that has this turn may go on with the function.
     pub fn may_go_on(&self, turn: u32) -> bool {
-        turn > 0 && turn == self.turn && matches!(self.standing, Standing::Held | Standing::Lost)
+        turn > 0 && turn == self.turn && matches!(self.turn_status, TurnStatus::Held | TurnStatus::Lost)
     }
 
     /// Whether a pause has ended the last turn: what was running then may be running still.
     pub fn is_revoked(&self) -> bool {
-        self.standing == Standing::Revoked
+        self.turn_status == TurnStatus::Revoked
     }
 
     /// What the journal knows of a step.
@@ -168,16 +168,16 @@ impl Progress {
 
     /// The run is paused. A turn that is over stays so.
     pub(crate) fn paused(&mut self) {
-        if self.standing != Standing::Over {
-            self.standing = Standing::Revoked;
+        if self.turn_status != TurnStatus::Over {
+            self.turn_status = TurnStatus::Revoked;
         }
     }
 
     /// Something happened to a step: whatever was lost before is made good.
     fn went_on(&mut self) {
         self.losses = 0;
-        if self.standing == Standing::Lost {
-            self.standing = Standing::Held;
+        if self.turn_status == TurnStatus::Lost {
+            self.turn_status = TurnStatus::Held;
         }
     }
 
@@ -185,9 +185,9 @@ impl Progress {
     ///
     /// 1. The step that is to blame for the run's failure, and whatever failed after it.
     /// 2. Where none is to blame: the steps that failed last, with nothing but failures after them.
-    /// 3. A failure before that was handled by the function, which went on, and is told it again.
+    /// 3. An earlier failure was handled by the function. It is not retried; the function receives it again.
     pub(crate) fn retried(&mut self, seq: u64, blamed: Option<&StepKey>) {
-        (self.losses, self.standing) = (0, Standing::Over);
+        (self.losses, self.turn_status) = (0, TurnStatus::Over);
         let is_failed = |step: &&Step| matches!(step.end, Some(End::Failure(_)));
         let blamed = blamed.and_then(|step| self.steps.get(step)).filter(is_failed);
         let from = match blamed {

@@ -1,4 +1,4 @@
-//! What a worker says about a turn: news for a run whose workflow is code.
+//! The reports of a worker about a turn.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::payload::Payload;
 use crate::retry::RetryPolicy;
 use crate::time::Timestamp;
 
-/// One piece of news from the worker that has a run's turn.
+/// One report of the worker that holds a run's turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Report {
@@ -65,7 +65,7 @@ pub enum Report {
     },
     /// The function and the journal disagree.
     Diverged { failure: Failure },
-    /// The function does nothing but wait for what the journal knows. `seq` is the last entry that it was told.
+    /// The function only waits for steps that are open in the journal. `seq` is the last entry that it received.
     Blocked { seq: u64 },
     /// The worker cannot run this version after all, or is being stopped.
     Declined { failure: Failure },

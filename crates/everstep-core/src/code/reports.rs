@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::progress::{End, Standing, Step};
+use super::progress::{End, Step, TurnStatus};
 use super::report::{Report, StepKind};
 use super::run::progress;
 use super::{trim, waits};
@@ -37,13 +37,13 @@ pub(crate) fn on_turn_begun(draft: &mut Draft<'_>, worker: String) -> Reply {
 
 /// The worker that holds a turn was lost.
 pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
-    let is_held = turn == progress(draft.state).turn && progress(draft.state).standing == Standing::Held;
+    let is_held = turn == progress(draft.state).turn && progress(draft.state).turn_status == TurnStatus::Held;
     if !draft.state.phase.is_live() || turn == 0 || !is_held {
         return Reply::ignored("the turn is over");
     }
     draft.write(Event::TurnLost { turn });
-    if progress(draft.state).losses >= limits::LOST_TURNS {
-        let message = format!("{} workers in a row were lost without any progress", limits::LOST_TURNS);
+    if progress(draft.state).losses >= limits::CONSECUTIVE_LOST_TURNS {
+        let message = format!("{} workers in a row were lost without any progress", limits::CONSECUTIVE_LOST_TURNS);
         draft.write(Event::RunFailed { failure: Failure::fatal(code::WORKER_LOST, message), step: None });
     }
     Reply::Accepted
@@ -51,8 +51,8 @@ pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
 
 /// A report of the worker that holds a turn.
 pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Reply {
-    let (last, standing) = (progress(draft.state).turn, progress(draft.state).standing);
-    let is_over = turn != last || standing == Standing::Over;
+    let (last, turn_status) = (progress(draft.state).turn, progress(draft.state).turn_status);
+    let is_over = turn != last || turn_status == TurnStatus::Over;
     if turn == 0 || is_over && !planted::is_planted(Bug::TurnNotFenced) {
         return Reply::refused("FENCED", format!("turn {turn} is over; the run's last turn is {last}"));
     }
@@ -63,7 +63,7 @@ pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Rep
         return draft.refuse("RUN_ENDED", "takes no results");
     }
     let is_result = matches!(report, Report::Completed { .. } | Report::Failed { .. });
-    if (standing == Standing::Revoked || draft.state.is_paused()) && !is_result {
+    if (turn_status == TurnStatus::Revoked || draft.state.is_paused()) && !is_result {
         return Reply::refused("FENCED", format!("the run was paused in turn {turn}: nothing new begins in it"));
     }
     match report {

@@ -9,7 +9,7 @@ use super::report::StepKind;
 use crate::ids::StepKey;
 use crate::journal::{Dispatch, Event};
 use crate::payload::Payload;
-use crate::run::{Child, Cx, Doing, Open, State};
+use crate::run::{Activity, Child, Cx, Open, State};
 use crate::status::StepStatus;
 
 pub(super) fn progress(state: &State) -> &Progress {
@@ -19,7 +19,7 @@ pub(super) fn progress(state: &State) -> &Progress {
 /// The events that follow from the state alone: a fork makes the open calls of its original again.
 pub(crate) fn next(state: &State, cx: Cx<'_>) -> Vec<Event> {
     let Some(step) = state.open.first_todo() else { return Vec::new() };
-    let Some(Open { doing: Doing::Child(child), attempt, .. }) = state.open.get(step) else { return Vec::new() };
+    let Some(Open { activity: Activity::Child(child), attempt, .. }) = state.open.get(step) else { return Vec::new() };
     let attempt = attempt + 1;
     let child = Child { run: Child::id(state.run, step, attempt, cx.now), ..Child::clone(child) };
     vec![Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Child(child.into()) }]
@@ -58,16 +58,16 @@ pub(crate) fn check_counts(state: &State) -> Result<(), String> {
     };
     let ends = progress.steps().filter_map(|(_, step)| step.end.as_ref()).map(End::size);
     let kept = progress.buffered.iter().map(|kept| kept.payload.size());
-    let awaited = state.open.iter().map(|(_, open)| match &open.doing {
-        Doing::Wait { pattern, .. } => pattern.size(),
-        Doing::Task
-        | Doing::Instant
-        | Doing::Delay
-        | Doing::Child(_)
-        | Doing::Body
-        | Doing::Failed
-        | Doing::Backoff
-        | Doing::Again => 0,
+    let awaited = state.open.iter().map(|(_, open)| match &open.activity {
+        Activity::Wait { pattern, .. } => pattern.size(),
+        Activity::Task
+        | Activity::Instant
+        | Activity::Delay
+        | Activity::Child(_)
+        | Activity::Body
+        | Activity::Failed
+        | Activity::Backoff
+        | Activity::Again => 0,
     });
     let found = (progress.steps().filter(is_ready).count(), ends.chain(kept).chain(awaited).sum::<usize>());
     let counted = (progress.ready, progress.bytes);

@@ -24,7 +24,7 @@ pub(crate) fn logs(mut lines: Vec<String>) -> Vec<String> {
 /// Cuts the words of a failure.
 pub(crate) fn failure(failure: Failure) -> Failure {
     let Failure { code, message, .. } = failure;
-    Failure { code: text(code, 128), message: text(message, limits::MESSAGE_BYTES), ..failure }
+    Failure { code: text(code, 128), message: text(message, limits::FAILURE_MESSAGE_BYTES), ..failure }
 }
 
 fn text(mut text: String, most: usize) -> String {
@@ -51,8 +51,12 @@ mod tests {
 
     #[test]
     fn a_long_message_is_cut_between_characters() {
-        let cut = failure(Failure::fatal("C".repeat(200), "ä".repeat(limits::MESSAGE_BYTES)));
-        assert!(cut.message.len() <= limits::MESSAGE_BYTES && cut.message.ends_with("ä…"), "{}", cut.message.len());
+        let cut = failure(Failure::fatal("C".repeat(200), "ä".repeat(limits::FAILURE_MESSAGE_BYTES)));
+        assert!(
+            cut.message.len() <= limits::FAILURE_MESSAGE_BYTES && cut.message.ends_with("ä…"),
+            "{}",
+            cut.message.len()
+        );
         assert_eq!(cut.code.len(), 128);
         let short = Failure::transient("A", "b");
         assert_eq!(failure(short.clone()), short);

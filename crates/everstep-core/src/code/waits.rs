@@ -1,6 +1,6 @@
 //! What a code workflow waits for: a time, a signal, another run.
 //!
-//! 1. Each is begun by a report and stands open in the journal until its time has come, its signal or its run's end.
+//! 1. Each is opened by a report, and is settled when its time has come, its signal arrives or its run ends.
 //! 2. A signal goes to the wait that was opened first of those that it fits; a timeout that is due comes before it.
 //! 3. A signal that fits none is dropped, or kept if its sender asks for that: the first wait that it fits takes it.
 
@@ -16,7 +16,7 @@ use crate::limits;
 use crate::payload::{self, Payload};
 use crate::run::child::{self, Child};
 use crate::run::decide::Draft;
-use crate::run::{Doing, Open, Reply};
+use crate::run::{Activity, Open, Reply};
 use crate::time::Timestamp;
 
 impl Draft<'_> {
@@ -97,29 +97,29 @@ impl Draft<'_> {
 /// What follows when the timer of an open step is due.
 pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
     let attempt = open.attempt;
-    Some(match &open.doing {
-        Doing::Delay | Doing::Backoff => Event::TimerFired { step, attempt },
-        Doing::Wait { .. } => Event::WaitResolved { step, attempt, by: Resolution::Timeout },
-        Doing::Child(child) => {
+    Some(match &open.activity {
+        Activity::Delay | Activity::Backoff => Event::TimerFired { step, attempt },
+        Activity::Wait { .. } => Event::WaitResolved { step, attempt, by: Resolution::Timeout },
+        Activity::Child(child) => {
             let message = format!("child run {} did not end in time", child.run);
             Event::failed(step, attempt, Failure::fatal(code::STEP_TIMEOUT, message))
         }
-        Doing::Body | Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => return None,
+        Activity::Body | Activity::Task | Activity::Instant | Activity::Failed | Activity::Again => return None,
     })
 }
 
 /// A signal resolves the wait that was opened first of those that it matches.
 pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is_kept: bool) -> Reply {
-    let fits = |open: &Open| match &open.doing {
-        Doing::Wait { event: awaited, pattern } => awaited == event && matches(&payload, pattern),
-        Doing::Task
-        | Doing::Instant
-        | Doing::Delay
-        | Doing::Child(_)
-        | Doing::Body
-        | Doing::Failed
-        | Doing::Backoff
-        | Doing::Again => false,
+    let fits = |open: &Open| match &open.activity {
+        Activity::Wait { event: awaited, pattern } => awaited == event && matches(&payload, pattern),
+        Activity::Task
+        | Activity::Instant
+        | Activity::Delay
+        | Activity::Child(_)
+        | Activity::Body
+        | Activity::Failed
+        | Activity::Backoff
+        | Activity::Again => false,
     };
     let opened_at = |step: &StepKey| progress(draft.state).step(step).map_or(0, |step| step.seq);
     let fitting = draft.state.open.iter().filter(|(_, open)| fits(open));
@@ -145,7 +145,7 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
 
 /// How far ahead anything may lie.
 pub(super) fn farthest() -> Duration {
-    Duration::from_secs(limits::FARTHEST_DAYS * 86_400)
+    Duration::from_secs(limits::TIMER_DAYS * 86_400)
 }
 
 fn bounded(millis: u64) -> Duration {

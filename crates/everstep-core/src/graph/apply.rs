@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::model::{Graph, Kind};
-use super::progress::{Path, Place, Progress};
+use super::model::{Graph, NodeKind};
+use super::path::{ScopePath, StepPath};
+use super::progress::Progress;
 use super::repeat::Pacing;
 use super::run::find;
 use crate::failure::Failure;
@@ -11,7 +12,7 @@ use crate::ids::StepKey;
 use crate::journal::{Dispatch, Event, Outcome, TimerPurpose};
 use crate::payload::Payload;
 use crate::run::apply::{Fold, Folded};
-use crate::run::{Doing, Fired, Open};
+use crate::run::{Activity, Fired, Open};
 
 const NOT_OPEN: &str = "the step is not open";
 
@@ -23,41 +24,41 @@ pub(crate) fn fold(graph: &Graph, progress: &mut Progress, mut fold: Fold<'_>) -
         Event::RunStarted { .. } => progress.begin(graph),
         Event::ContextSet { values } => {
             for (name, value) in values.value().as_object().into_iter().flatten() {
-                progress.set(&Path::default(), name, Payload::from(value.clone()));
+                progress.set(&ScopePath::default(), name, Payload::from(value.clone()));
             }
         }
         Event::RunRetried => retry(graph, progress, &mut fold),
         Event::StepDispatched { step, attempt, dispatch } => {
-            let place = find(graph, step)?;
-            dispatched(graph, progress, &mut fold, &place, (step, *attempt, dispatch)).ok_or(NOT_OPEN)?;
+            let step_path = find(graph, step)?;
+            dispatched(graph, progress, &mut fold, &step_path, (step, *attempt, dispatch)).ok_or(NOT_OPEN)?;
         }
         Event::StepCompleted { step, outcome, .. } => {
-            let place = find(graph, step)?;
+            let step_path = find(graph, step)?;
             since = Some(fold.open.close(step).ok_or(NOT_OPEN)?.since);
-            set_variables(graph, progress, &place, outcome);
-            progress.completed(graph, &place, &outcome.output, outcome.handle.as_deref()).ok_or(NOT_OPEN)?;
+            set_variables(graph, progress, &step_path, outcome);
+            progress.completed(graph, &step_path, &outcome.output, outcome.handle.as_deref()).ok_or(NOT_OPEN)?;
         }
         Event::StepFailed { step, failure, .. } => {
-            let place = find(graph, step)?;
+            let step_path = find(graph, step)?;
             since = Some(fold.open.get(step).ok_or(NOT_OPEN)?.since);
-            failed(graph, progress, &mut fold, step, &place, failure).ok_or(NOT_OPEN)?;
+            failed(graph, progress, &mut fold, step, &step_path, failure).ok_or(NOT_OPEN)?;
         }
         Event::StepSkipped { step } => progress.skipped(graph, &find(graph, step)?).ok_or(NOT_OPEN)?,
         Event::TimerSet { step, due, why, .. } => {
-            let place = find(graph, step)?;
+            let step_path = find(graph, step)?;
             match why {
                 TimerPurpose::Retry => fold.open.back_off(step, *due).ok_or(NOT_OPEN)?,
                 TimerPurpose::Pace => {
                     fold.open.pace(step, *due).ok_or(NOT_OPEN)?;
-                    progress.paced(graph, &place, Pacing::Waits);
+                    progress.paced(graph, &step_path, Pacing::Waits);
                 }
                 TimerPurpose::Sleep | TimerPurpose::After => return Err("a graph sets no timer of this purpose"),
             }
         }
         Event::TimerFired { step, .. } => {
-            let place = find(graph, step)?;
+            let step_path = find(graph, step)?;
             match fold.open.fire(step).ok_or(NOT_OPEN)? {
-                Fired::Pace => progress.paced(graph, &place, Pacing::May),
+                Fired::Pace => progress.paced(graph, &step_path, Pacing::May),
                 Fired::Retry => {}
             }
         }
@@ -80,11 +81,11 @@ fn dispatched(
     graph: &Graph,
     progress: &mut Progress,
     fold: &mut Fold<'_>,
-    place: &Place,
+    step_path: &StepPath,
     (step, attempt, dispatch): (&StepKey, u32, &Dispatch),
 ) -> Option<()> {
     // Only a lost task and a step that is to be tried again are dispatched while they are open.
-    let is_again = |open: &Open| matches!(open.doing, Doing::Task | Doing::Again);
+    let is_again = |open: &Open| matches!(open.activity, Activity::Task | Activity::Again);
     if fold.open.get(step).is_some_and(|open| !is_again(open)) && !fold.open.has_foreign_child(fold.run, step) {
         return None;
     }
@@ -95,7 +96,7 @@ fn dispatched(
             None
         }
     };
-    progress.dispatched(graph, place, items)
+    progress.dispatched(graph, step_path, items)
 }
 
 fn failed(
@@ -103,10 +104,10 @@ fn failed(
     progress: &mut Progress,
     fold: &mut Fold<'_>,
     step: &StepKey,
-    place: &Place,
+    step_path: &StepPath,
     failure: &Failure,
 ) -> Option<()> {
-    let node = graph.node(place.node);
+    let node = graph.node(step_path.node);
     let mut open = fold.open.close(step)?;
     open.failures += 1;
     open.retry_after_ms = failure.retry_after_ms;
@@ -114,17 +115,17 @@ fn failed(
     if fold.phase.is_live() {
         fold.open.leave_late_child(fold.run, &open, failure, fold.entry);
     }
-    let may_retry = matches!(open.doing, Doing::Task | Doing::Child(_));
+    let may_retry = matches!(open.activity, Activity::Task | Activity::Child(_));
     if may_retry && node.retry.retries(open.failures, failure) {
-        (open.doing, open.timer, open.since) = (Doing::Failed, None, fold.entry.at);
+        (open.activity, open.timer, open.since) = (Activity::Failed, None, fold.entry.at);
         fold.open.insert(step.clone(), open);
         return Some(());
     }
-    let (is_handled, dropped) = progress.failed(graph, place, failure)?;
+    let (is_handled, dropped) = progress.failed(graph, step_path, failure)?;
     if is_handled {
         if let Some(variable) = &node.output_variable {
             let error = serde_json::json!({"error": {"code": failure.code, "message": failure.message}});
-            progress.set(&place.path, variable, Payload::from(error));
+            progress.set(&step_path.path, variable, Payload::from(error));
         }
     } else {
         progress.failed.insert(step.clone(), open.attempt);
@@ -144,28 +145,28 @@ fn failed(
 fn retry(graph: &Graph, progress: &mut Progress, fold: &mut Fold<'_>) {
     for step in fold.open.waiting_for_children() {
         if let Some(open) = fold.open.close(&step) {
-            fold.open.insert(step, Open { doing: Doing::Again, timer: None, ..open });
+            fold.open.insert(step, Open { activity: Activity::Again, timer: None, ..open });
         }
     }
     fold.open.forget_crashes();
     for (step, attempt) in std::mem::take(&mut progress.failed) {
-        let Some(place) = Place::find(graph, &step) else { continue };
-        let (doing, attempt) =
-            if progress.is_under_way(&place) { (Doing::Body, attempt + 1) } else { (Doing::Again, attempt) };
-        fold.open.insert(step, Open::new(attempt, doing, None, fold.entry.at));
-        progress.reopen(graph, &place);
+        let Some(step_path) = StepPath::find(graph, &step) else { continue };
+        let (activity, attempt) =
+            if progress.is_under_way(&step_path) { (Activity::Body, attempt + 1) } else { (Activity::Again, attempt) };
+        fold.open.insert(step, Open::new(attempt, activity, None, fold.entry.at));
+        progress.reopen(graph, &step_path);
     }
 }
 
 /// Sets the variables that a completed step leaves in the context.
-fn set_variables(graph: &Graph, progress: &mut Progress, place: &Place, outcome: &Outcome) {
-    let node = graph.node(place.node);
-    if let Kind::End { .. } = node.kind {
+fn set_variables(graph: &Graph, progress: &mut Progress, step_path: &StepPath, outcome: &Outcome) {
+    let node = graph.node(step_path.node);
+    if let NodeKind::End { .. } = node.kind {
         let mut fields = progress.ends_output().clone();
         if let Some(Value::Object(more)) = outcome.output.value().get("workflowOutput") {
             fields.extend(more.clone());
         }
-        progress.set(&Path::default(), "output", Payload::from(Value::Object(fields)));
+        progress.set(&ScopePath::default(), "output", Payload::from(Value::Object(fields)));
     }
     let Some(variable) = &node.output_variable else { return };
     // If the output has a field named like the variable, the variable is that field. Most outputs have none; they are
@@ -176,5 +177,5 @@ fn set_variables(graph: &Graph, progress: &mut Progress, place: &Place, outcome:
     } else {
         None
     };
-    progress.set(&place.path, variable, named.unwrap_or_else(|| outcome.output.clone()));
+    progress.set(&step_path.path, variable, named.unwrap_or_else(|| outcome.output.clone()));
 }

@@ -3,7 +3,7 @@
 use super::read::NodeText;
 
 /// How many loops and scopes may stand inside each other.
-pub(crate) const DEEPEST_NESTING: usize = 16;
+pub(crate) const NESTING_DEPTH_MAX: usize = 16;
 
 /// An edge between nodes that exist.
 pub(crate) struct Link {
@@ -44,7 +44,7 @@ pub(crate) fn find(texts: &[NodeText], links: &[Link]) -> Bodies {
             }
             sizes[owner] += 1;
             // More than this is refused anyway.
-            if around[node as usize].len() <= DEEPEST_NESTING {
+            if around[node as usize].len() <= NESTING_DEPTH_MAX {
                 around[node as usize].push(id);
             }
             todo.extend(out[node as usize].iter().map(|link| link.to));
@@ -60,7 +60,7 @@ pub(crate) fn find(texts: &[NodeText], links: &[Link]) -> Bodies {
         if let Some(&[inner, outer]) = owners.windows(2).find(is_torn) {
             found.torn.push((node as u32, inner, outer));
         }
-        if owners.len() >= DEEPEST_NESTING && texts[node].body_handle().is_some() {
+        if owners.len() >= NESTING_DEPTH_MAX && texts[node].body_handle().is_some() {
             found.too_deep.push(node as u32);
         }
     }

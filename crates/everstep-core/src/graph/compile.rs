@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::bodies::{self, Link};
-use super::model::{Body, Graph, Join, Kind, Node, Out};
+use super::model::{Body, Graph, Join, Node, NodeKind, Out};
 use super::problem::{Problem, nearest};
 use super::read::{self, Definition, NodeText, Ports};
 use super::variables;
@@ -13,7 +13,7 @@ use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 
 /// Nearest names are looked for until there are this many problems: a definition may be large and all wrong.
-pub(crate) const HINTED_PROBLEMS: usize = 20;
+pub(crate) const HINTED_PROBLEMS_MAX: usize = 20;
 
 /// Reads, checks and compiles a definition that somebody wants to save.
 pub fn compile(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {
@@ -100,7 +100,7 @@ fn link(
                 return Some(*found);
             }
             let known = || index.keys().map(String::as_str);
-            let near = if problems.len() < HINTED_PROBLEMS { nearest(id, known()) } else { None };
+            let near = if problems.len() < HINTED_PROBLEMS_MAX { nearest(id, known()) } else { None };
             let hint = match near {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => format!("known nodes: {}", known().take(10).collect::<Vec<_>>().join(", ")),
@@ -119,7 +119,7 @@ fn link(
             continue;
         };
         let handle = match edge.handle.as_deref() {
-            None if matches!(kind, Kind::Loop(_) | Kind::Condition { .. }) => {
+            None if matches!(kind, NodeKind::Loop(_) | NodeKind::Condition { .. }) => {
                 problems.push(
                     Problem::at(format!("{}/sourceHandle", edge.path), "this edge needs a sourceHandle")
                         .of_node(&source.id)
@@ -128,13 +128,13 @@ fn link(
                 continue;
             }
             None => kind.default_handle(),
-            Some("completed") if matches!(kind, Kind::Loop(_)) => "done",
+            Some("completed") if matches!(kind, NodeKind::Loop(_)) => "done",
             Some("output" | "success") if matches!(kind.default_handle(), "output" | "success") => {
                 kind.default_handle()
             }
             Some(handle) => handle,
         };
-        if matches!(kind, Kind::End { .. }) {
+        if matches!(kind, NodeKind::End { .. }) {
             let problem = Problem::at(&edge.path, "no edge leaves an end").of_node(&source.id);
             problems.push(problem.hint("remove the edge: this way of the run is over there"));
             continue;
@@ -236,7 +236,7 @@ fn check_bodies(shape: &Shape<'_>, problems: &mut Vec<Problem>) -> Vec<Option<u3
     }
     for node in &found.too_deep {
         let text = &shape.texts[*node as usize];
-        let message = format!("loops and scopes are nested deeper than {}", bodies::DEEPEST_NESTING);
+        let message = format!("loops and scopes are nested deeper than {}", bodies::NESTING_DEPTH_MAX);
         let problem = Problem::at(&text.path, message).of_node(&text.id);
         problems.push(problem.hint("move the inner ones to a workflow of their own"));
     }
@@ -320,7 +320,7 @@ fn check_reach(shape: &Shape<'_>, problems: &mut Vec<Problem>) {
 
 fn assemble(
     texts: Vec<NodeText>,
-    kinds: Vec<Kind>,
+    kinds: Vec<NodeKind>,
     links: &[Link],
     owners: &[Option<u32>],
     index: BTreeMap<String, u32>,
@@ -340,7 +340,7 @@ fn assemble(
         let home = owners[node].map_or(0, |owner| own_body[&owner]);
         let slot = bodies[home as usize].nodes.len() as u32;
         bodies[home as usize].nodes.push(node as u32);
-        let default_join = if matches!(kind, Kind::Loop(_)) { Join::Any } else { Join::All };
+        let default_join = if matches!(kind, NodeKind::Loop(_)) { Join::Any } else { Join::All };
         nodes.push(Node {
             id: text.id,
             name: text.name,

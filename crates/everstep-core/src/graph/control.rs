@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::condition;
 use super::fields::Fields;
-use super::model::{Branch, Call, Condition, Delay, Kind, Loop, OnItemError, Test};
+use super::model::{Branch, Call, Condition, Delay, Loop, NodeKind, OnItemError, Test};
 use super::problem::Problem;
 use super::read::{Ports, is_variable};
 use super::secrets::{self, Named};
@@ -14,23 +14,23 @@ use super::variables::Name;
 use crate::kinds::KindInfo;
 use crate::workflow::is_name;
 
-pub(crate) const NAMES: &[&str] =
+pub(crate) const CORE_KINDS: &[&str] =
     &["start", "end", "condition", "transform", "delay", "wait", "workflow", "loop", "scope"];
 
 /// What may be a variable's name, for the hint of a problem.
-pub(crate) const VARIABLE: &str = "letters, digits and `_`, not beginning with a digit or `__`; `input` is taken";
+pub(crate) const VARIABLE_HINT: &str = "letters, digits and `_`, not beginning with a digit or `__`; `input` is taken";
 
 /// What may be a workflow's name, for the hint of a problem.
-const NAME: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
+const NAME_HINT: &str = "1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit";
 
-const BRANCH: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total > 100\"}";
+const BRANCH_HINT: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total > 100\"}";
 
 /// The longest delay of one node.
-pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(crate) struct Read {
     /// `None` where the config is wrong; the problems are noted.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<NodeKind>,
     pub(crate) handles: Vec<String>,
     pub(crate) info: Option<KindInfo>,
     /// The names that its expressions read, with their places in the definition.
@@ -51,14 +51,14 @@ pub(crate) fn read(
     let mut reader = Reader { config, path, node, ports, problems, reads: Vec::new() };
     let places = ports.kinds.find(name).map_or(&[][..], |info| &info.secret_places);
     let secrets = reader.secrets(name, places);
-    let (kind, handles): (Option<Kind>, Vec<String>) = match name {
-        "start" => (reader.empty().map(|()| Kind::Start), words(&["output"])),
-        "scope" => (reader.empty().map(|()| Kind::Scope), words(&["body", "success", "error"])),
+    let (kind, handles): (Option<NodeKind>, Vec<String>) = match name {
+        "start" => (reader.empty().map(|()| NodeKind::Start), words(&["output"])),
+        "scope" => (reader.empty().map(|()| NodeKind::Scope), words(&["body", "success", "error"])),
         "end" => (reader.end(), Vec::new()),
         "condition" => {
             let kind = reader.condition();
             let mut handles = words(&["error"]);
-            if let Some(Kind::Condition { branches, default }) = &kind {
+            if let Some(NodeKind::Condition { branches, default }) = &kind {
                 handles.extend(branches.iter().map(|branch| branch.id.clone()));
                 handles.push(default.clone());
             }
@@ -69,7 +69,7 @@ pub(crate) fn read(
         "wait" => {
             let kind = reader.wait(timeout);
             let mut handles = words(&["success", "timeout", "error"]);
-            if matches!(kind, Some(Kind::Wait { is_approval: true, .. })) {
+            if matches!(kind, Some(NodeKind::Wait { is_approval: true, .. })) {
                 handles.insert(1, "rejected".to_owned());
             }
             (kind, handles)
@@ -169,7 +169,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn end(&mut self) -> Option<Kind> {
+    fn end(&mut self) -> Option<NodeKind> {
         let mut fields = self.fields()?;
         let list = fields.list(&["outputParameters"]).unwrap_or_default().to_vec();
         let is_error =
@@ -202,10 +202,10 @@ impl<'a> Reader<'a, '_> {
                 parameters.push((name, source));
             }
         }
-        Some(Kind::End { parameters, is_error, terminate })
+        Some(NodeKind::End { parameters, is_error, terminate })
     }
 
-    fn transform(&mut self) -> Option<Kind> {
+    fn transform(&mut self) -> Option<NodeKind> {
         let mut fields = self.fields()?;
         let value = fields.any(&["value"]).cloned();
         if value.is_none() {
@@ -215,17 +215,17 @@ impl<'a> Reader<'a, '_> {
         fields.finish();
         let value = value?;
         self.check(&value, "/value");
-        Some(Kind::Transform { value })
+        Some(NodeKind::Transform { value })
     }
 
-    fn condition(&mut self) -> Option<Kind> {
+    fn condition(&mut self) -> Option<NodeKind> {
         let mut fields = self.fields()?;
         let list = fields.list(&["branches"]);
         let default = fields.text(&["defaultBranch"]).unwrap_or("default").to_owned();
         if list == Some(&[]) {
-            fields.problem("branches", "a condition needs at least one branch", BRANCH);
+            fields.problem("branches", "a condition needs at least one branch", BRANCH_HINT);
         } else if list.is_none() {
-            fields.missing(&["branches"], "a condition needs at least one branch", BRANCH);
+            fields.missing(&["branches"], "a condition needs at least one branch", BRANCH_HINT);
         }
         if default == "error" {
             fields.problem("defaultBranch", "`error` is the handle of a failed node", "such as \"default\"");
@@ -245,7 +245,7 @@ impl<'a> Reader<'a, '_> {
             }
             branches.push(branch);
         }
-        Some(Kind::Condition { branches, default })
+        Some(NodeKind::Condition { branches, default })
     }
 
     fn branch(&mut self, value: &Value, pointer: &str) -> Option<Branch> {
@@ -268,7 +268,7 @@ impl<'a> Reader<'a, '_> {
                 fields.problem("conditions", "a branch has either `conditions` or an `expression`", "keep one of them");
             }
             (None, None) => {
-                fields.missing(&["conditions"], "a branch needs `conditions` or an `expression`", BRANCH);
+                fields.missing(&["conditions"], "a branch needs `conditions` or an `expression`", BRANCH_HINT);
             }
             _ => {}
         }
@@ -312,7 +312,7 @@ impl<'a> Reader<'a, '_> {
         Some(Branch { id: id?, test })
     }
 
-    fn delay(&mut self) -> Option<Kind> {
+    fn delay(&mut self) -> Option<NodeKind> {
         #[derive(Clone, Copy, PartialEq)]
         enum Type {
             Fixed,
@@ -334,7 +334,7 @@ impl<'a> Reader<'a, '_> {
                     fields.missing(&["delaySeconds", "delayMinutes", "delayMs"], "a delay needs a length", hint);
                 }
                 let total = minutes.unwrap_or(0) * 60_000 + seconds.unwrap_or(0) * 1_000 + millis.unwrap_or(0);
-                if Duration::from_millis(total) > LONGEST_DELAY {
+                if Duration::from_millis(total) > DELAY_MAX {
                     let hint = "put several delays one after the other, or a wait with timeoutSeconds";
                     fields.problem("delayMinutes", "a delay is at most 24 hours", hint);
                 }
@@ -376,10 +376,10 @@ impl<'a> Reader<'a, '_> {
             Delay::Dynamic(value) => self.check(value, "/delayVariable"),
             Delay::Until(value) => self.check(value, "/untilTime"),
         }
-        Some(Kind::Delay(delay))
+        Some(NodeKind::Delay(delay))
     }
 
-    fn wait(&mut self, timeout: Option<u64>) -> Option<Kind> {
+    fn wait(&mut self, timeout: Option<u64>) -> Option<NodeKind> {
         let mut fields = self.fields()?;
         let event = fields.any(&["event"]).cloned();
         let approval = fields.any(&["approval"]).cloned();
@@ -401,19 +401,19 @@ impl<'a> Reader<'a, '_> {
         let event = event?;
         self.check(&event, &format!("/{field}"));
         self.check(&pattern, "/match");
-        Some(Kind::Wait { event, pattern, timeout: timeout.map(Duration::from_secs), is_approval })
+        Some(NodeKind::Wait { event, pattern, timeout: timeout.map(Duration::from_secs), is_approval })
     }
 
-    fn call(&mut self, timeout: Option<u64>) -> Option<Kind> {
+    fn call(&mut self, timeout: Option<u64>) -> Option<NodeKind> {
         let mut fields = self.fields()?;
         let workflow = fields.text(&["workflow"]);
         let version = fields.number(&["version"], 1, u64::from(u32::MAX));
         let input = fields.any(&["input"]).cloned().unwrap_or_else(|| serde_json::json!({}));
         let waits = fields.flag(&["wait"]).unwrap_or(true);
         match workflow {
-            None => fields.missing(&["workflow"], "this node needs the name of the workflow it runs", NAME),
+            None => fields.missing(&["workflow"], "this node needs the name of the workflow it runs", NAME_HINT),
             Some(name) if !is_name(name) => {
-                fields.problem("workflow", format!("{name:?} cannot be a workflow's name"), NAME);
+                fields.problem("workflow", format!("{name:?} cannot be a workflow's name"), NAME_HINT);
             }
             Some(_) => {}
         }
@@ -425,10 +425,10 @@ impl<'a> Reader<'a, '_> {
         self.check(&input, "/input");
         let workflow = workflow?.to_owned();
         let (version, timeout) = (version.map(|version| version as u32), timeout.map(Duration::from_secs));
-        Some(Kind::Workflow(Call { workflow, version, input, waits, timeout }))
+        Some(NodeKind::Workflow(Call { workflow, version, input, waits, timeout }))
     }
 
-    fn repeat(&mut self) -> Option<Kind> {
+    fn repeat(&mut self) -> Option<NodeKind> {
         let mut fields = self.fields()?;
         let source = fields.any(&["sourceVariable"]).cloned();
         let item = fields.text(&["itemVariable"]).unwrap_or("item").to_owned();
@@ -443,7 +443,7 @@ impl<'a> Reader<'a, '_> {
         }
         for (field, name) in [("itemVariable", &item), ("indexVariable", &index)] {
             if !is_variable(name) {
-                fields.problem(field, format!("{name:?} cannot be a variable"), VARIABLE);
+                fields.problem(field, format!("{name:?} cannot be a variable"), VARIABLE_HINT);
             }
         }
         if item == index {
@@ -452,7 +452,7 @@ impl<'a> Reader<'a, '_> {
         fields.finish();
         let source = source?;
         self.check(&source, "/sourceVariable");
-        Some(Kind::Loop(Loop {
+        Some(NodeKind::Loop(Loop {
             source,
             item,
             index,
@@ -463,7 +463,7 @@ impl<'a> Reader<'a, '_> {
         }))
     }
 
-    fn task(&mut self, info: &KindInfo, secrets: Vec<String>) -> Kind {
+    fn task(&mut self, info: &KindInfo, secrets: Vec<String>) -> NodeKind {
         for fault in self.ports.kinds.check(&info.name, self.config) {
             self.problems.push(
                 Problem::at(format!("{}{}", self.path, fault.pointer), fault.message)
@@ -476,7 +476,7 @@ impl<'a> Reader<'a, '_> {
             object.retain(|field, _| !info.raw_fields.contains(field));
         }
         self.check(&templates, "");
-        Kind::Task {
+        NodeKind::Task {
             kind: info.name.clone(),
             config: self.config.clone(),
             secrets,

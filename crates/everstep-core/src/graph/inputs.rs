@@ -1,18 +1,18 @@
 //! What inputs mean to a run of a graph: results, timers and signals.
 
-use super::model::{Graph, Kind};
-use super::progress::Place;
+use super::model::{Graph, NodeKind};
+use super::path::StepPath;
 use crate::contains::matches;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Event, Outcome};
 use crate::payload::Payload;
 use crate::run::decide::Draft;
-use crate::run::{Doing, Open, Reply};
+use crate::run::{Activity, Open, Reply};
 
 /// Refuses a result that leaves by a handle that its node does not have.
 pub(crate) fn check_handle(graph: &Graph, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
-    let handles = Place::find(graph, step).map_or(&[][..], |place| &graph.node(place.node).handles);
+    let handles = StepPath::find(graph, step).map_or(&[][..], |step_path| &graph.node(step_path.node).handles);
     match outcome.handle.as_ref().filter(|handle| !handles.contains(handle)) {
         Some(handle) => Err(Failure::fatal(
             code::UNKNOWN_HANDLE,
@@ -25,18 +25,18 @@ pub(crate) fn check_handle(graph: &Graph, step: &StepKey, outcome: Outcome) -> R
 /// What follows when the timer of an open step is due.
 pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
     let attempt = open.attempt;
-    Some(match &open.doing {
-        Doing::Delay => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
-        Doing::Wait { .. } => {
+    Some(match &open.activity {
+        Activity::Delay => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
+        Activity::Wait { .. } => {
             let outcome = Outcome::of(serde_json::json!({"timeout": true})).by("timeout");
             Event::StepCompleted { step, attempt, outcome }
         }
-        Doing::Child(child) => {
+        Activity::Child(child) => {
             let message = format!("child run {} did not end in time", child.run);
             Event::failed(step, attempt, Failure::transient(code::STEP_TIMEOUT, message))
         }
-        Doing::Body | Doing::Backoff => Event::TimerFired { step, attempt },
-        Doing::Task | Doing::Instant | Doing::Failed | Doing::Again => return None,
+        Activity::Body | Activity::Backoff => Event::TimerFired { step, attempt },
+        Activity::Task | Activity::Instant | Activity::Failed | Activity::Again => return None,
     })
 }
 
@@ -45,16 +45,16 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
     if is_kept {
         return Reply::refused("VALIDATION_ERROR", "only runs of code workflows keep signals");
     }
-    let fits = |open: &Open| match &open.doing {
-        Doing::Wait { event: awaited, pattern } => awaited == event && matches(&payload, pattern),
-        Doing::Task
-        | Doing::Instant
-        | Doing::Delay
-        | Doing::Child(_)
-        | Doing::Body
-        | Doing::Failed
-        | Doing::Backoff
-        | Doing::Again => false,
+    let fits = |open: &Open| match &open.activity {
+        Activity::Wait { event: awaited, pattern } => awaited == event && matches(&payload, pattern),
+        Activity::Task
+        | Activity::Instant
+        | Activity::Delay
+        | Activity::Child(_)
+        | Activity::Body
+        | Activity::Failed
+        | Activity::Backoff
+        | Activity::Again => false,
     };
     let waiter = draft.state.open.iter().find(|(_, open)| fits(open)).map(|(step, open)| (step.clone(), open.attempt));
     let Some((step, attempt)) = waiter else { return Reply::ignored("nothing waits for this signal") };
@@ -70,8 +70,8 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
 
 /// What a signal means to the step that waited for it: an approval may be refused.
 fn answer(graph: &Graph, step: &StepKey, payload: Payload) -> Result<Outcome, Reply> {
-    let kind = Place::find(graph, step).map(|place| &graph.node(place.node).kind);
-    if !matches!(kind, Some(Kind::Wait { is_approval: true, .. })) {
+    let kind = StepPath::find(graph, step).map(|step_path| &graph.node(step_path.node).kind);
+    if !matches!(kind, Some(NodeKind::Wait { is_approval: true, .. })) {
         return Ok(Outcome::of(payload));
     }
     match payload.value().get("approved").and_then(serde_json::Value::as_bool) {

@@ -56,7 +56,7 @@ impl Graph {
 pub struct Node {
     pub id: String,
     pub name: Option<String>,
-    pub kind: Kind,
+    pub kind: NodeKind,
     pub(crate) join: Join,
     pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Option<Duration>,
@@ -120,7 +120,7 @@ pub enum OnItemError {
 
 /// What a node does. The core performs all but `Task` by itself.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum NodeKind {
     Start,
     End {
         parameters: Vec<(String, Value)>,
@@ -154,7 +154,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl NodeKind {
     /// The handle that an edge without one leaves by, and that a completion without one means.
     pub(crate) fn default_handle(&self) -> &'static str {
         match self {

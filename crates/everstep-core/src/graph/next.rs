@@ -10,7 +10,7 @@
 //! 4. There is exactly one dispatch per activation.
 //! 5. The run ends when nothing is open: completed if an end was reached and none ended in error, failed otherwise.
 //!    `end {terminate: true}` ends it at once.
-//! 6. A failure nobody handles fails the iteration around it, or the run.
+//! 6. A failure that is not handled fails the iteration around it, or the run.
 //!
 //! The answer depends on settled steps only, so any replica gives the same one.
 
@@ -20,11 +20,12 @@ use serde_json::{Map, Value, json};
 
 use super::call;
 use super::condition;
-use super::control::LONGEST_DELAY;
-use super::model::{Delay, Kind, Loop, Node};
-use super::progress::{Path, Place, Stage};
+use super::control::DELAY_MAX;
+use super::model::{Delay, Loop, Node, NodeKind};
+use super::path::{ScopePath, StepPath};
+use super::progress::Stage;
 use super::repeat::Ready;
-use super::run::Run;
+use super::run::GraphRun;
 use super::view::View;
 use crate::evaluate::{Evaluate, Lookup};
 use crate::failure::{Failure, code};
@@ -32,13 +33,13 @@ use crate::ids::StepKey;
 use crate::journal::{Dispatch, Event, Outcome, TimerPurpose};
 use crate::payload::Payload;
 use crate::retry;
-use crate::run::{Cx, Doing, State};
+use crate::run::{Activity, Cx, State};
 use crate::time::Timestamp;
 
 /// The events that follow from the state alone; empty when nothing is ready.
-pub(crate) fn next(run: Run<'_>, cx: Cx<'_>) -> Vec<Event> {
-    let Run { graph, state, progress, .. } = run;
-    if let Some((step, failure)) = progress.doom.as_deref() {
+pub(crate) fn next(run: GraphRun<'_>, cx: Cx<'_>) -> Vec<Event> {
+    let GraphRun { graph, state, progress, .. } = run;
+    if let Some((step, failure)) = progress.unhandled.as_deref() {
         return vec![Event::RunFailed { failure: failure.clone(), step: Some(step.clone()) }];
     }
     if let Some(step) = state.open.first_todo() {
@@ -47,11 +48,11 @@ pub(crate) fn next(run: Run<'_>, cx: Cx<'_>) -> Vec<Event> {
     if progress.ends.terminated {
         return vec![end(run)];
     }
-    if let Some(place) = progress.agenda.first() {
-        let node = graph.node(place.node);
-        return match progress.repeats.get(place).and_then(|repeat| repeat.ready(node)) {
-            Some(ready) => go_on(run, place, ready, cx),
-            None => activate(run, place, cx),
+    if let Some(step_path) = progress.agenda.first() {
+        let node = graph.node(step_path.node);
+        return match progress.repeats.get(step_path).and_then(|repeat| repeat.ready(node)) {
+            Some(ready) => go_on(run, step_path, ready, cx),
+            None => activate(run, step_path, cx),
         };
     }
     if state.open.is_empty() {
@@ -61,14 +62,14 @@ pub(crate) fn next(run: Run<'_>, cx: Cx<'_>) -> Vec<Event> {
 }
 
 /// Sets the timer of a failed attempt, or dispatches a step again.
-fn again(run: Run<'_>, step: &StepKey, cx: Cx<'_>) -> Vec<Event> {
+fn again(run: GraphRun<'_>, step: &StepKey, cx: Cx<'_>) -> Vec<Event> {
     let open = run.state.open.get(step).expect("only open steps are tried again");
     let attempt = open.attempt;
-    let place = Place::find(run.graph, step).expect("open steps are part of the workflow");
-    if open.doing != Doing::Failed {
-        return begin(run, &place, attempt + 1, cx);
+    let step_path = StepPath::find(run.graph, step).expect("open steps are part of the workflow");
+    if open.activity != Activity::Failed {
+        return begin(run, &step_path, attempt + 1, cx);
     }
-    let policy = &run.graph.node(place.node).retry;
+    let policy = &run.graph.node(step_path.node).retry;
     let seed = retry::seed(run.state.run.uuid().as_u128(), step.as_str(), attempt);
     let asked = u64::from(open.retry_after_ms.unwrap_or(0)).min(policy.max_ms);
     let delay = policy.delay(open.failures, seed).max(Duration::from_millis(asked));
@@ -77,48 +78,48 @@ fn again(run: Run<'_>, step: &StepKey, cx: Cx<'_>) -> Vec<Event> {
 }
 
 /// Rule 3, for one decided node.
-fn activate(run: Run<'_>, place: &Place, cx: Cx<'_>) -> Vec<Event> {
+fn activate(run: GraphRun<'_>, step_path: &StepPath, cx: Cx<'_>) -> Vec<Event> {
     let graph = run.graph;
-    let is_live = run.progress.cell(graph, place).is_some_and(|cell| cell.live_in > 0);
-    if !is_live && !matches!(graph.node(place.node).kind, Kind::Start) {
-        return vec![Event::StepSkipped { step: place.key(graph) }];
+    let is_live = run.progress.cell(graph, step_path).is_some_and(|cell| cell.live_in > 0);
+    if !is_live && !matches!(graph.node(step_path.node).kind, NodeKind::Start) {
+        return vec![Event::StepSkipped { step: step_path.key(graph) }];
     }
-    begin(run, place, 1, cx)
+    begin(run, step_path, 1, cx)
 }
 
 /// Dispatches a step. A step that the core performs itself is completed at once.
-fn begin(run: Run<'_>, place: &Place, attempt: u32, cx: Cx<'_>) -> Vec<Event> {
-    let node = run.graph.node(place.node);
-    let step = place.key(run.graph);
-    let view = View::new(run, &place.path);
+fn begin(run: GraphRun<'_>, step_path: &StepPath, attempt: u32, cx: Cx<'_>) -> Vec<Event> {
+    let node = run.graph.node(step_path.node);
+    let step = step_path.key(run.graph);
+    let view = View::new(run, &step_path.path);
     let dispatched = |dispatch| Event::StepDispatched { step: step.clone(), attempt, dispatch };
     match perform(&node.kind, &step, attempt, run.state, &view, cx) {
-        Ok(Begun::Dispatch(dispatch)) => vec![dispatched(dispatch)],
-        Ok(Begun::Done(outcome)) => {
+        Ok(Performed::Dispatch(dispatch)) => vec![dispatched(dispatch)],
+        Ok(Performed::Done(outcome)) => {
             vec![dispatched(Dispatch::Instant), Event::StepCompleted { step: step.clone(), attempt, outcome }]
         }
         Err(failure) => vec![dispatched(Dispatch::Instant), Event::failed(step.clone(), attempt, failure)],
     }
 }
 
-enum Begun {
+enum Performed {
     Dispatch(Dispatch),
     Done(Outcome),
 }
 
 fn perform(
-    kind: &Kind,
+    kind: &NodeKind,
     step: &StepKey,
     attempt: u32,
     state: &State,
     view: &View<'_>,
     cx: Cx<'_>,
-) -> Result<Begun, Failure> {
+) -> Result<Performed, Failure> {
     let Cx { now, evaluate } = cx;
-    let done = |value: Value| Ok(Begun::Done(Outcome::of(value)));
+    let done = |value: Value| Ok(Performed::Done(Outcome::of(value)));
     match kind {
-        Kind::Start => done(json!({"started": true, "inputReceived": state.input.value()})),
-        Kind::End { parameters, is_error, .. } => {
+        NodeKind::Start => done(json!({"started": true, "inputReceived": state.input.value()})),
+        NodeKind::End { parameters, is_error, .. } => {
             let mut output = Map::new();
             for (name, source) in parameters {
                 output.insert(name.clone(), evaluate.resolve(source, view)?);
@@ -126,30 +127,30 @@ fn perform(
             let status = if *is_error { "error" } else { "success" };
             done(json!({"status": status, "workflowOutput": output, "completedAt": now.to_string()}))
         }
-        Kind::Condition { branches, default } => {
+        NodeKind::Condition { branches, default } => {
             let branch = condition::choose(branches, view, evaluate).unwrap_or(default);
-            Ok(Begun::Done(Outcome::of(json!({"branch": branch})).by(branch)))
+            Ok(Performed::Done(Outcome::of(json!({"branch": branch})).by(branch)))
         }
-        Kind::Transform { value } => done(evaluate.resolve(value, view)?),
-        Kind::Delay(delay) => Ok(Begun::Dispatch(Dispatch::Delay { due: due(delay, view, cx)? })),
-        Kind::Wait { event, pattern, timeout, .. } => {
+        NodeKind::Transform { value } => done(evaluate.resolve(value, view)?),
+        NodeKind::Delay(delay) => Ok(Performed::Dispatch(Dispatch::Delay { due: due(delay, view, cx)? })),
+        NodeKind::Wait { event, pattern, timeout, .. } => {
             let event = evaluate.resolve(event, view)?;
             let Some(event) = event.as_str().filter(|event| !event.is_empty()) else {
                 return Err(Failure::fatal(code::INVALID_CONFIG, format!("{event} is not the name of an event")));
             };
-            Ok(Begun::Dispatch(Dispatch::Wait {
+            Ok(Performed::Dispatch(Dispatch::Wait {
                 event: event.to_owned(),
                 pattern: evaluate.resolve(pattern, view)?.into(),
                 due: timeout.map(|timeout| now.plus(timeout)),
             }))
         }
-        Kind::Workflow(call) => {
+        NodeKind::Workflow(call) => {
             let child = call::child(call, step, attempt, state, view, cx)?;
-            Ok(Begun::Dispatch(Dispatch::Child(child)))
+            Ok(Performed::Dispatch(Dispatch::Child(child)))
         }
-        Kind::Loop(config) => Ok(Begun::Dispatch(Dispatch::Body { items: items(config, view, evaluate)? })),
-        Kind::Scope => Ok(Begun::Dispatch(Dispatch::Body { items: vec![Payload::null()] })),
-        Kind::Task { .. } => Ok(Begun::Dispatch(Dispatch::Task)),
+        NodeKind::Loop(config) => Ok(Performed::Dispatch(Dispatch::Body { items: items(config, view, evaluate)? })),
+        NodeKind::Scope => Ok(Performed::Dispatch(Dispatch::Body { items: vec![Payload::null()] })),
+        NodeKind::Task { .. } => Ok(Performed::Dispatch(Dispatch::Task)),
     }
 }
 
@@ -191,19 +192,19 @@ fn due(delay: &Delay, view: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Result
             time.max(now)
         }
     };
-    if due > now.plus(LONGEST_DELAY) {
+    if due > now.plus(DELAY_MAX) {
         return Err(invalid(format!("a delay is at most 24 hours; this one would end at {due}")));
     }
     Ok(due)
 }
 
 /// What is ready at a loop or scope under way.
-fn go_on(run: Run<'_>, place: &Place, ready: Ready, cx: Cx<'_>) -> Vec<Event> {
+fn go_on(run: GraphRun<'_>, step_path: &StepPath, ready: Ready, cx: Cx<'_>) -> Vec<Event> {
     let graph = run.graph;
-    let node = graph.node(place.node);
-    let step = place.key(graph);
+    let node = graph.node(step_path.node);
+    let step = step_path.key(graph);
     let attempt = run.state.open.get(&step).map_or(1, |open| open.attempt);
-    let repeat = &run.progress.repeats[place];
+    let repeat = &run.progress.repeats[step_path];
     match ready {
         Ready::Fail => {
             let failure = repeat.failed.as_ref().map(|(item, failure)| fail_with(node, *item, failure));
@@ -213,19 +214,19 @@ fn go_on(run: Run<'_>, place: &Place, ready: Ready, cx: Cx<'_>) -> Vec<Event> {
         Ready::Finish => {
             let results = repeat.results.iter().map(|result| result.clone().unwrap_or_default());
             let output = match node.kind {
-                Kind::Scope => results.into_iter().next().unwrap_or_default(),
+                NodeKind::Scope => results.into_iter().next().unwrap_or_default(),
                 _ => join(results),
             };
             vec![Event::StepCompleted { step, attempt, outcome: Outcome::of(output) }]
         }
         Ready::SetPace => {
-            let pace = if let Kind::Loop(config) = &node.kind { config.pace } else { Duration::ZERO };
+            let pace = if let NodeKind::Loop(config) = &node.kind { config.pace } else { Duration::ZERO };
             vec![Event::TimerSet { step, attempt, due: cx.now.plus(pace), why: TimerPurpose::Pace }]
         }
         Ready::Begin => {
             // One entry is enough: its dispatch opens the iteration's scope, with the others on the agenda.
-            let path = place.path.inside(place.node, repeat.next);
-            let entry = Place { path, node: graph.first_entry(node.body.expect("a repeat has a body")) };
+            let path = step_path.path.inside(step_path.node, repeat.next);
+            let entry = StepPath { path, node: graph.first_entry(node.body.expect("a repeat has a body")) };
             begin(run, &entry, 1, cx)
         }
     }
@@ -246,12 +247,12 @@ fn join(results: impl Iterator<Item = Payload>) -> Payload {
 
 fn fail_with(node: &Node, item: u32, failure: &Failure) -> Failure {
     match node.kind {
-        Kind::Scope => Failure { retryable: false, ..failure.clone() },
+        NodeKind::Scope => Failure { retryable: false, ..failure.clone() },
         _ => Failure::fatal(code::ITEM_FAILED, format!("item {item} failed: {failure}")),
     }
 }
 
-fn end(run: Run<'_>) -> Event {
+fn end(run: GraphRun<'_>) -> Event {
     let ends = &run.progress.ends;
     if let Some(step) = &ends.error {
         let failure = Failure::fatal(code::END_ERROR, format!("the run reached {step}, an end in error"));
@@ -264,19 +265,19 @@ fn end(run: Run<'_>) -> Event {
     Event::RunCompleted { output: Payload::from(Value::Object(ends.output.clone())) }
 }
 
-fn why_not_reached(run: Run<'_>) -> String {
+fn why_not_reached(run: GraphRun<'_>) -> String {
     let mut failed = Vec::new();
     let mut taken = Vec::new();
-    let scope = run.progress.scopes.get(&Path::default());
+    let scope = run.progress.scopes.get(&ScopePath::default());
     for node in run.graph.nodes.iter().filter(|node| node.home == 0) {
         let Some(cell) = scope.and_then(|scope| scope.cells.get(node.slot as usize)) else { continue };
         match (&node.kind, cell.stage) {
             (_, Stage::Failed) => failed.push(node.id.as_str()),
-            (Kind::Condition { .. }, Stage::Completed) => {
+            (NodeKind::Condition { .. }, Stage::Completed) => {
                 let branch = cell.output.as_ref().and_then(|output| output.value().get("branch")?.as_str());
                 taken.push(format!("{} took {:?}", node.id, branch.unwrap_or_default()));
             }
-            (Kind::Wait { is_approval, .. }, Stage::Completed) => {
+            (NodeKind::Wait { is_approval, .. }, Stage::Completed) => {
                 let says = |field: &str| cell.output.as_ref().and_then(|output| output.value().get(field)?.as_bool());
                 taken.extend((says("timeout") == Some(true)).then(|| format!("{} timed out", node.id)));
                 let is_rejected = *is_approval && says("approved") == Some(false);

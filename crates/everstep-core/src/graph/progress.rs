@@ -9,109 +9,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::model::{Graph, Join, Kind, Node, OnError, OnItemError};
+use super::model::{Graph, Join, Node, NodeKind, OnError, OnItemError};
+use super::path::{ScopePath, StepPath};
 use super::repeat::{Pacing, Repeat};
 use crate::failure::Failure;
 use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::status::StepStatus;
 
-/// The iterations that lead to a scope: pairs of a loop's index and an iteration. The graph itself has none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Path(Vec<(u32, u32)>);
-
-impl Path {
-    pub(crate) fn inside(&self, node: u32, iteration: u32) -> Self {
-        let mut path = self.0.clone();
-        path.push((node, iteration));
-        Self(path)
-    }
-
-    /// The place of the loop or scope around this path, and the iteration.
-    pub(crate) fn owner(&self) -> Option<(Place, u32)> {
-        let ((node, iteration), outer) = self.0.split_last()?;
-        Some((Place { path: Self(outer.to_vec()), node: *node }, *iteration))
-    }
-
-    pub(crate) fn is_within(&self, outer: &Self) -> bool {
-        self.0.starts_with(&outer.0)
-    }
-
-    /// The path as step keys have it: `each[3]`, `each[3].inner[0]`.
-    pub fn name(&self, graph: &Graph) -> String {
-        let mut name = self.prefix(graph);
-        name.pop();
-        name
-    }
-
-    /// The text before a node's id in a step key.
-    pub(crate) fn prefix(&self, graph: &Graph) -> String {
-        let mut prefix = String::new();
-        for (node, iteration) in &self.0 {
-            prefix.push_str(&graph.node(*node).id);
-            prefix.push_str(&format!("[{iteration}]."));
-        }
-        prefix
-    }
-}
-
-/// A node of one scope.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
-    pub path: Path,
-    pub node: u32,
-}
-
-impl Place {
-    pub(crate) fn key(&self, graph: &Graph) -> StepKey {
-        let id = &graph.node(self.node).id;
-        if self.path.0.is_empty() { StepKey::from(id.as_str()) } else { StepKey::from(self.path.prefix(graph) + id) }
-    }
-
-    /// Finds a step's place by its key; `None` when the graph has no such step.
-    pub fn find(graph: &Graph, key: &StepKey) -> Option<Self> {
-        let mut path = Vec::new();
-        let mut home = 0;
-        let mut segments = key.as_str().split('.').peekable();
-        while let Some(segment) = segments.next() {
-            if segments.peek().is_none() {
-                let node = graph.find(segment)?;
-                return (graph.node(node).home == home).then_some(Self { path: Path(path), node });
-            }
-            let (id, iteration) = segment.strip_suffix(']')?.split_once('[')?;
-            // One place has one key: neither `[+1]` nor `[01]` is one.
-            let is_plain = iteration == "0" || !iteration.starts_with(['0', '+']);
-            let node = graph.find(id).filter(|_| is_plain)?;
-            if graph.node(node).home != home {
-                return None;
-            }
-            home = graph.node(node).body?;
-            path.push((node, iteration.parse().ok()?));
-        }
-        None
-    }
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     #[serde(with = "pairs")]
-    pub(crate) scopes: BTreeMap<Path, Scope>,
+    pub(crate) scopes: BTreeMap<ScopePath, Scope>,
     #[serde(with = "pairs")]
-    pub(crate) repeats: BTreeMap<Place, Repeat>,
-    pub(crate) agenda: BTreeSet<Place>,
+    pub(crate) repeats: BTreeMap<StepPath, Repeat>,
+    pub(crate) agenda: BTreeSet<StepPath>,
     pub(crate) ends: Ends,
     /// Bytes of JSON that variables and the results of iterations hold.
     pub(crate) bytes: usize,
     /// Roughly the memory that cells, their outputs and items take, in bytes.
     pub(crate) weight: usize,
     /// An unhandled failure: the run is to fail.
-    pub(crate) doom: Option<Box<(StepKey, Failure)>>,
+    pub(crate) unhandled: Option<Box<(StepKey, Failure)>>,
     /// Steps whose failure was not handled, with their last attempt. A retry opens them again.
     pub(crate) failed: BTreeMap<StepKey, u32>,
 }
 
 /// Bytes that an item takes beside its JSON.
-const ITEM_WEIGHT: usize = 64;
+const ITEM_OVERHEAD_BYTES: usize = 64;
 
 /// What the ends that were reached said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -163,8 +88,8 @@ pub(crate) type Dropped = Option<String>;
 
 impl Progress {
     /// The iterations under way, outer ones first.
-    pub fn iterations(&self) -> impl Iterator<Item = &Path> {
-        self.scopes.keys().filter(|path| !path.0.is_empty())
+    pub fn iterations(&self) -> impl Iterator<Item = &ScopePath> {
+        self.scopes.keys().filter(|path| !path.is_root())
     }
 
     /// Whether a step may be dispatched, or something is to be written for a loop.
@@ -186,10 +111,10 @@ impl Progress {
     }
 
     pub(crate) fn begin(&mut self, graph: &Graph) {
-        self.open_scope(graph, Path::default(), 0);
+        self.open_scope(graph, ScopePath::default(), 0);
     }
 
-    fn open_scope(&mut self, graph: &Graph, path: Path, body: u32) {
+    fn open_scope(&mut self, graph: &Graph, path: ScopePath, body: u32) {
         let body = &graph.bodies[body as usize];
         let mut cells: Vec<Cell> = body
             .nodes
@@ -203,7 +128,7 @@ impl Progress {
         }
         for node in &body.nodes {
             if is_decided(graph.node(*node), &cells[graph.node(*node).slot as usize]) {
-                self.agenda.insert(Place { path: path.clone(), node: *node });
+                self.agenda.insert(StepPath { path: path.clone(), node: *node });
             }
         }
         let scope = Scope { unsettled: cells.len() as u32, cells, vars: BTreeMap::new() };
@@ -211,18 +136,18 @@ impl Progress {
         self.scopes.insert(path, scope);
     }
 
-    pub(crate) fn cell(&self, graph: &Graph, place: &Place) -> Option<&Cell> {
-        self.scopes.get(&place.path)?.cells.get(graph.node(place.node).slot as usize)
+    pub(crate) fn cell(&self, graph: &Graph, step_path: &StepPath) -> Option<&Cell> {
+        self.scopes.get(&step_path.path)?.cells.get(graph.node(step_path.node).slot as usize)
     }
 
-    fn cell_mut(&mut self, graph: &Graph, place: &Place) -> Option<&mut Cell> {
-        self.scopes.get_mut(&place.path)?.cells.get_mut(graph.node(place.node).slot as usize)
+    fn cell_mut(&mut self, graph: &Graph, step_path: &StepPath) -> Option<&mut Cell> {
+        self.scopes.get_mut(&step_path.path)?.cells.get_mut(graph.node(step_path.node).slot as usize)
     }
 
     /// Notes a dispatch. The first one of an iteration opens its scope.
-    pub(crate) fn dispatched(&mut self, graph: &Graph, place: &Place, items: Option<&[Payload]>) -> Option<()> {
-        if !self.scopes.contains_key(&place.path) {
-            let (owner, iteration) = place.path.owner()?;
+    pub(crate) fn dispatched(&mut self, graph: &Graph, step_path: &StepPath, items: Option<&[Payload]>) -> Option<()> {
+        if !self.scopes.contains_key(&step_path.path) {
+            let (owner, iteration) = step_path.path.owner()?;
             let repeat = self.repeats.get_mut(&owner)?;
             if repeat.next != iteration || repeat.pace == Pacing::Waits {
                 return None;
@@ -231,21 +156,21 @@ impl Progress {
             repeat.running.insert(iteration);
             repeat.next += 1;
             repeat.pace = Pacing::Unset;
-            self.open_scope(graph, place.path.clone(), graph.node(owner.node).body?);
+            self.open_scope(graph, step_path.path.clone(), graph.node(owner.node).body?);
             self.refresh(graph, &owner);
         }
-        let cell = self.cell_mut(graph, place)?;
+        let cell = self.cell_mut(graph, step_path)?;
         if !matches!(cell.stage, Stage::Pending | Stage::Open) {
             return None;
         }
         cell.stage = Stage::Open;
-        self.agenda.remove(place);
+        self.agenda.remove(step_path);
         if let Some(items) = items {
-            graph.node(place.node).body?;
+            graph.node(step_path.node).body?;
             let results = vec![None; items.len()];
-            self.weight += ITEM_WEIGHT * items.len();
-            self.repeats.insert(place.clone(), Repeat { items: items.to_vec(), results, ..Repeat::default() });
-            self.refresh(graph, place);
+            self.weight += ITEM_OVERHEAD_BYTES * items.len();
+            self.repeats.insert(step_path.clone(), Repeat { items: items.to_vec(), results, ..Repeat::default() });
+            self.refresh(graph, step_path);
         }
         Some(())
     }
@@ -253,69 +178,69 @@ impl Progress {
     pub(crate) fn completed(
         &mut self,
         graph: &Graph,
-        place: &Place,
+        step_path: &StepPath,
         output: &Payload,
         handle: Option<&str>,
     ) -> Option<()> {
-        let node = graph.node(place.node);
-        if self.repeats.get(place).is_some_and(|repeat| !repeat.running.is_empty()) {
+        let node = graph.node(step_path.node);
+        if self.repeats.get(step_path).is_some_and(|repeat| !repeat.running.is_empty()) {
             return None;
         }
-        let cell = self.cell_mut(graph, place).filter(|cell| cell.stage == Stage::Open)?;
+        let cell = self.cell_mut(graph, step_path).filter(|cell| cell.stage == Stage::Open)?;
         cell.stage = Stage::Completed;
         cell.output = non_null(output.clone());
         self.weight += cell.output.as_ref().map_or(0, Payload::size);
-        if let Kind::End { is_error, terminate, .. } = &node.kind {
+        if let NodeKind::End { is_error, terminate, .. } = &node.kind {
             self.ends.reached += 1;
             if *is_error && self.ends.error.is_none() {
-                self.ends.error = Some(place.key(graph));
+                self.ends.error = Some(step_path.key(graph));
             }
             self.ends.terminated |= *terminate;
             if let Some(Value::Object(fields)) = output.value().get("workflowOutput") {
                 self.ends.output.extend(fields.clone());
             }
         }
-        self.drop_inside(place);
-        self.agenda.remove(place);
+        self.drop_inside(step_path);
+        self.agenda.remove(step_path);
         let handle = handle.unwrap_or_else(|| node.kind.default_handle());
-        self.settle_edges(graph, place, Some(handle));
+        self.settle_edges(graph, step_path, Some(handle));
         Some(())
     }
 
-    pub(crate) fn skipped(&mut self, graph: &Graph, place: &Place) -> Option<()> {
-        let cell = self.cell_mut(graph, place).filter(|cell| cell.stage == Stage::Pending)?;
+    pub(crate) fn skipped(&mut self, graph: &Graph, step_path: &StepPath) -> Option<()> {
+        let cell = self.cell_mut(graph, step_path).filter(|cell| cell.stage == Stage::Pending)?;
         cell.stage = Stage::Skipped;
-        self.agenda.remove(place);
-        self.settle_edges(graph, place, None);
+        self.agenda.remove(step_path);
+        self.settle_edges(graph, step_path, None);
         Some(())
     }
 
     /// Notes a final failure. What it makes obsolete is returned; `true` when an edge or a loop goes on from it.
-    pub(crate) fn failed(&mut self, graph: &Graph, place: &Place, failure: &Failure) -> Option<(bool, Dropped)> {
-        let node = graph.node(place.node);
-        let cell = self.cell_mut(graph, place).filter(|cell| cell.stage == Stage::Open)?;
+    pub(crate) fn failed(&mut self, graph: &Graph, step_path: &StepPath, failure: &Failure) -> Option<(bool, Dropped)> {
+        let node = graph.node(step_path.node);
+        let cell = self.cell_mut(graph, step_path).filter(|cell| cell.stage == Stage::Open)?;
         cell.stage = Stage::Failed;
-        self.agenda.remove(place);
+        self.agenda.remove(step_path);
         if node.handles_failure() {
-            let dropped = self.drop_inside(place).then(|| format!("{}[", place.key(graph)));
-            self.settle_edges(graph, place, Some("error"));
+            let dropped = self.drop_inside(step_path).then(|| format!("{}[", step_path.key(graph)));
+            self.settle_edges(graph, step_path, Some("error"));
             return Some((true, dropped));
         }
         if node.on_error == OnError::FailWorkflow {
-            self.doom.get_or_insert_with(|| Box::new((place.key(graph), failure.clone())));
+            self.unhandled.get_or_insert_with(|| Box::new((step_path.key(graph), failure.clone())));
             return Some((false, None));
         }
-        let Some((owner, iteration)) = place.path.owner() else {
-            self.doom.get_or_insert_with(|| Box::new((place.key(graph), failure.clone())));
+        let Some((owner, iteration)) = step_path.path.owner() else {
+            self.unhandled.get_or_insert_with(|| Box::new((step_path.key(graph), failure.clone())));
             return Some((false, None));
         };
         let goes_on = matches!(
             &graph.node(owner.node).kind,
-            Kind::Loop(config) if config.on_item_error == OnItemError::Continue
+            NodeKind::Loop(config) if config.on_item_error == OnItemError::Continue
         );
         if goes_on {
-            let prefix = place.path.prefix(graph);
-            self.end_iteration(graph, &place.path, Payload::null());
+            let prefix = step_path.path.prefix(graph);
+            self.end_iteration(graph, &step_path.path, Payload::null());
             return Some((true, Some(prefix)));
         }
         if let Some(repeat) = self.repeats.get_mut(&owner) {
@@ -326,34 +251,34 @@ impl Progress {
     }
 
     /// Opens a failed step again: a loop goes on with what was unfinished.
-    pub(crate) fn reopen(&mut self, graph: &Graph, place: &Place) {
-        self.doom = None;
-        if let Some(cell) = self.cell_mut(graph, place) {
+    pub(crate) fn reopen(&mut self, graph: &Graph, step_path: &StepPath) {
+        self.unhandled = None;
+        if let Some(cell) = self.cell_mut(graph, step_path) {
             cell.stage = Stage::Open;
         }
-        if let Some(repeat) = self.repeats.get_mut(place) {
+        if let Some(repeat) = self.repeats.get_mut(step_path) {
             repeat.failed = None;
             // A timer between two items ended with the loop's failure.
             repeat.pace = Pacing::Unset;
-            self.refresh(graph, place);
+            self.refresh(graph, step_path);
         }
     }
 
-    pub(crate) fn paced(&mut self, graph: &Graph, place: &Place, pace: Pacing) {
-        if let Some(repeat) = self.repeats.get_mut(place) {
+    pub(crate) fn paced(&mut self, graph: &Graph, step_path: &StepPath, pace: Pacing) {
+        if let Some(repeat) = self.repeats.get_mut(step_path) {
             repeat.pace = pace;
         }
-        self.refresh(graph, place);
+        self.refresh(graph, step_path);
     }
 
     /// The item of an iteration.
-    pub(crate) fn item(&self, path: &Path) -> Option<&Payload> {
+    pub(crate) fn item(&self, path: &ScopePath) -> Option<&Payload> {
         let (owner, iteration) = path.owner()?;
         self.repeats.get(&owner)?.items.get(iteration as usize)
     }
 
     /// Sets a variable in a scope, if the scope is still there.
-    pub(crate) fn set(&mut self, path: &Path, name: &str, value: Payload) {
+    pub(crate) fn set(&mut self, path: &ScopePath, name: &str, value: Payload) {
         let Some(scope) = self.scopes.get_mut(path) else { return };
         self.bytes += value.size();
         if let Some(before) = scope.vars.insert(name.to_owned(), value) {
@@ -362,25 +287,25 @@ impl Progress {
     }
 
     /// Settles the edges that leave a node: live by one handle, dead by the others.
-    fn settle_edges(&mut self, graph: &Graph, place: &Place, live: Option<&str>) {
-        let Some(scope) = self.scopes.get_mut(&place.path) else { return };
-        for out in &graph.node(place.node).out {
+    fn settle_edges(&mut self, graph: &Graph, step_path: &StepPath, live: Option<&str>) {
+        let Some(scope) = self.scopes.get_mut(&step_path.path) else { return };
+        for out in &graph.node(step_path.node).out {
             let target = graph.node(out.to);
             let cell = &mut scope.cells[target.slot as usize];
             cell.unsettled_in -= 1;
             cell.live_in += u32::from(live == Some(out.handle.as_str()));
             if is_decided(target, cell) {
-                self.agenda.insert(Place { path: place.path.clone(), node: out.to });
+                self.agenda.insert(StepPath { path: step_path.path.clone(), node: out.to });
             }
         }
         scope.unsettled -= 1;
-        if scope.unsettled == 0 && place.path != Path::default() {
-            let result = result_of(graph, &place.path, scope);
-            self.end_iteration(graph, &place.path, result);
+        if scope.unsettled == 0 && step_path.path != ScopePath::default() {
+            let result = result_of(graph, &step_path.path, scope);
+            self.end_iteration(graph, &step_path.path, result);
         }
     }
 
-    fn end_iteration(&mut self, graph: &Graph, path: &Path, result: Payload) {
+    fn end_iteration(&mut self, graph: &Graph, path: &ScopePath, result: Payload) {
         let Some((owner, iteration)) = path.owner() else { return };
         self.drop_within(path);
         if let Some(repeat) = self.repeats.get_mut(&owner) {
@@ -393,19 +318,19 @@ impl Progress {
     }
 
     /// Forgets a loop or scope that is under way, with its iterations; `false` where there is none.
-    fn drop_inside(&mut self, owner: &Place) -> bool {
+    fn drop_inside(&mut self, owner: &StepPath) -> bool {
         let Some(repeat) = self.repeats.remove(owner) else { return false };
         self.bytes -= repeat.bytes;
-        self.weight -= ITEM_WEIGHT * repeat.items.len();
+        self.weight -= ITEM_OVERHEAD_BYTES * repeat.items.len();
         for iteration in repeat.running {
             self.drop_within(&owner.path.inside(owner.node, iteration));
         }
         true
     }
 
-    /// Forgets one iteration with everything in it. All of it lies in one range of each ordered map.
-    fn drop_within(&mut self, path: &Path) {
-        let first = Place { path: path.clone(), node: 0 };
+    /// Forgets one iteration with everything in it, which is one range of each ordered map.
+    fn drop_within(&mut self, path: &ScopePath) {
+        let first = StepPath { path: path.clone(), node: 0 };
         let scopes: Vec<_> = self
             .scopes
             .range(path.clone()..)
@@ -420,35 +345,35 @@ impl Progress {
         let repeats: Vec<_> = self
             .repeats
             .range(first.clone()..)
-            .map(|(place, _)| place)
-            .take_while(|place| place.path.is_within(path))
+            .map(|(step_path, _)| step_path)
+            .take_while(|step_path| step_path.path.is_within(path))
             .cloned()
             .collect();
-        for repeat in repeats.iter().filter_map(|place| self.repeats.remove(place)) {
+        for repeat in repeats.iter().filter_map(|step_path| self.repeats.remove(step_path)) {
             self.bytes -= repeat.bytes;
-            self.weight -= ITEM_WEIGHT * repeat.items.len();
+            self.weight -= ITEM_OVERHEAD_BYTES * repeat.items.len();
         }
         let agenda: Vec<_> =
-            self.agenda.range(first..).take_while(|place| place.path.is_within(path)).cloned().collect();
-        for place in agenda {
-            self.agenda.remove(&place);
+            self.agenda.range(first..).take_while(|step_path| step_path.path.is_within(path)).cloned().collect();
+        for step_path in agenda {
+            self.agenda.remove(&step_path);
         }
     }
 
     /// Puts a loop or scope on the agenda exactly when something is ready there.
-    fn refresh(&mut self, graph: &Graph, place: &Place) {
-        let is_open = self.cell(graph, place).is_some_and(|cell| cell.stage == Stage::Open);
-        let is_ready =
-            is_open && self.repeats.get(place).is_some_and(|repeat| repeat.ready(graph.node(place.node)).is_some());
+    fn refresh(&mut self, graph: &Graph, step_path: &StepPath) {
+        let is_open = self.cell(graph, step_path).is_some_and(|cell| cell.stage == Stage::Open);
+        let is_ready = is_open
+            && self.repeats.get(step_path).is_some_and(|repeat| repeat.ready(graph.node(step_path.node)).is_some());
         if is_ready {
-            self.agenda.insert(place.clone());
+            self.agenda.insert(step_path.clone());
         } else {
-            self.agenda.remove(place);
+            self.agenda.remove(step_path);
         }
     }
 
-    pub(crate) fn is_under_way(&self, place: &Place) -> bool {
-        self.repeats.contains_key(place)
+    pub(crate) fn is_under_way(&self, step_path: &StepPath) -> bool {
+        self.repeats.contains_key(step_path)
     }
 
     pub(crate) fn ends_output(&self) -> &Map<String, Value> {
@@ -456,7 +381,7 @@ impl Progress {
     }
 
     pub(crate) fn step_status(&self, graph: &Graph, step: &StepKey, has_ended: bool) -> Option<StepStatus> {
-        let cell = self.cell(graph, &Place::find(graph, step)?)?;
+        let cell = self.cell(graph, &StepPath::find(graph, step)?)?;
         Some(match cell.stage {
             Stage::Pending | Stage::Open if has_ended => StepStatus::Cancelled,
             Stage::Pending => StepStatus::Pending,
@@ -468,22 +393,22 @@ impl Progress {
     }
 
     /// The agenda, found the slow way. The laws compare it with the folded one.
-    pub(crate) fn scan(&self, graph: &Graph) -> BTreeSet<Place> {
+    pub(crate) fn scan(&self, graph: &Graph) -> BTreeSet<StepPath> {
         let mut found = BTreeSet::new();
         for (path, scope) in &self.scopes {
             let body = path.owner().map_or(0, |(owner, _)| graph.node(owner.node).body.unwrap_or(0));
             for node in &graph.bodies[body as usize].nodes {
                 let cell = &scope.cells[graph.node(*node).slot as usize];
-                let place = Place { path: path.clone(), node: *node };
+                let step_path = StepPath { path: path.clone(), node: *node };
                 let is_ready = match cell.stage {
                     Stage::Pending => is_decided(graph.node(*node), cell),
                     Stage::Open => {
-                        self.repeats.get(&place).is_some_and(|repeat| repeat.ready(graph.node(*node)).is_some())
+                        self.repeats.get(&step_path).is_some_and(|repeat| repeat.ready(graph.node(*node)).is_some())
                     }
                     Stage::Completed | Stage::Failed | Stage::Skipped => false,
                 };
                 if is_ready {
-                    found.insert(place);
+                    found.insert(step_path);
                 }
             }
         }
@@ -510,7 +435,7 @@ fn non_null(payload: Payload) -> Option<Payload> {
 }
 
 /// An iteration's result: the output of the body's last node; of several, an object by node id.
-fn result_of(graph: &Graph, path: &Path, scope: &Scope) -> Payload {
+fn result_of(graph: &Graph, path: &ScopePath, scope: &Scope) -> Payload {
     let Some((owner, _)) = path.owner() else { return Payload::null() };
     let Some(body) = graph.node(owner.node).body else { return Payload::null() };
     let output = |node: u32| scope.cells[graph.node(node).slot as usize].output.clone().unwrap_or_default();

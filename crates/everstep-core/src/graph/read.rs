@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::control;
 use super::fields::Fields;
-use super::model::{Join, Kind, OnError};
+use super::model::{Join, NodeKind, OnError};
 use super::problem::{Problem, nearest};
 use super::secrets;
 use super::variables::Name;
@@ -38,7 +38,7 @@ pub(crate) struct NodeText {
     pub(crate) type_name: Option<String>,
     pub(crate) name: Option<String>,
     /// `None` where the kind or its config is wrong; the problem is noted.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<NodeKind>,
     pub(crate) handles: Vec<String>,
     pub(crate) join: Option<Join>,
     pub(crate) retry: RetryPolicy,
@@ -157,8 +157,8 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     let mut timeout = fields.number(&["timeoutSeconds"], 1, 31_536_000);
     let mut output_variable = fields.text(&["outputVariable"]).map(str::to_owned);
     match id {
-        None => fields.missing(&["id", "nodeID"], "a node needs an id", ID),
-        Some(id) if !is_id(id) => fields.problem("id", format!("{id:?} cannot be a node's id"), ID),
+        None => fields.missing(&["id", "nodeID"], "a node needs an id", ID_HINT),
+        Some(id) if !is_id(id) => fields.problem("id", format!("{id:?} cannot be a node's id"), ID_HINT),
         Some(_) => {}
     }
     if kind_name.is_none() {
@@ -193,7 +193,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     }
     if let Some(variable) = output_variable.as_deref().filter(|variable| !is_variable(variable)) {
         let problem = Problem::at(place("outputVariable"), format!("{variable:?} cannot be a variable"));
-        problems.push(problem.of_node(id).hint(control::VARIABLE));
+        problems.push(problem.of_node(id).hint(control::VARIABLE_HINT));
     }
     for named in position.map(secrets::find).unwrap_or_default() {
         let problem = Problem::at(format!("{path}/position{}", named.pointer), "a secret cannot be named here");
@@ -346,7 +346,8 @@ fn insert(object: &mut Map<String, Value>, field: &str, value: Option<Value>) {
 
 /// Which types there are, or which one was meant.
 fn kind_hint(name: &str, ports: Ports<'_>) -> String {
-    let names: Vec<String> = control::NAMES.iter().map(|name| (*name).to_owned()).chain(ports.kinds.names()).collect();
+    let names: Vec<String> =
+        control::CORE_KINDS.iter().map(|name| (*name).to_owned()).chain(ports.kinds.names()).collect();
     match nearest(name, names.iter().map(String::as_str)) {
         Some(near) => format!("did you mean {near:?}?"),
         None => format!("known types: {}", names.join(", ")),
@@ -354,7 +355,7 @@ fn kind_hint(name: &str, ports: Ports<'_>) -> String {
 }
 
 /// What may be a node's id, for the hint of a problem.
-const ID: &str = "1 to 100 letters, digits, `_` or `-`";
+const ID_HINT: &str = "1 to 100 letters, digits, `_` or `-`";
 
 /// Ids stand in step keys, so the characters of a key's own grammar are left out.
 fn is_id(id: &str) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Kind, Node};
+use super::model::{Node, NodeKind};
 use crate::failure::Failure;
 use crate::payload::Payload;
 
@@ -46,7 +46,7 @@ pub(crate) enum Ready {
 impl Repeat {
     pub(crate) fn ready(&self, node: &Node) -> Option<Ready> {
         let (concurrency, paced) = match &node.kind {
-            Kind::Loop(config) => (config.concurrency, !config.pace.is_zero()),
+            NodeKind::Loop(config) => (config.concurrency, !config.pace.is_zero()),
             _ => (1, false),
         };
         if self.failed.is_some() {

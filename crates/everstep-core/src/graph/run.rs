@@ -1,7 +1,8 @@
 //! A run of a graph, as the functions of this style see it.
 
 use super::model::Graph;
-use super::progress::{Path, Place, Progress};
+use super::path::{ScopePath, StepPath};
+use super::progress::Progress;
 use super::view::View;
 use crate::ids::StepKey;
 use crate::payload::Payload;
@@ -10,14 +11,14 @@ use crate::status::StepStatus;
 use crate::workflow::Workflow;
 
 #[derive(Clone, Copy)]
-pub struct Run<'a> {
+pub struct GraphRun<'a> {
     pub(crate) workflow: &'a Workflow,
     pub(crate) graph: &'a Graph,
     pub(crate) state: &'a State,
     pub(crate) progress: &'a Progress,
 }
 
-impl<'a> Run<'a> {
+impl<'a> GraphRun<'a> {
     /// `graph` is the workflow's; the state was folded with that workflow.
     pub fn of(workflow: &'a Workflow, graph: &'a Graph, state: &'a State) -> Self {
         let progress = state.progress.graph().expect("the state of a graph's run has a graph's progress");
@@ -31,7 +32,7 @@ impl<'a> Run<'a> {
 
     /// The variables of the run as one JSON object.
     pub(crate) fn context(self) -> Payload {
-        View::new(self, &Path::default()).document(false)
+        View::new(self, &ScopePath::default()).document(false)
     }
 
     /// The variables of each iteration under way, by the iteration's name.
@@ -51,6 +52,6 @@ impl<'a> Run<'a> {
 }
 
 /// Whether a step is part of a graph, and where.
-pub(super) fn find(graph: &Graph, step: &StepKey) -> Result<Place, &'static str> {
-    Place::find(graph, step).ok_or("the workflow has no such step")
+pub(super) fn find(graph: &Graph, step: &StepKey) -> Result<StepPath, &'static str> {
+    StepPath::find(graph, step).ok_or("the workflow has no such step")
 }

@@ -11,7 +11,7 @@ use super::fields::escape;
 pub(crate) const MARK: &str = "$secret";
 
 /// What may be a secret's name, for the hint of a problem.
-const NAME: &str = "1 to 128 letters, digits, `_`, `-` or `.`";
+const NAME_HINT: &str = "1 to 128 letters, digits, `_`, `-` or `.`";
 
 /// One place where a secret is named.
 pub(crate) struct Named {
@@ -36,7 +36,7 @@ fn search(value: &Value, pointer: &mut String, found: &mut Vec<Named>) {
             let fault = if object.len() > 1 {
                 Some(("a secret's name stands alone", "remove the other fields"))
             } else if !name.is_some_and(is_name) {
-                Some(("this cannot be a secret's name", NAME))
+                Some(("this cannot be a secret's name", NAME_HINT))
             } else {
                 None
             };

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::model::Kind;
-use super::progress::Place;
-use super::run::Run;
+use super::model::NodeKind;
+use super::path::StepPath;
+use super::run::GraphRun;
 use super::view::View;
 use crate::evaluate::Evaluate;
 use crate::failure::Failure;
@@ -13,13 +13,13 @@ use crate::payload::Payload;
 use crate::run::task::TaskSpec;
 
 /// Resolves the config of an open task and collects its context. An expression that fails is the task's failure.
-pub(crate) fn describe_task(run: Run<'_>, step: &StepKey, evaluate: &dyn Evaluate) -> Result<TaskSpec, Failure> {
-    let place = Place::find(run.graph, step).ok_or_else(|| TaskSpec::unknown(step))?;
-    let node = run.graph.node(place.node);
-    let Kind::Task { kind, config, secrets, raw_fields, needs_context } = &node.kind else {
+pub(crate) fn describe_task(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Evaluate) -> Result<TaskSpec, Failure> {
+    let step_path = StepPath::find(run.graph, step).ok_or_else(|| TaskSpec::unknown(step))?;
+    let node = run.graph.node(step_path.node);
+    let NodeKind::Task { kind, config, secrets, raw_fields, needs_context } = &node.kind else {
         return Err(TaskSpec::unknown(step));
     };
-    let view = View::new(run, &place.path);
+    let view = View::new(run, &step_path.path);
     let config = match config {
         Value::Object(fields) => {
             let mut resolved = serde_json::Map::with_capacity(fields.len());

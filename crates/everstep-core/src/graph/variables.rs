@@ -14,17 +14,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bodies::Link;
-use super::compile::{HINTED_PROBLEMS, points_back};
-use super::model::Kind;
+use super::compile::{HINTED_PROBLEMS_MAX, points_back};
+use super::model::NodeKind;
 use super::problem::{Problem, nearest};
 use super::read::NodeText;
 
-const CODE: &str = "UNKNOWN_VARIABLE";
+const PROBLEM_CODE: &str = "UNKNOWN_VARIABLE";
 const ROOTS: &[&str] = &["ctx", "vars", "payload", "meta", "null"];
 const META: &[&str] = &["runId", "workflow", "version", "startedAt"];
-const NODE: &str = "__node_";
+const NODE_PREFIX: &str = "__node_";
 /// Names that a hint lists.
-const LISTED: usize = 10;
+const LISTED_NAMES_MAX: usize = 10;
 
 /// A name that an expression of a node reads.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl<'a> Graph<'a> {
                 Some(_) | None => continue,
             };
             if told.insert((read.path.as_str(), unknown)) {
-                let is_hinted = problems.len() < HINTED_PROBLEMS;
+                let is_hinted = problems.len() < HINTED_PROBLEMS_MAX;
                 problems.push(self.problem(node, &locals, &read.path, unknown, is_hinted));
             }
         }
@@ -108,7 +108,7 @@ impl<'a> Graph<'a> {
         let mut owner = self.owners[node];
         while let Some(around) = owner {
             match &self.texts[around as usize].kind {
-                Some(Kind::Loop(config)) => locals.extend([config.item.as_str(), config.index.as_str()]),
+                Some(NodeKind::Loop(config)) => locals.extend([config.item.as_str(), config.index.as_str()]),
                 Some(_) => {}
                 None => return None,
             }
@@ -120,7 +120,7 @@ impl<'a> Graph<'a> {
     fn knows(&self, node: usize, locals: &[&str], name: &str) -> bool {
         let before = &self.before[node];
         let is_node = || {
-            let other = name.strip_prefix(NODE).and_then(|id| self.index.get(id));
+            let other = name.strip_prefix(NODE_PREFIX).and_then(|id| self.index.get(id));
             other.is_some_and(|other| before.contains(*other as usize))
         };
         name == "input"
@@ -135,9 +135,9 @@ impl<'a> Graph<'a> {
             std::iter::once("input").chain(written.map(|(name, _)| *name)).chain(locals.iter().copied())
         };
         let listed = || {
-            let mut listed: Vec<_> = known().take(LISTED + 1).map(|name| format!("ctx.{name}")).collect();
-            if listed.len() > LISTED {
-                listed[LISTED] = "…".to_owned();
+            let mut listed: Vec<_> = known().take(LISTED_NAMES_MAX + 1).map(|name| format!("ctx.{name}")).collect();
+            if listed.len() > LISTED_NAMES_MAX {
+                listed[LISTED_NAMES_MAX] = "…".to_owned();
             }
             listed.join(", ")
         };
@@ -159,7 +159,7 @@ impl<'a> Graph<'a> {
             Unknown::Meta(name) => (format!("`meta` has no field {name:?}"), format!("one of {}", META.join(", "))),
             Unknown::Variable(name) => {
                 let message = format!("`ctx.{name}` is written by no node before this one");
-                let hint = match name.strip_prefix(NODE) {
+                let hint = match name.strip_prefix(NODE_PREFIX) {
                     Some(id) if self.index.contains_key(id) => {
                         format!("node {id:?} does not come before this one, or stands in a body of its own")
                     }
@@ -178,7 +178,7 @@ impl<'a> Graph<'a> {
                 (message, hint)
             }
         };
-        Problem::at(path, message).code(CODE).of_node(&self.texts[node].id).hint(hint)
+        Problem::at(path, message).code(PROBLEM_CODE).of_node(&self.texts[node].id).hint(hint)
     }
 }
 

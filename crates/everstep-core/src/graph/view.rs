@@ -4,20 +4,21 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::model::{Graph, Kind};
-use super::progress::{Path, Stage};
-use super::run::Run;
+use super::model::{Graph, NodeKind};
+use super::path::ScopePath;
+use super::progress::Stage;
+use super::run::GraphRun;
 use crate::evaluate::Lookup;
 use crate::payload::Payload;
 
 /// The context from inside one scope: its own variables first, then those around it.
 pub struct View<'a> {
-    run: Run<'a>,
-    path: &'a Path,
+    run: GraphRun<'a>,
+    path: &'a ScopePath,
 }
 
 impl<'a> View<'a> {
-    pub fn new(run: Run<'a>, path: &'a Path) -> Self {
+    pub fn new(run: GraphRun<'a>, path: &'a ScopePath) -> Self {
         Self { run, path }
     }
 
@@ -26,7 +27,7 @@ impl<'a> View<'a> {
     }
 
     /// The scopes from the innermost to the graph itself.
-    fn paths(&self) -> impl Iterator<Item = Path> {
+    fn paths(&self) -> impl Iterator<Item = ScopePath> {
         std::iter::successors(Some(self.path.clone()), |path| path.owner().map(|(owner, _)| owner.path))
     }
 
@@ -60,7 +61,7 @@ impl<'a> View<'a> {
     pub fn own(&self) -> Payload {
         let mut fields = serde_json::Map::new();
         if let Some((owner, iteration)) = self.path.owner()
-            && let Kind::Loop(config) = &self.graph().node(owner.node).kind
+            && let NodeKind::Loop(config) = &self.graph().node(owner.node).kind
         {
             fields.insert(config.index.clone(), iteration.into());
             let item = self.run.progress.item(self.path);
@@ -83,7 +84,7 @@ impl<'a> View<'a> {
                 return Some(value);
             }
             let owner = path.owner().map(|(owner, _)| &self.graph().node(owner.node).kind);
-            if let Some(Kind::Loop(config)) = owner {
+            if let Some(NodeKind::Loop(config)) = owner {
                 if config.item == name {
                     return self.run.progress.item(&path);
                 }
@@ -99,7 +100,7 @@ impl<'a> View<'a> {
         self.paths().find_map(|path| {
             let (owner, iteration) = path.owner()?;
             match &self.graph().node(owner.node).kind {
-                Kind::Loop(config) if config.index == name => Some(iteration),
+                NodeKind::Loop(config) if config.index == name => Some(iteration),
                 _ => None,
             }
         })
@@ -140,7 +141,7 @@ impl Lookup for View<'_> {
                 names.extend(scope.vars.keys().filter(|name| !name.starts_with("__")).cloned());
             }
             if let Some((owner, _)) = path.owner()
-                && let Kind::Loop(config) = &self.graph().node(owner.node).kind
+                && let NodeKind::Loop(config) = &self.graph().node(owner.node).kind
             {
                 names.extend([config.item.clone(), config.index.clone()]);
             }
@@ -159,7 +160,7 @@ impl Lookup for View<'_> {
         for path in self.paths() {
             let (owner, iteration) = path.owner()?;
             own = own.or_else(|| self.run.progress.scopes.get(&path)?.vars.get(name));
-            let Kind::Loop(config) = &self.graph().node(owner.node).kind else { continue };
+            let NodeKind::Loop(config) = &self.graph().node(owner.node).kind else { continue };
             if config.index != name && config.item != name {
                 continue;
             }

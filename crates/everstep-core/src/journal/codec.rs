@@ -34,7 +34,7 @@ pub struct Unreadable {
 
 /// What belongs to an entry beside its event.
 #[derive(Default, Serialize, Deserialize)]
-struct Beside {
+struct Extras {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<Arc<str>>,
     /// What started the run, beside its input.
@@ -137,13 +137,13 @@ pub fn encode(entry: &Entry) -> Row {
         Event::RunCancelled { reason } => json(reason),
         Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => Vec::new(),
     };
-    let mut beside = Beside { key: entry.key.clone(), ..Beside::default() };
+    let mut extras = Extras { key: entry.key.clone(), ..Extras::default() };
     if let Event::RunStarted { cause, definition, .. } = event {
-        (beside.cause, beside.definition) = (cause.clone(), definition.clone());
+        (extras.cause, extras.definition) = (cause.clone(), definition.clone());
     }
-    if beside.key.is_some() || beside.cause.is_some() || beside.definition.is_some() {
+    if extras.key.is_some() || extras.cause.is_some() || extras.definition.is_some() {
         payload.push(b'\n');
-        payload.extend(json(&beside));
+        payload.extend(json(&extras));
     }
     let (step, attempt) = event.step().map_or((None, 0), |(step, attempt)| (Some(step.clone()), attempt));
     Row { kind: event.kind(), step, attempt, payload }
@@ -151,22 +151,22 @@ pub fn encode(entry: &Entry) -> Row {
 
 /// Reads a row back.
 pub fn decode(seq: u64, at: Timestamp, row: Row) -> Result<Entry, Unreadable> {
-    let (event, beside) = read_event(row).map_err(|reason| Unreadable { seq, reason })?;
-    Ok(Entry { seq, at, event, key: beside.key })
+    let (event, extras) = read_event(row).map_err(|reason| Unreadable { seq, reason })?;
+    Ok(Entry { seq, at, event, key: extras.key })
 }
 
-fn read_event(row: Row) -> Result<(Event, Beside), String> {
+fn read_event(row: Row) -> Result<(Event, Extras), String> {
     let Row { kind, step, attempt, payload } = row;
     let step = || step.clone().ok_or_else(|| format!("{} names no step", kind.name()));
     let bytes = payload.as_slice();
     Ok(match kind {
         Kind::RunStarted => {
-            let (input, mut beside) = read(bytes)?;
-            let (cause, definition) = (beside.cause.take(), beside.definition.take());
-            (Event::RunStarted { input, cause, definition }, beside)
+            let (input, mut extras) = read(bytes)?;
+            let (cause, definition) = (extras.cause.take(), extras.definition.take());
+            (Event::RunStarted { input, cause, definition }, extras)
         }
         Kind::StepDispatched if bytes.is_empty() => {
-            (Event::StepDispatched { step: step()?, attempt, dispatch: Dispatch::Task }, Beside::default())
+            (Event::StepDispatched { step: step()?, attempt, dispatch: Dispatch::Task }, Extras::default())
         }
         Kind::StepDispatched => {
             let step = step()?;
@@ -186,12 +186,12 @@ fn read_event(row: Row) -> Result<(Event, Beside), String> {
                 started_at,
             })
         }
-        Kind::StepSkipped => (Event::StepSkipped { step: step()? }, read_beside(bytes)?),
+        Kind::StepSkipped => (Event::StepSkipped { step: step()? }, read_extras(bytes)?),
         Kind::TimerSet => {
             let step = step()?;
             with(read(bytes)?, |Timer { due, why }| Event::TimerSet { step, attempt, due, why })
         }
-        Kind::TimerFired => (Event::TimerFired { step: step()?, attempt }, read_beside(bytes)?),
+        Kind::TimerFired => (Event::TimerFired { step: step()?, attempt }, read_extras(bytes)?),
         Kind::WaitOpened => {
             let step = step()?;
             with(read(bytes)?, |Opened { event, pattern, due }| Event::WaitOpened {
@@ -213,16 +213,16 @@ fn read_event(row: Row) -> Result<(Event, Beside), String> {
         Kind::TurnLost => with(read(bytes)?, |Turn { turn, .. }| Event::TurnLost { turn }),
         Kind::ContextSet => with(read(bytes)?, |values: Payload| Event::ContextSet { values }),
         Kind::RunPaused => with(read(bytes)?, |reason| Event::RunPaused { reason }),
-        Kind::RunResumed => (Event::RunResumed, read_beside(bytes)?),
-        Kind::RunRetried => (Event::RunRetried, read_beside(bytes)?),
+        Kind::RunResumed => (Event::RunResumed, read_extras(bytes)?),
+        Kind::RunRetried => (Event::RunRetried, read_extras(bytes)?),
         Kind::RunCompleted => with(read(bytes)?, |output| Event::RunCompleted { output }),
         Kind::RunFailed => with(read(bytes)?, |RunFailed { failure, step }| Event::RunFailed { failure, step }),
         Kind::RunCancelled => with(read(bytes)?, |reason| Event::RunCancelled { reason }),
     })
 }
 
-fn with<T>((value, beside): (T, Beside), event: impl FnOnce(T) -> Event) -> (Event, Beside) {
-    (event(value), beside)
+fn with<T>((value, extras): (T, Extras), event: impl FnOnce(T) -> Event) -> (Event, Extras) {
+    (event(value), extras)
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
@@ -230,21 +230,21 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Reads the event's own JSON, and the line after it where there is one.
-fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, Beside), String> {
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, Extras), String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = T::deserialize(&mut reader).map_err(|error| error.to_string())?;
     if reader.end().is_ok() {
-        return Ok((value, Beside::default()));
+        return Ok((value, Extras::default()));
     }
-    let beside = Beside::deserialize(&mut reader).map_err(|error| error.to_string())?;
+    let extras = Extras::deserialize(&mut reader).map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())?;
-    Ok((value, beside))
+    Ok((value, extras))
 }
 
 /// Reads the line of an event that has no JSON of its own.
-fn read_beside(bytes: &[u8]) -> Result<Beside, String> {
+fn read_extras(bytes: &[u8]) -> Result<Extras, String> {
     if bytes.is_empty() {
-        return Ok(Beside::default());
+        return Ok(Extras::default());
     }
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }

@@ -70,7 +70,7 @@ pub enum Event {
         attempt: u32,
         by: Resolution,
     },
-    /// A signal that nobody waits for yet is kept until a time.
+    /// A signal for which no wait is open is kept until a time.
     SignalBuffered {
         event: String,
         payload: Payload,
@@ -81,7 +81,7 @@ pub enum Event {
         turn: u32,
         worker: String,
     },
-    /// That worker is not heard of any more.
+    /// That worker was lost.
     TurnLost {
         turn: u32,
     },
@@ -154,7 +154,7 @@ impl TimerPurpose {
 pub enum Dispatch {
     /// A handler performs it.
     Task,
-    /// The core decides it; its completion stands in the same item.
+    /// The core decides it; its completion is in the same item.
     Instant,
     /// It completes by itself at a time.
     Delay { due: Timestamp },
@@ -165,7 +165,7 @@ pub enum Dispatch {
         pattern: Payload,
         due: Option<Timestamp>,
     },
-    /// It completes by the end of a run that it starts, or once that run is there.
+    /// It completes by the end of a run that it starts, or once that run exists.
     Child(Arc<Child>),
     /// Its body runs once per item.
     Body { items: Vec<Payload> },

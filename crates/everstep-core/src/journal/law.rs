@@ -5,9 +5,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::{Dispatch, Entry, Event, Kind};
 use crate::evaluate::Evaluate;
 use crate::ids::RunId;
-use crate::journal::{Dispatch, Entry, Event, Kind};
 use crate::limits;
 use crate::run::decide;
 use crate::run::{Cx, State};
@@ -19,7 +19,7 @@ use crate::workflow::Workflow;
 /// 1. Its entries are numbered from 1 without a gap, and time does not go back.
 /// 2. No step is dispatched, completed or failed twice under one attempt, and none completes twice.
 /// 3. An ended run changes no more, but for the retry of a failed one.
-/// 4. It fits its workflow, and what the fold believes to be ready is ready; what it counts is there.
+/// 4. It fits its workflow, and what the fold counts is what is found by looking at everything.
 /// 5. Settling it again adds nothing, unless it is paused or its last item was full.
 /// 6. No two dispatches start the same child.
 /// 7. No idempotency key is kept twice while it is remembered.
@@ -54,7 +54,7 @@ pub fn check(
                 return Err(format!("entry {}: the key {key:?} stands there twice", entry.seq));
             }
             keys.push_back(Arc::clone(key));
-            if keys.len() > limits::KEYS {
+            if keys.len() > limits::REMEMBERED_KEYS {
                 keys.pop_front();
             }
         }

@@ -1,20 +1,21 @@
 //! Runs that a run starts, and the run that started it.
 //!
-//! 1. A child's id is chosen at dispatch and stands in `StepDispatched`. Every attempt has a child of its own.
-//! 2. A step that waits for its child takes the child's end for its result; any other is done once the child is there.
-//! 3. A child that was waited for and is so no longer is cancelled: the run ended, the step timed out, or the
-//!    iteration around it was given up. A child that nobody waits for goes its own way.
-//! 4. A fork has its original's journal, but neither its children nor its parent: a child's id tells whose it is. An
-//!    open child of the original is left to it, and its step is dispatched again; the parent is told nothing.
+//! 1. A child's id is chosen at dispatch and is part of `StepDispatched`. Every attempt has a child of its own.
+//! 2. The end of a child is the result of a step that waits for it; any other step completes once its child exists.
+//! 3. A child that was waited for and no longer is, is cancelled: the run ended, the step timed out, or the iteration
+//!    around it was dropped. A child that is not waited for is independent of its parent.
+//! 4. A fork has its original's journal, but neither its children nor its parent: the id of a child shows whose it is.
+//!    An open child of the original stays with the original, and the fork dispatches its step again; a fork sends
+//!    nothing to the parent of its original.
 
 use serde::{Deserialize, Serialize};
 
+use super::State;
 use crate::failure::{Failure, code};
 use crate::ids::{RunId, StepKey};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::retry;
-use crate::run::State;
 use crate::time::Timestamp;
 
 /// The step that started a run.
@@ -55,7 +56,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// The id of the child of one attempt: the same wherever it is decided at that time, and nobody else's.
+    /// The id of the child of one attempt: the same on every node that decides it at that time, and unique.
     pub fn id(parent: RunId, step: &StepKey, attempt: u32, now: Timestamp) -> RunId {
         let parent = parent.uuid().as_u128();
         let half = |run: u128| u128::from(retry::seed(run, step.as_str(), attempt));
@@ -111,7 +112,7 @@ pub(crate) struct Children {
     open: usize,
     bytes: usize,
     /// Children to be cancelled, with the seq of the entry that left them. Those of an earlier time are forgotten:
-    /// they were told in the item that holds their entry, and an item is decided at one time.
+    /// the item that contains their entry cancelled them, and an item is decided at one time.
     left: Vec<(u64, RunId)>,
 }
 
@@ -138,7 +139,7 @@ impl Children {
         self.bytes -= child.weight();
     }
 
-    /// Notes that a child is not waited for any more.
+    /// Notes that a child is no longer waited for.
     pub(crate) fn leave(&mut self, seq: u64, child: &Child) {
         if child.waits {
             self.left.push((seq, child.run));

@@ -8,21 +8,21 @@
 //! 2. A failed attempt is retried as its policy says, after a timer.
 //! 3. A crash is not a failure: a lost task is dispatched again under the next attempt, ten times at most.
 //! 4. Paused: results and signals are recorded, due timers stay due, nothing is dispatched.
-//! 5. An ended run changes no more, but for the retry of a failed one.
-//! 6. A child's end counts as a result does; [`crate::child`] has the rules.
-//! 7. A signal or control under a key that was accepted before is not done again; [`keys`] has the rules.
+//! 5. An ended run no longer changes, except that a failed one may be retried.
+//! 6. A child's end counts as a result does; `run/child.rs` has the rules.
+//! 7. A signal or control whose key was accepted before is not recorded again; [`keys`] has the rules.
+//! 8. The run's style answers which steps are ready, and what a timer, a signal or a report means ([`crate::style`]).
 
 use std::sync::Arc;
 
 use super::keys;
-use super::{Cx, Input, Reply, State};
+use super::{Cx, Input, Phase, Reply, State};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Dispatch, Entry, Event, Outcome};
 use crate::limits;
 use crate::payload::{self, Payload};
 use crate::planted::{self, Bug};
-use crate::run::Phase;
 use crate::style;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
@@ -188,10 +188,10 @@ impl Draft<'_> {
             return Reply::ignored("the task is not open");
         }
         let crashes = self.state.open.get(&step).map_or(0, |open| open.crashes);
-        if crashes + 1 >= limits::CRASHES {
+        if crashes + 1 >= limits::CONSECUTIVE_CRASHES {
             let failure = Failure::fatal(
                 code::CRASH_LOOP,
-                format!("{step} was dispatched {} times in a row without any result", limits::CRASHES),
+                format!("{step} was dispatched {} times in a row without any result", limits::CONSECUTIVE_CRASHES),
             );
             self.write(Event::failed(step, attempt, failure));
             return Reply::Accepted;

@@ -1,20 +1,19 @@
-//! What a run tells other runs.
+//! Inputs that a run sends to the inbox of other runs.
 
+use super::{Input, State};
 use crate::failure::{Failure, code};
 use crate::ids::RunId;
 use crate::journal::{Entry, Event};
 use crate::payload::Payload;
-use crate::run::Input;
-use crate::run::State;
 use crate::status::Status;
 
-/// What follows for other runs from the entries of one item. `state` is what the item leaves behind.
+/// The inputs for other runs that follow from the entries of one item. `state` is the state after the item.
 ///
-/// 1. A run that ends tells the step that waits for it.
+/// 1. A run that ends sends its result to the step that waits for it.
 /// 2. A run that no longer waits for a child cancels it; the child may not exist yet.
 ///
 /// **Invariant**: the entries of one item were decided at one time.
-pub fn messages(state: &State, entries: &[Entry]) -> Vec<(RunId, Input)> {
+pub fn inputs_after(state: &State, entries: &[Entry]) -> Vec<(RunId, Input)> {
     let Some(first) = entries.first() else { return Vec::new() };
     let left = state.open.left_since(first.seq);
     if left.is_empty() && state.parent().is_none() {
@@ -24,12 +23,12 @@ pub fn messages(state: &State, entries: &[Entry]) -> Vec<(RunId, Input)> {
         let why = why(&entries.get((seq - first.seq) as usize)?.event);
         Some((*child, Input::Cancel { reason: Some(format!("the parent run {} {why}", state.run)) }))
     };
-    let mut messages: Vec<_> = left.iter().filter_map(cancel).collect();
-    messages.extend(to_parent(state, entries));
-    messages
+    let mut inputs: Vec<_> = left.iter().filter_map(cancel).collect();
+    inputs.extend(to_parent(state, entries));
+    inputs
 }
 
-/// What the event that left a child says of its parent.
+/// Why a child is cancelled, by the event that left it.
 fn why(event: &Event) -> &'static str {
     match event {
         Event::RunCancelled { .. } => "was cancelled",
@@ -59,13 +58,13 @@ fn to_parent(state: &State, entries: &[Entry]) -> Option<(RunId, Input)> {
     // Nothing follows a run's end, so the item that ends it ends with it.
     let end = entries.last().filter(|last| last.seq == state.seq)?;
     let reason = if let Event::RunCancelled { reason } = &end.event { reason.as_deref() } else { None };
-    let result = ended(state.run, state.status(), state.output(), state.failure(), reason)?;
+    let result = child_result(state.run, state.status(), state.output(), state.failure(), reason)?;
     let step = parent.step.clone();
     Some((parent.run, Input::ChildEnded { step, attempt: parent.attempt, child: state.run, result }))
 }
 
-/// The end of a child as its parent takes it; `None` for a run that has not ended.
-pub fn ended(
+/// The end of a child as the result of the step that waits for it; `None` for a run that has not ended.
+pub fn child_result(
     child: RunId,
     status: Status,
     output: Option<&Payload>,
@@ -76,7 +75,7 @@ pub fn ended(
         Status::Pending | Status::Running | Status::Waiting | Status::Paused => None,
         Status::Completed => Some(Ok(output.cloned().unwrap_or_default())),
         Status::Failed => Some(Err(match failure {
-            // The child's step is none of the parent's.
+            // The step of the child is not a step of the parent.
             Some(failure) => Failure {
                 message: format!("child run {child} failed: {}", failure.message),
                 step: None,

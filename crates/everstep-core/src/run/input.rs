@@ -1,4 +1,4 @@
-//! News for a run, and what the sender is told.
+//! Inputs of a run, and the replies to them.
 
 use std::borrow::Cow;
 
@@ -44,7 +44,7 @@ pub enum Input {
         child: RunId,
         result: Result<Payload, Failure>,
     },
-    /// A child is there.
+    /// A child exists.
     ChildStarted {
         step: StepKey,
         attempt: u32,
@@ -63,7 +63,7 @@ pub enum Input {
     BeginTurn {
         worker: String,
     },
-    /// The worker that has this turn is not heard of any more.
+    /// The worker that holds this turn was lost.
     LoseTurn {
         turn: u32,
     },
@@ -84,7 +84,7 @@ pub enum Input {
     },
     /// Try the failed steps of a failed run again.
     Retry,
-    /// The run cannot go on, for a reason that lies outside its workflow.
+    /// The run cannot continue, for a reason outside its workflow.
     Fail {
         failure: Failure,
     },
@@ -93,7 +93,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// What a worker says, where that is the news.
+    /// The report of a worker, where the input is one.
     pub fn report(&self) -> Option<&Report> {
         if let Self::Report { report, .. } = self { Some(report) } else { None }
     }
@@ -108,7 +108,7 @@ pub enum Reply {
     Buffered,
     /// It was accepted before, under the same key.
     Repeated,
-    /// It changes nothing: a duplicate, a late result, a signal that nobody waits for.
+    /// It changes nothing: a duplicate, a late result, a signal for which no wait is open.
     Ignored(Cow<'static, str>),
     /// It contradicts the run's status, or cannot be kept.
     Refused {

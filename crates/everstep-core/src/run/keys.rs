@@ -3,17 +3,16 @@
 //! 1. Signals and controls may have a key; the entry that they write keeps it.
 //! 2. The same key with the same kind of input was accepted before: nothing is written.
 //! 3. The same key with another kind of input is refused.
-//! 4. A run remembers its last [`limits::KEYS`] keys, also after its end.
+//! 4. A run remembers its last [`limits::REMEMBERED_KEYS`] keys, also after its end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Input, Reply, State};
 use crate::journal::Event;
 use crate::limits;
-use crate::run::State;
-use crate::run::{Input, Reply};
 
 /// The kinds of input that may have a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +106,7 @@ impl Keys {
     pub(crate) fn remember(&mut self, kind: Keyed, key: Arc<str>) {
         self.bytes += weight(&key);
         self.list.push_back((kind, key));
-        if self.list.len() > limits::KEYS
+        if self.list.len() > limits::REMEMBERED_KEYS
             && let Some((_, oldest)) = self.list.pop_front()
         {
             self.bytes -= weight(&oldest);

@@ -35,7 +35,7 @@ pub(crate) struct Open {
     pub(crate) failures: u32,
     /// Consecutive dispatches that ended without a result.
     pub(crate) crashes: u32,
-    pub(crate) doing: Doing,
+    pub(crate) activity: Activity,
     pub(crate) timer: Option<Timestamp>,
     /// The delay that the last failure asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub(crate) struct Open {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Doing {
+pub(crate) enum Activity {
     Task,
     Instant,
     Delay,
@@ -63,7 +63,7 @@ pub(crate) enum Doing {
     Again,
 }
 
-impl Doing {
+impl Activity {
     pub(crate) fn step_status(&self) -> StepStatus {
         match self {
             Self::Task | Self::Instant | Self::Body | Self::Failed | Self::Again => StepStatus::Running,
@@ -79,11 +79,11 @@ pub struct OpenStep<'a> {
     pub attempt: u32,
     /// When its current activity began.
     pub since: Timestamp,
-    pub what: OpenWhat<'a>,
+    pub activity: OpenActivity<'a>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum OpenWhat<'a> {
+pub enum OpenActivity<'a> {
     /// A handler must be performing it.
     Task,
     /// It waits for a signal.
@@ -109,37 +109,37 @@ pub(crate) enum Fired {
 }
 
 impl Open {
-    pub(crate) fn new(attempt: u32, doing: Doing, timer: Option<Timestamp>, since: Timestamp) -> Self {
-        Self { attempt, failures: 0, crashes: 0, doing, timer, retry_after_ms: None, since }
+    pub(crate) fn new(attempt: u32, activity: Activity, timer: Option<Timestamp>, since: Timestamp) -> Self {
+        Self { attempt, failures: 0, crashes: 0, activity, timer, retry_after_ms: None, since }
     }
 
     fn show<'a>(&'a self, step: &'a StepKey) -> OpenStep<'a> {
         let due = self.timer;
-        let what = match &self.doing {
-            Doing::Task => OpenWhat::Task,
-            Doing::Wait { event, pattern } => OpenWhat::Wait { event, pattern, due },
-            Doing::Child(child) => OpenWhat::Child(child),
-            Doing::Delay => OpenWhat::Delay { due },
-            Doing::Backoff => OpenWhat::Backoff { due },
-            Doing::Body => OpenWhat::Body { due },
-            Doing::Instant | Doing::Failed | Doing::Again => OpenWhat::Soon,
+        let activity = match &self.activity {
+            Activity::Task => OpenActivity::Task,
+            Activity::Wait { event, pattern } => OpenActivity::Wait { event, pattern, due },
+            Activity::Child(child) => OpenActivity::Child(child),
+            Activity::Delay => OpenActivity::Delay { due },
+            Activity::Backoff => OpenActivity::Backoff { due },
+            Activity::Body => OpenActivity::Body { due },
+            Activity::Instant | Activity::Failed | Activity::Again => OpenActivity::Soon,
         };
-        OpenStep { step, attempt: self.attempt, since: self.since, what }
+        OpenStep { step, attempt: self.attempt, since: self.since, activity }
     }
 
     /// The child that this attempt of a run's own step started. A fork does not own the children of its original.
     pub(crate) fn own_child(&self, run: RunId, step: &StepKey) -> Option<&Arc<Child>> {
-        match &self.doing {
-            Doing::Child(child) if child.is_of(run, step, self.attempt) => Some(child),
-            Doing::Child(_)
-            | Doing::Task
-            | Doing::Instant
-            | Doing::Delay
-            | Doing::Wait { .. }
-            | Doing::Body
-            | Doing::Failed
-            | Doing::Backoff
-            | Doing::Again => None,
+        match &self.activity {
+            Activity::Child(child) if child.is_of(run, step, self.attempt) => Some(child),
+            Activity::Child(_)
+            | Activity::Task
+            | Activity::Instant
+            | Activity::Delay
+            | Activity::Wait { .. }
+            | Activity::Body
+            | Activity::Failed
+            | Activity::Backoff
+            | Activity::Again => None,
         }
     }
 }
@@ -209,14 +209,14 @@ impl OpenSteps {
 
     /// Opens a step that is not open.
     pub(crate) fn insert(&mut self, step: StepKey, open: Open) {
-        self.tasks += usize::from(open.doing == Doing::Task);
-        if let Doing::Child(child) = &open.doing {
+        self.tasks += usize::from(open.activity == Activity::Task);
+        if let Activity::Child(child) = &open.activity {
             self.children.open(child);
         }
         if let Some(due) = open.timer {
             self.timers.insert((due, step.clone()));
         }
-        if matches!(open.doing, Doing::Failed | Doing::Again) {
+        if matches!(open.activity, Activity::Failed | Activity::Again) {
             self.todo.insert(step.clone());
         }
         self.steps.insert(step, open);
@@ -225,8 +225,8 @@ impl OpenSteps {
     /// Removes an open step with its timer.
     pub(crate) fn close(&mut self, step: &StepKey) -> Option<Open> {
         let open = self.steps.remove(step)?;
-        self.tasks -= usize::from(open.doing == Doing::Task);
-        if let Doing::Child(child) = &open.doing {
+        self.tasks -= usize::from(open.activity == Activity::Task);
+        if let Activity::Child(child) = &open.activity {
             self.children.close(child);
         }
         if let Some(due) = open.timer {
@@ -238,21 +238,21 @@ impl OpenSteps {
 
     /// Opens a step that was dispatched, or dispatched again.
     pub(crate) fn dispatch(&mut self, run: RunId, step: &StepKey, attempt: u32, dispatch: &Dispatch, at: Timestamp) {
-        let (doing, timer) = match dispatch {
-            Dispatch::Task => (Doing::Task, None),
-            Dispatch::Instant => (Doing::Instant, None),
-            Dispatch::Delay { due } => (Doing::Delay, Some(*due)),
+        let (activity, timer) = match dispatch {
+            Dispatch::Task => (Activity::Task, None),
+            Dispatch::Instant => (Activity::Instant, None),
+            Dispatch::Delay { due } => (Activity::Delay, Some(*due)),
             Dispatch::Wait { event, pattern, due } => {
-                (Doing::Wait { event: event.clone(), pattern: pattern.clone() }, *due)
+                (Activity::Wait { event: event.clone(), pattern: pattern.clone() }, *due)
             }
-            Dispatch::Child(child) => (Doing::Child(Arc::clone(child)), child.due),
-            Dispatch::Body { .. } => (Doing::Body, None),
+            Dispatch::Child(child) => (Activity::Child(Arc::clone(child)), child.due),
+            Dispatch::Body { .. } => (Activity::Body, None),
         };
         let before = self.close(step);
         let failures = before.as_ref().map_or(0, |open| open.failures);
         // A dispatch that replaces an open task followed a crash.
-        let crashes = before.filter(|open| open.doing == Doing::Task).map_or(0, |open| open.crashes + 1);
-        self.insert(step.clone(), Open { failures, crashes, ..Open::new(attempt, doing, timer, at) });
+        let crashes = before.filter(|open| open.activity == Activity::Task).map_or(0, |open| open.crashes + 1);
+        self.insert(step.clone(), Open { failures, crashes, ..Open::new(attempt, activity, timer, at) });
         if self.has_foreign_child(run, step) {
             self.todo.insert(step.clone());
         }
@@ -260,8 +260,8 @@ impl OpenSteps {
 
     /// Sets the timer of a retry. `None` when no retry is due for the step.
     pub(crate) fn back_off(&mut self, step: &StepKey, due: Timestamp) -> Option<()> {
-        let open = self.steps.get_mut(step).filter(|open| open.doing == Doing::Failed)?;
-        (open.doing, open.timer) = (Doing::Backoff, Some(due));
+        let open = self.steps.get_mut(step).filter(|open| open.activity == Activity::Failed)?;
+        (open.activity, open.timer) = (Activity::Backoff, Some(due));
         self.timers.insert((due, step.clone()));
         self.todo.remove(step);
         Some(())
@@ -269,7 +269,7 @@ impl OpenSteps {
 
     /// Sets the timer between two items of a loop. `None` when the step is no loop, or has a timer.
     pub(crate) fn pace(&mut self, step: &StepKey, due: Timestamp) -> Option<()> {
-        let open = self.steps.get_mut(step).filter(|open| open.doing == Doing::Body && open.timer.is_none())?;
+        let open = self.steps.get_mut(step).filter(|open| open.activity == Activity::Body && open.timer.is_none())?;
         open.timer = Some(due);
         self.timers.insert((due, step.clone()));
         Some(())
@@ -278,21 +278,21 @@ impl OpenSteps {
     /// Removes the timer that fired of a retry or a loop.
     pub(crate) fn fire(&mut self, step: &StepKey) -> Option<Fired> {
         let open = self.steps.get_mut(step)?;
-        let fired = match open.doing {
-            Doing::Body => Fired::Pace,
-            Doing::Backoff => Fired::Retry,
-            Doing::Task
-            | Doing::Instant
-            | Doing::Delay
-            | Doing::Wait { .. }
-            | Doing::Child(_)
-            | Doing::Failed
-            | Doing::Again => return None,
+        let fired = match open.activity {
+            Activity::Body => Fired::Pace,
+            Activity::Backoff => Fired::Retry,
+            Activity::Task
+            | Activity::Instant
+            | Activity::Delay
+            | Activity::Wait { .. }
+            | Activity::Child(_)
+            | Activity::Failed
+            | Activity::Again => return None,
         };
         let due = open.timer.take()?;
         self.timers.remove(&(due, step.clone()));
         if let Fired::Retry = fired {
-            open.doing = Doing::Again;
+            open.activity = Activity::Again;
             self.todo.insert(step.clone());
         }
         Some(fired)
@@ -307,7 +307,8 @@ impl OpenSteps {
 
     /// Whether a step was opened by the run that this one is a fork of, so that its child belongs to the original.
     pub(crate) fn has_foreign_child(&self, run: RunId, step: &StepKey) -> bool {
-        let is_foreign = |open: &Open| matches!(open.doing, Doing::Child(_)) && open.own_child(run, step).is_none();
+        let is_foreign =
+            |open: &Open| matches!(open.activity, Activity::Child(_)) && open.own_child(run, step).is_none();
         self.steps.get(step).is_some_and(is_foreign)
     }
 
@@ -316,7 +317,7 @@ impl OpenSteps {
         if !self.children.has_open() {
             return Vec::new();
         }
-        let waits = |open: &Open| matches!(&open.doing, Doing::Child(child) if child.waits);
+        let waits = |open: &Open| matches!(&open.activity, Activity::Child(child) if child.waits);
         self.steps.iter().filter(|(_, open)| waits(open)).map(|(step, _)| step.clone()).collect()
     }
 
@@ -334,7 +335,7 @@ impl OpenSteps {
 
     /// Leaves the child of a step that an entry closed because the step timed out. `open` is the step as it was.
     ///
-    /// A child that ended is not left, whatever the code of its failure is. The two are told apart by the timer: the
+    /// A child that ended is not left, whatever the code of its failure is. The timer distinguishes the two: the
     /// caller asks only for a live run, and there a timer that is due fires before anything else is recorded.
     pub(crate) fn leave_late_child(&mut self, run: RunId, open: &Open, failure: &Failure, entry: &Entry) {
         if failure.code == code::STEP_TIMEOUT

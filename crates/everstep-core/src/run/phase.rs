@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 pub(crate) enum Phase {
     /// Before its first entry.
     Pending,
-    /// It runs or waits; the open steps tell which.
+    /// It runs or waits, depending on its open steps.
     Live,
     Paused {
         at: Timestamp,

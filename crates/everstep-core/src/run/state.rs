@@ -162,13 +162,13 @@ impl State {
 
     /// Whether this attempt of a step is an open task.
     pub fn has_open_task(&self, step: &StepKey, attempt: u32) -> bool {
-        self.open.get(step).is_some_and(|open| open.attempt == attempt && open.doing == super::Doing::Task)
+        self.open.get(step).is_some_and(|open| open.attempt == attempt && open.activity == super::Activity::Task)
     }
 
     /// The status of a step; `None` for one that was not reached.
     pub fn step_status(&self, workflow: &Workflow, step: &StepKey) -> Option<StepStatus> {
         let Some(open) = self.open.get(step) else { return style::step_status(workflow, self, step) };
-        Some(if self.has_ended() { StepStatus::Cancelled } else { open.doing.step_status() })
+        Some(if self.has_ended() { StepStatus::Cancelled } else { open.activity.step_status() })
     }
 
     /// The variables of the run as one JSON object, without those whose names begin with `__`.

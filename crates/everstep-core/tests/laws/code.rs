@@ -10,7 +10,7 @@ use everstep_core::journal::{Event, Kind};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::run::decide::decide;
-use everstep_core::run::{Cx, Input, OpenWhat, Reply, State};
+use everstep_core::run::{Cx, Input, OpenActivity, Reply, State};
 use everstep_core::status::Status;
 use serde_json::json;
 
@@ -203,8 +203,8 @@ impl Player {
     }
 
     fn news_of_a_child(&mut self) {
-        let open = self.game.state.open().filter_map(|open| match open.what {
-            OpenWhat::Child(child) => Some((open.step.clone(), open.attempt, child.run)),
+        let open = self.game.state.open().filter_map(|open| match open.activity {
+            OpenActivity::Child(child) => Some((open.step.clone(), open.attempt, child.run)),
             _ => None,
         });
         let open: Vec<_> = open.collect();
@@ -277,8 +277,8 @@ impl Player {
                 .game
                 .state
                 .open()
-                .filter_map(|open| match open.what {
-                    OpenWhat::Child(child) => Some((open.step.clone(), open.attempt, child.run)),
+                .filter_map(|open| match open.activity {
+                    OpenActivity::Child(child) => Some((open.step.clone(), open.attempt, child.run)),
                     _ => None,
                 })
                 .collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::{Dispatch, Entry, Event};
-use everstep_core::run::{Input, OpenWhat, State};
+use everstep_core::run::{Input, OpenActivity, State};
 
 #[derive(Default)]
 pub(crate) struct Family {
@@ -94,7 +94,7 @@ impl Family {
         let mut followed: Vec<_> = self.children.values().filter(awaited).map(|kin| (&kin.step, kin.attempt)).collect();
         let open = state
             .open()
-            .filter(|open| !state.has_ended() && matches!(open.what, OpenWhat::Child(child) if child.waits))
+            .filter(|open| !state.has_ended() && matches!(open.activity, OpenActivity::Child(child) if child.waits))
             .filter(|open| state.parent_of(open.step, open.attempt).is_some());
         let mut open: Vec<_> = open.map(|open| (open.step, open.attempt)).collect();
         open.sort_unstable();

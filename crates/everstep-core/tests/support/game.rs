@@ -5,7 +5,7 @@ use everstep_core::journal::codec;
 use everstep_core::journal::law;
 use everstep_core::journal::{Cause, Entry};
 use everstep_core::run::decide::{decide, record};
-use everstep_core::run::inbox::messages;
+use everstep_core::run::inbox::inputs_after;
 use everstep_core::run::{Child, Cx, Input, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
@@ -127,7 +127,7 @@ impl Game {
             let is_near = before.may_become(after) || before.next().iter().any(|between| between.may_become(after));
             assert!(before == after || is_near, "a run that is {before} became {after}");
         }
-        let messages = messages(&self.state, &entries);
+        let messages = inputs_after(&self.state, &entries);
         self.family.follow(&self.state, &entries, &messages);
         self.told.extend(messages);
         self.journal.extend(entries.clone());

@@ -16,7 +16,7 @@ use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::run::task;
-use everstep_core::run::{Input, OpenWhat, Parent, Reply};
+use everstep_core::run::{Input, OpenActivity, Parent, Reply};
 use everstep_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -216,13 +216,14 @@ impl Player {
             "version" => state.seq.to_string(),
             "known" => known(state),
             "open" => {
-                let open = state.open().map(|open| match open.what {
-                    OpenWhat::Task => format!("{} #{}", open.step, open.attempt),
-                    OpenWhat::Wait { event, .. } => format!("{} for {event}", open.step),
-                    OpenWhat::Child(child) => format!("{} #{} runs {}", open.step, open.attempt, child.workflow),
-                    OpenWhat::Delay { .. } | OpenWhat::Backoff { .. } | OpenWhat::Body { .. } | OpenWhat::Soon => {
-                        open.step.to_string()
-                    }
+                let open = state.open().map(|open| match open.activity {
+                    OpenActivity::Task => format!("{} #{}", open.step, open.attempt),
+                    OpenActivity::Wait { event, .. } => format!("{} for {event}", open.step),
+                    OpenActivity::Child(child) => format!("{} #{} runs {}", open.step, open.attempt, child.workflow),
+                    OpenActivity::Delay { .. }
+                    | OpenActivity::Backoff { .. }
+                    | OpenActivity::Body { .. }
+                    | OpenActivity::Soon => open.step.to_string(),
                 });
                 open.collect::<Vec<_>>().join(", ")
             }

@@ -9,8 +9,8 @@ use everstep_core::journal::{Dispatch, Entry, Event, Outcome, Resolution};
 use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::run::decide::decide;
-use everstep_core::run::inbox::messages;
-use everstep_core::run::{Child, Cx, Input, OpenWhat, Reply, State};
+use everstep_core::run::inbox::inputs_after;
+use everstep_core::run::{Child, Cx, Input, OpenActivity, Reply, State};
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
@@ -110,7 +110,7 @@ fn wild_input(random: &mut Random, state: &State) -> Input {
             None => Input::Settle,
         },
         22 => {
-            let open = state.open().find_map(|open| Some((open.step.clone(), open.attempt, child_of(&open.what)?)));
+            let open = state.open().find_map(|open| Some((open.step.clone(), open.attempt, child_of(&open.activity)?)));
             let (step, attempt, child) = open.unwrap_or((step, attempt, RunId::new(Game::BEGIN, 3)));
             let result = if random.chance(50) { Ok(payload(random)) } else { Err(failure(random)) };
             Input::ChildEnded { step, attempt, child, result }
@@ -130,9 +130,9 @@ fn wild_input(random: &mut Random, state: &State) -> Input {
     }
 }
 
-fn child_of(what: &OpenWhat<'_>) -> Option<RunId> {
+fn child_of(what: &OpenActivity<'_>) -> Option<RunId> {
     match what {
-        OpenWhat::Child(child) => Some(child.run),
+        OpenActivity::Child(child) => Some(child.run),
         _ => None,
     }
 }
@@ -292,7 +292,7 @@ fn decide_on(mut state: State, workflow: &Workflow, random: &mut Random) {
             }
             decision = decide(workflow, &mut state, Input::Settle, None, Cx { now: Game::BEGIN, evaluate: &evaluate });
         }
-        messages(&state, &decision.entries);
+        inputs_after(&state, &decision.entries);
         assert!(!decision.has_more, "{state:?}");
     }
 }

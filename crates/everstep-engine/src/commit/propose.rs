@@ -61,7 +61,7 @@ pub(crate) fn propose(
             NewEntry { seq: entry.seq, at: entry.at, row }
         })
         .collect();
-    let inbox_inputs: Vec<_> = inbox::messages(run.state(), &entries).into_iter().map(inbox_input).collect();
+    let inbox_inputs: Vec<_> = inbox::inputs_after(run.state(), &entries).into_iter().map(inbox_input).collect();
     bytes += inbox_inputs.iter().map(|input| ROW_OVERHEAD_BYTES + input.input.len()).sum::<usize>();
     let in_flight = InFlight {
         dispatched,

@@ -118,7 +118,7 @@ impl Call {
 
     fn found(&self, row: &RunRow) -> Input {
         let error = row.error.as_ref();
-        match inbox::ended(row.id, row.status, row.output.as_ref(), error, None) {
+        match inbox::child_result(row.id, row.status, row.output.as_ref(), error, None) {
             Some(result) if self.parent.waits => self.ended(result),
             _ => self.started(),
         }

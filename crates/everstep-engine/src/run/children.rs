@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use everstep_core::ids::RunId;
-use everstep_core::run::{Input, OpenWhat, State};
+use everstep_core::run::{Input, OpenActivity, State};
 
 use super::active::ActiveRun;
 use super::call::Call;
@@ -50,14 +50,14 @@ impl Children {
 }
 
 fn open_children(state: &State) -> impl Iterator<Item = RunId> {
-    state.open().filter_map(|open| match open.what {
-        OpenWhat::Child(child) => Some(child.run),
-        OpenWhat::Task
-        | OpenWhat::Wait { .. }
-        | OpenWhat::Delay { .. }
-        | OpenWhat::Backoff { .. }
-        | OpenWhat::Body { .. }
-        | OpenWhat::Soon => None,
+    state.open().filter_map(|open| match open.activity {
+        OpenActivity::Child(child) => Some(child.run),
+        OpenActivity::Task
+        | OpenActivity::Wait { .. }
+        | OpenActivity::Delay { .. }
+        | OpenActivity::Backoff { .. }
+        | OpenActivity::Body { .. }
+        | OpenActivity::Soon => None,
     })
 }
 
@@ -69,7 +69,7 @@ impl ActiveRun {
         }
         let ended = self.mailbox.ended_children();
         for open in self.state.open() {
-            let OpenWhat::Child(child) = open.what else { continue };
+            let OpenActivity::Child(child) = open.activity else { continue };
             let is_known = self.children.born.contains(&child.run) || ended.contains(&child.run);
             if is_known || !self.children.called.insert(child.run) {
                 continue;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use everstep_core::code::Report;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::run::decide::{self, Decision};
-use everstep_core::run::{Cx, Input, OpenWhat, task};
+use everstep_core::run::{Cx, Input, OpenActivity, task};
 use everstep_core::time::Timestamp;
 use everstep_handlers::Task;
 
@@ -232,7 +232,7 @@ impl ActiveRun {
         let lost: Vec<_> = self
             .state
             .open()
-            .filter(|open| open.what == OpenWhat::Task && !tasks.has(open.step, open.attempt))
+            .filter(|open| open.activity == OpenActivity::Task && !tasks.has(open.step, open.attempt))
             .filter(|open| !reported.contains(&(open.step, open.attempt)))
             .filter(|open| !fresh.contains(&(open.step, open.attempt)))
             .map(|open| Envelope::new(Input::TaskLost { step: open.step.clone(), attempt: open.attempt }))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use everstep_core::ids::StepKey;
 use everstep_core::journal::{Dispatch, Entry, Event};
-use everstep_core::run::{OpenWhat, State};
+use everstep_core::run::{OpenActivity, State};
 use everstep_store::{Change, Wait};
 
 /// The waits of a run that have a row.
@@ -19,7 +19,7 @@ impl WaitRows {
     /// The rows of a run that was loaded.
     pub(super) fn from_state(state: &State, is_fork: bool) -> Self {
         let open = state.open().filter(|_| !state.has_ended());
-        let waits = open.filter(|open| matches!(open.what, OpenWhat::Wait { .. }));
+        let waits = open.filter(|open| matches!(open.activity, OpenActivity::Wait { .. }));
         let steps: BTreeSet<_> = waits.map(|open| open.step.clone()).collect();
         Self { must_renew: is_fork && !steps.is_empty(), steps }
     }
@@ -37,7 +37,7 @@ impl WaitRows {
         let mut changes = Vec::new();
         let mut open = BTreeSet::new();
         for step in state.open().filter(|_| !state.has_ended()) {
-            let OpenWhat::Wait { event, pattern, due } = step.what else { continue };
+            let OpenActivity::Wait { event, pattern, due } = step.activity else { continue };
             open.insert(step.step.clone());
             let is_known = self.steps.contains(step.step);
             if is_known && renews {

@@ -11,7 +11,7 @@ use everstep_core::journal::codec;
 use everstep_core::journal::law;
 use everstep_core::journal::{Dispatch, Entry, Event, Resolution};
 use everstep_core::payload::Payload;
-use everstep_core::run::{OpenStep, OpenWhat, State};
+use everstep_core::run::{OpenActivity, OpenStep, State};
 use everstep_core::status::Status;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_engine::World;
@@ -109,7 +109,7 @@ impl Judge {
             return Ok(false);
         }
         let state = self.fold(&self.row(parent)?, &self.journal(parent)?)?;
-        let is_child = |open: OpenStep<'_>| matches!(open.what, OpenWhat::Child(child) if child.run == row.id);
+        let is_child = |open: OpenStep<'_>| matches!(open.activity, OpenActivity::Child(child) if child.run == row.id);
         Ok(state.has_ended() || !state.open().any(is_child))
     }
 

@@ -146,7 +146,7 @@ pub(super) fn check(ledger: &Ledger, run: RunId, script: &[Op], journal: &[Entry
             end => Err(format!("{run} gave {}, and its function comes to {end:?}", output.json())),
         },
         Some(Event::RunFailed { failure, .. }) if failure.code == code::WORKER_LOST => {
-            let is_so = lost >= limits::LOST_TURNS as usize;
+            let is_so = lost >= limits::CONSECUTIVE_LOST_TURNS as usize;
             if is_so { Ok(()) } else { Err(format!("{run} has lost {lost} turns and was given up")) }
         }
         Some(Event::RunFailed { failure, step }) => match &played.end {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
-use everstep_core::run::{OpenStep, OpenWhat};
+use everstep_core::run::{OpenActivity, OpenStep};
 use everstep_core::time::Timestamp;
 use everstep_store::{Gate, Item, Outcome, RunRow};
 
@@ -163,15 +163,15 @@ impl Watch {
         self.claimable.remove(&row.id);
         let journal = self.judge.journal(row.id)?;
         let state = self.judge.fold(row, &journal)?;
-        let waits = |open: OpenStep<'_>| match open.what {
-            OpenWhat::Wait { due, .. } => due.is_none(),
+        let waits = |open: OpenStep<'_>| match open.activity {
+            OpenActivity::Wait { due, .. } => due.is_none(),
             // Nobody but its parent would start it.
-            OpenWhat::Child(child) => self.judge.row(child.run).is_ok(),
-            OpenWhat::Task
-            | OpenWhat::Delay { .. }
-            | OpenWhat::Backoff { .. }
-            | OpenWhat::Body { .. }
-            | OpenWhat::Soon => false,
+            OpenActivity::Child(child) => self.judge.row(child.run).is_ok(),
+            OpenActivity::Task
+            | OpenActivity::Delay { .. }
+            | OpenActivity::Backoff { .. }
+            | OpenActivity::Body { .. }
+            | OpenActivity::Soon => false,
         };
         if state.is_paused() || state.open().any(waits) {
             return Ok(());
