@@ -9,13 +9,16 @@ LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
 # How long Schemathesis asks.
 SECONDS ?= 30
 
-.PHONY: help run test test-long check fmt lint unit sdk planted schemathesis sim bench trace deny tools databases clients
+.PHONY: help run dist test test-long check fmt lint unit sdk planted schemathesis sim bench trace deny tools databases clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, or in PostgreSQL at EVERSTEP_DATABASE_URL.
 	$(CARGO) run --release --locked -p everstep -- serve
+
+dist: ## Build the binary as it is published: target/dist/everstep.
+	$(CARGO) build --profile dist --locked -p everstep
 
 test: tools databases lint unit sdk planted schemathesis trace ## Everything that continuous integration runs.
 
