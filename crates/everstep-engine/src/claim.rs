@@ -1,13 +1,13 @@
-//! Takes ownership of runs that nobody owns and that are due, and reads the inbox.
+//! Takes ownership of due runs that no node owns, and reads the inbox.
 //!
 //! **Invariant**: a run that has not ended is owned by a live node, or claimable now, or has a time to wake.
 //!
-//! This loop is for a database that nobody else uses, and polls nothing: it wakes when the next parked run is due, when room frees while others wait for it, or when
-//! somebody says that there is news. A database that others use as well needs `tick`.
+//! The loop here is for a database that no other node uses, and does not poll it. It wakes when the next parked run is
+//! due, when a place becomes free while runs wait for one, and when it is notified of new inbox rows. A database that
+//! several nodes share needs the loop in `tick`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
@@ -18,26 +18,30 @@ use tokio::sync::mpsc;
 
 use crate::message::{Shared, ToClaimer};
 use crate::options::Options;
+use crate::permits::{Reservation, Share};
 use crate::ports::World;
 use crate::run::Envelope;
 use crate::shard::{ShardSender, ToShard, shard_of};
 use crate::workers::{More, Workers};
 
-/// Runs that are claimed, or inbox rows that are read, at once.
-pub(crate) const BATCH: usize = 500;
-const RETRY: Duration = Duration::from_secs(1);
+/// Runs that one claim takes, or inbox rows that one query reads, at most.
+pub(crate) const BATCH_ROWS_MAX: usize = 500;
+/// How long to wait after a failed claim.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The lane of runs that the server performs by itself.
+const SERVER_LANE: &str = "";
 
 /// When each lane is to be asked for due runs again.
-struct Next {
+struct Schedule {
     lanes: BTreeMap<Arc<str>, Timestamp>,
-    /// Whether there may be room, or news, in every lane.
+    /// Whether to ask every lane, because places or seats became free.
     asks_all: bool,
-    /// Not before then, after a failure.
+    /// After a failure no lane is asked before this time.
     not_before: Timestamp,
 }
 
-impl Next {
-    fn time(&self) -> Timestamp {
+impl Schedule {
+    fn next(&self) -> Timestamp {
         if self.asks_all {
             return self.not_before;
         }
@@ -45,12 +49,17 @@ impl Next {
         first.max(self.not_before)
     }
 
-    /// Lanes that had no room are due now.
-    fn due_now(&mut self, workers: &Workers) {
-        self.lanes.extend(workers.backlog().into_iter().map(|lane| (lane, Timestamp::EPOCH)));
+    fn is_due(&self, lane: &str, now: Timestamp) -> bool {
+        self.lanes.get(lane).is_some_and(|due| *due <= now)
     }
 
-    fn parked(&mut self, lane: Arc<str>, time: Timestamp) {
+    /// Makes lanes due in which runs wait for a seat.
+    fn ask_now(&mut self, lanes: Vec<Arc<str>>) {
+        self.lanes.extend(lanes.into_iter().map(|lane| (lane, Timestamp::EPOCH)));
+    }
+
+    /// A run was parked in a lane until `time`.
+    fn note_parked(&mut self, lane: Arc<str>, time: Timestamp) {
         let due = self.lanes.entry(lane).or_insert(time);
         *due = time.min(*due);
     }
@@ -63,168 +72,207 @@ pub(crate) struct Claimer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) shards: Vec<ShardSender>,
     pub(crate) workers: Arc<Workers>,
-    pub(crate) news: mpsc::UnboundedReceiver<ToClaimer>,
+    pub(crate) messages: mpsc::UnboundedReceiver<ToClaimer>,
+    /// The places of claims whose answer was lost: they may have been made, and then this node owns runs that it does
+    /// not know. The places stay reserved until [`Claimer::recover`] has found these runs.
+    pub(crate) unanswered: Option<Reservation>,
 }
 
 impl Claimer {
     pub(crate) async fn run(mut self) {
-        // At start-up everything may be due, and every inbox row is ours to take.
-        let mut next = Next { lanes: BTreeMap::new(), asks_all: true, not_before: Timestamp::EPOCH };
+        // At start-up every run may be due, and every inbox row is for this node.
+        let mut schedule = Schedule { lanes: BTreeMap::new(), asks_all: true, not_before: Timestamp::EPOCH };
         let mut reads_inbox = true;
-        let mut must_recover = false;
         loop {
             let now = self.world.clock.now();
             if reads_inbox {
                 reads_inbox = self.read_inbox(None).await.is_err();
             }
-            if next.time() <= now {
-                // A claim whose answer was lost may have been made: then we own runs that we do not know.
-                let claimed = if must_recover { self.recover().await } else { Ok(()) };
-                let claimed = match claimed {
-                    Ok(()) => self.claim_due(&mut next, now).await,
-                    Err(error) => Err(error),
-                };
-                must_recover = claimed.is_err();
-                if let Err(error) = claimed {
-                    tracing::warn!(%error, "claiming failed; trying again");
-                    (next.asks_all, next.not_before) = (true, self.world.clock.now().plus(RETRY));
-                }
+            if schedule.next() <= now
+                && let Err(error) = self.claim_due(&mut schedule, now).await
+            {
+                tracing::warn!(%error, "claiming failed; trying again");
+                self.expect_lost_claims(None);
+                (schedule.asks_all, schedule.not_before) = (true, self.world.clock.now().plus(RETRY_DELAY));
             }
-            let until = if reads_inbox { next.time().min(self.world.clock.now().plus(RETRY)) } else { next.time() };
-            let mut news = self.wait(until).await;
-            // What has come together is done together.
-            while let Some(one) = news {
+            let retry_at = if reads_inbox { self.world.clock.now().plus(RETRY_DELAY) } else { Timestamp::NEVER };
+            let mut message = self.next_message(schedule.next().min(retry_at)).await;
+            // Handle all messages that wait before the next query.
+            while let Some(one) = message {
                 match one {
-                    ToClaimer::Parked(lane, time) => next.parked(lane, time),
-                    ToClaimer::Room => next.asks_all = true,
-                    ToClaimer::Seats => next.due_now(&self.workers),
+                    ToClaimer::Parked(lane, time) => schedule.note_parked(lane, time),
+                    ToClaimer::Room => schedule.asks_all = true,
+                    ToClaimer::Seats => schedule.ask_now(self.workers.backlog()),
                     ToClaimer::Inbox => reads_inbox = true,
                     ToClaimer::Stop => return,
                 }
-                news = self.news.try_recv().ok();
+                message = self.messages.try_recv().ok();
             }
         }
     }
 
-    /// Claims what is due in the server's own lane and in those of its workers.
-    async fn claim_due(&self, next: &mut Next, now: Timestamp) -> Result<()> {
-        let asks_all = std::mem::take(&mut next.asks_all);
-        next.not_before = Timestamp::EPOCH;
+    /// Claims the due runs of the server's own lane and of the lanes of its workers.
+    async fn claim_due(&mut self, schedule: &mut Schedule, now: Timestamp) -> Result<()> {
+        self.recover().await?;
+        let asks_all = std::mem::take(&mut schedule.asks_all);
+        schedule.not_before = Timestamp::EPOCH;
         if asks_all {
-            self.shared.has_backlog.store(false, Ordering::SeqCst);
+            self.shared.permits.set_backlog(Share::Worker, false);
         }
-        let is_due = |next: &Next, lane: &str| asks_all || next.lanes.get(lane).is_some_and(|due| *due <= now);
-        if is_due(next, "") {
-            let wake = self.claim().await?;
-            next.lanes.insert("".into(), wake);
+        if asks_all || schedule.is_due(SERVER_LANE, now) {
+            let wake = match self.claim_server_lane(None).await? {
+                More::No => self.world.runs.next_wake(SERVER_LANE).await?,
+                // The next place that becomes free asks again.
+                More::Likely | More::Unknown => None,
+            };
+            schedule.lanes.insert(SERVER_LANE.into(), wake.unwrap_or(Timestamp::NEVER));
         }
-        // A lane that nobody serves is asked for when somebody does.
-        next.lanes.retain(|lane, _| lane.is_empty() || self.workers.is_served(lane));
+        // A lane without workers is asked when a worker connects.
+        schedule.lanes.retain(|lane, _| lane.is_empty() || self.workers.is_served(lane));
         for lane in self.workers.lanes() {
-            if !is_due(next, &lane) {
+            if !asks_all && !schedule.is_due(&lane, now) {
                 continue;
             }
-            let places = self.room_for_code();
-            let room = self.workers.room(&lane).min(places);
-            if places == 0 {
-                // Whoever makes room on the node says so; it may have freed before the flag was seen.
-                self.shared.has_backlog.store(true, Ordering::SeqCst);
-                next.asks_all |= self.room_for_code() > 0;
-            }
-            if room == 0 {
-                next.lanes.insert(lane, Timestamp::NEVER);
-                continue;
-            }
-            let runs = self.world.runs.claim_runs(self.node, &lane, now, room).await?;
-            let more = More::after(runs.len(), room);
-            self.workers.claimed(&lane, &runs, more);
-            self.hand_out(runs);
-            // Of what did not fit nobody hears before there is room.
-            let wake = if more == More::No { self.world.runs.next_wake(&lane).await? } else { None };
-            next.lanes.insert(lane, wake.unwrap_or(Timestamp::NEVER));
+            let wake = match self.claim_lane(&lane).await? {
+                More::No => self.world.runs.next_wake(&lane).await?,
+                // The next seat or place that becomes free asks again.
+                More::Likely | More::Unknown => None,
+            };
+            schedule.lanes.insert(lane, wake.unwrap_or(Timestamp::NEVER));
         }
         Ok(())
     }
 
-    /// The next news, or `None` once `until` has come.
-    async fn wait(&mut self, until: Timestamp) -> Option<ToClaimer> {
-        let news = std::pin::pin!(self.news.recv());
+    /// The next message, or `None` once `until` has come.
+    async fn next_message(&mut self, until: Timestamp) -> Option<ToClaimer> {
+        let message = std::pin::pin!(self.messages.recv());
         if until == Timestamp::NEVER {
-            return Some(news.await.unwrap_or(ToClaimer::Stop));
+            return Some(message.await.unwrap_or(ToClaimer::Stop));
         }
-        match future::select(news, self.world.clock.sleep_until(until)).await {
-            Either::Left((news, _)) => Some(news.unwrap_or(ToClaimer::Stop)),
+        match future::select(message, self.world.clock.sleep_until(until)).await {
+            Either::Left((message, _)) => Some(message.unwrap_or(ToClaimer::Stop)),
             Either::Right(_) => None,
         }
     }
 
-    /// Takes up every run that the database says is ours.
-    pub(crate) async fn recover(&self) -> Result<()> {
-        let runs = self.world.runs.owned_runs(self.node).await?;
-        for (shard, runs) in self.by_shard(runs) {
-            let _ = shard.send(ToShard::Owned(runs));
+    /// Places that a claim can fill now.
+    pub(crate) fn room(&self, share: Share) -> usize {
+        if self.shared.is_stopping() { 0 } else { self.shared.permits.free(share) }
+    }
+
+    /// Reserves places for a claim: at most `places`, and none while this node stops.
+    pub(crate) fn reserve(&self, share: Share, places: usize) -> Reservation {
+        let places = if self.shared.is_stopping() { 0 } else { places };
+        self.shared.permits.reserve(share, places)
+    }
+
+    /// Claims the due runs of the server's own lane until none is left, no place is free, or `until` has come.
+    pub(crate) async fn claim_server_lane(&mut self, until: Option<Duration>) -> Result<More> {
+        loop {
+            let reserved = self.reserve(Share::Server, BATCH_ROWS_MAX);
+            let places = reserved.places();
+            self.shared.permits.set_backlog(Share::Server, places == 0);
+            if places > 0 {
+                if self.claim_into(SERVER_LANE, reserved).await?.len() < places {
+                    return Ok(More::No);
+                }
+            } else if self.room(Share::Server) == 0 {
+                // Looked at after the backlog was set: a place that became free in between wakes nothing.
+                return Ok(More::Likely);
+            }
+            if until.is_some_and(|until| self.world.clock.monotonic() >= until) {
+                return Ok(More::Unknown);
+            }
         }
-        Ok(())
     }
 
-    fn by_shard(&self, runs: Vec<RunId>) -> impl Iterator<Item = (&ShardSender, Vec<RunId>)> {
-        let mut by_shard: Vec<Vec<_>> = self.shards.iter().map(|_| Vec::new()).collect();
-        for run in runs {
-            by_shard[shard_of(run, self.shards.len())].push(run);
+    /// Claims due runs of a worker's lane: as many as there are seats and places for.
+    pub(crate) async fn claim_lane(&mut self, lane: &Arc<str>) -> Result<More> {
+        loop {
+            let seats = self.workers.room(lane);
+            let reserved = self.reserve(Share::Worker, seats.min(BATCH_ROWS_MAX));
+            let places = reserved.places();
+            if seats == 0 {
+                return Ok(More::Likely);
+            }
+            if places == 0 {
+                self.shared.permits.set_backlog(Share::Worker, true);
+                if self.room(Share::Worker) == 0 {
+                    return Ok(More::Likely);
+                }
+                continue;
+            }
+            let runs = self.claim_into(lane, reserved).await?;
+            let more = More::after(runs.len(), places);
+            self.workers.claimed(lane, &runs, more);
+            if more == More::Likely && places < seats {
+                self.shared.permits.set_backlog(Share::Worker, true);
+                if self.room(Share::Worker) > 0 {
+                    continue;
+                }
+            }
+            return Ok(more);
         }
-        self.shards.iter().zip(by_shard).filter(|(_, runs)| !runs.is_empty())
     }
 
-    /// How many runs may be claimed now.
-    pub(crate) fn room(&self) -> usize {
-        if self.shared.is_stopping() {
-            return 0;
+    /// Claims due runs of a lane, as many as places are reserved, and hands them to their shards.
+    async fn claim_into(&mut self, lane: &str, mut reserved: Reservation) -> Result<Vec<RunId>> {
+        let (now, places) = (self.world.clock.now(), reserved.places());
+        match self.world.runs.claim_runs(self.node, lane, now, places).await {
+            Ok(runs) => {
+                self.hand_out(&runs, &mut reserved);
+                Ok(runs)
+            }
+            Err(error) => {
+                self.expect_lost_claims(Some(reserved));
+                Err(error)
+            }
         }
-        let active = self.shared.active.load(Ordering::SeqCst);
-        self.options.max_active_runs.saturating_sub(active).min(BATCH)
     }
 
-    /// How many runs of code may be claimed now. A part of the places is kept for what the server performs by itself.
-    pub(crate) fn room_for_code(&self) -> usize {
-        let kept = self.options.max_active_runs / 4;
-        self.room().min((self.options.max_active_runs - kept).saturating_sub(self.shared.active.load(Ordering::SeqCst)))
-    }
-
-    /// Counts claimed runs and gives them to their shards.
-    pub(crate) fn hand_out(&self, runs: Vec<RunId>) {
-        self.shared.active.fetch_add(runs.len(), Ordering::SeqCst);
-        for (shard, runs) in self.by_shard(runs) {
+    /// Hands claimed runs to their shards, each with its place.
+    pub(crate) fn hand_out(&self, runs: &[RunId], reserved: &mut Reservation) {
+        let runs = runs.iter().map(|run| (*run, reserved.fill()));
+        for (shard, runs) in self.by_shard(runs, |(run, _)| *run) {
             let _ = shard.send(ToShard::Claimed(runs));
         }
     }
 
-    /// Claims all that is due and fits. Returns when to claim again.
-    async fn claim(&self) -> Result<Timestamp> {
-        loop {
-            let now = self.world.clock.now();
-            let room = self.room();
-            if room == 0 {
-                self.shared.has_backlog.store(true, Ordering::SeqCst);
-                // Room may have freed before the flag was seen.
-                if self.room() == 0 {
-                    return Ok(Timestamp::NEVER);
-                }
-                continue;
-            }
-            let runs = self.world.runs.claim_runs(self.node, "", now, room).await?;
-            let count = runs.len();
-            self.hand_out(runs);
-            if count < room {
-                return Ok(self.world.runs.next_wake("").await?.unwrap_or(Timestamp::NEVER));
-            }
+    /// A query that may have claimed runs has failed: its outcome is unknown.
+    pub(crate) fn expect_lost_claims(&mut self, reserved: Option<Reservation>) {
+        let reserved = reserved.unwrap_or_else(|| self.reserve(Share::Server, 0));
+        match &mut self.unanswered {
+            Some(unanswered) => unanswered.add(reserved),
+            None => self.unanswered = Some(reserved),
         }
     }
 
-    /// Reads every inbox row after `after` that is ours to take.
+    /// After a lost answer: has the shards load every run that the database says is this node's.
+    pub(crate) async fn recover(&mut self) -> Result<()> {
+        if self.unanswered.is_none() {
+            return Ok(());
+        }
+        let runs = self.world.runs.owned_runs(self.node).await?;
+        let Some(reserved) = self.unanswered.take().map(Arc::new) else { return Ok(()) };
+        for (shard, runs) in self.by_shard(runs.into_iter(), |run| *run) {
+            let _ = shard.send(ToShard::Owned(runs, Arc::clone(&reserved)));
+        }
+        Ok(())
+    }
+
+    fn by_shard<T>(&self, runs: impl Iterator<Item = T>, id: fn(&T) -> RunId) -> impl Iterator<Item = (&ShardSender, Vec<T>)> {
+        let mut by_shard: Vec<Vec<_>> = self.shards.iter().map(|_| Vec::new()).collect();
+        for run in runs {
+            by_shard[shard_of(id(&run), self.shards.len())].push(run);
+        }
+        self.shards.iter().zip(by_shard).filter(|(_, runs)| !runs.is_empty())
+    }
+
+    /// Reads every inbox row after `after` that this node may answer.
     pub(crate) async fn read_inbox(&self, mut after: Option<InboxId>) -> Result<()> {
         loop {
-            let arrivals = self.world.runs.inbox(self.node, after, BATCH).await?;
-            let is_last = arrivals.len() < BATCH;
+            let arrivals = self.world.runs.inbox(self.node, after, BATCH_ROWS_MAX).await?;
+            let is_last = arrivals.len() < BATCH_ROWS_MAX;
             after = arrivals.last().map(|arrival| arrival.id).or(after);
             self.hand_over(&arrivals);
             if is_last {
@@ -233,7 +281,7 @@ impl Claimer {
         }
     }
 
-    /// Gives inbox rows to the shards of their runs. A shard knows the rows it has already.
+    /// Hands inbox rows to the shards of their runs. A shard ignores rows that it already has.
     pub(crate) fn hand_over(&self, arrivals: &[Arrival]) {
         for arrival in arrivals {
             let Some(envelope) = Envelope::from_row(arrival) else { continue };

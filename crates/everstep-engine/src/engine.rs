@@ -95,7 +95,7 @@ impl Engine {
 
     /// How many runs this node holds.
     pub fn active_runs(&self) -> usize {
-        self.0.member().shared.active.load(Ordering::Relaxed)
+        self.0.member().shared.permits.active()
     }
 
     /// Whether another node took this one's runs and it has not joined again.

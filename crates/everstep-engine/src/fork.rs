@@ -4,7 +4,6 @@
 //! run. What the original did to the world stays done, and is told.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 
 use everstep_core::ids::{CommitId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::codec;
@@ -106,7 +105,6 @@ impl Engine {
             }
             // Nobody owns it, and it is due. What was not answered may have been written, too.
             let member = engine.member();
-            member.shared.has_backlog.store(true, Ordering::SeqCst);
             let _ = member.claimer.send(ToClaimer::Room);
             let _ = reply.send(copied);
         }));

@@ -24,6 +24,7 @@ mod observe;
 mod options;
 mod overview;
 mod peers;
+mod permits;
 mod ports;
 mod run;
 mod shard;

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::library::Library;
 use crate::message::{Shared, ToClaimer};
 use crate::options::Options;
+use crate::permits::RunPermits;
 use crate::ports::World;
 use crate::shard::{Schedule, Services, Shard, ShardSender, ToShard, Watchers, shard_of};
 use crate::tasks::Dispatcher;
@@ -47,9 +48,10 @@ impl Member {
             world.clock.catch_up(clock, sent, world.clock.monotonic());
         }
         tracing::info!(%node, shards = options.shards, "joined");
-        let shared = Arc::new(Shared::new(is_shared.then(|| sent + options.dispatch_for())));
         let (committer, proposals) = mpsc::unbounded_channel();
-        let (claimer, news) = mpsc::unbounded_channel();
+        let (claimer, messages) = mpsc::unbounded_channel();
+        let permits = RunPermits::new(options.max_active_runs, claimer.clone());
+        let shared = Arc::new(Shared::new(is_shared.then(|| sent + options.dispatch_for()), permits));
         let (shards, mailboxes): (Vec<_>, Vec<_>) = (0..options.shards).map(|_| mpsc::unbounded_channel()).unzip();
         let dispatcher = Dispatcher::new(world.clone(), Arc::clone(&shared), shards.clone());
         let workers = Workers::new(world.clone(), node, options.worker_lease, shards.clone(), claimer.clone());
@@ -83,7 +85,8 @@ impl Member {
             shared: Arc::clone(&shared),
             shards: shards.clone(),
             workers: Arc::clone(&workers),
-            news,
+            messages,
+            unanswered: None,
         };
         if is_shared {
             world.spawn.spawn(Box::pin(Ticker::new(claim, dispatcher).run()));

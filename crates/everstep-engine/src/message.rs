@@ -8,15 +8,16 @@ use std::time::Duration;
 use everstep_core::ids::NodeId;
 use everstep_core::time::Timestamp;
 use everstep_store::NodeRow;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore};
 
 use crate::clock::NodeClock;
 use crate::peers::Peer;
+use crate::permits::RunPermits;
 
 pub(crate) enum ToClaimer {
     /// A run of this lane was parked until then.
     Parked(Arc<str>, Timestamp),
-    /// A run left memory while others wait for room, or a worker has come.
+    /// A place became free while runs wait for one, or a worker connected: claim in all lanes.
     Room,
     /// A worker has room while others wait for it.
     Seats,
@@ -30,8 +31,8 @@ const CALLS: usize = 32;
 
 /// What all loops of a node share.
 pub(crate) struct Shared {
-    /// Runs that this node owns.
-    pub(crate) active: AtomicUsize,
+    /// The places of the runs that this node owns.
+    pub(crate) permits: Arc<RunPermits>,
     /// Until when, on the monotonic clock, tasks may be dispatched; `None` when nobody else can claim our runs.
     dispatch_until: Option<AtomicU64>,
     /// The other nodes that may be alive, as the last tick saw them.
@@ -42,8 +43,6 @@ pub(crate) struct Shared {
     pub(crate) crowd: Notify,
     /// Items that were refused because another had written, or owned, their run.
     pub(crate) conflicts: AtomicU64,
-    /// Whether due runs wait for room.
-    pub(crate) has_backlog: AtomicBool,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) is_fenced: AtomicBool,
     /// Tasks that handlers are performing.
@@ -55,15 +54,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(dispatch_until: Option<Duration>) -> Self {
+    pub(crate) fn new(dispatch_until: Option<Duration>, permits: Arc<RunPermits>) -> Self {
         Self {
-            active: AtomicUsize::new(0),
+            permits,
             dispatch_until: dispatch_until.map(|until| AtomicU64::new(micros(until))),
             peers: RwLock::default(),
             queued: AtomicUsize::new(0),
             crowd: Notify::new(),
             conflicts: AtomicU64::new(0),
-            has_backlog: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             is_fenced: AtomicBool::new(false),
             performing: AtomicUsize::new(0),
@@ -117,36 +115,10 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A run's place among those that a node owns. Dropping it makes room.
-pub(crate) struct Place {
-    shared: Arc<Shared>,
-    claimer: mpsc::UnboundedSender<ToClaimer>,
-}
-
-impl Place {
-    /// Takes a place.
-    pub(crate) fn take(shared: &Arc<Shared>, claimer: &mpsc::UnboundedSender<ToClaimer>) -> Self {
-        shared.active.fetch_add(1, Ordering::SeqCst);
-        Self::adopt(shared, claimer)
-    }
-
-    /// Answers for a place that the claimer has counted.
-    pub(crate) fn adopt(shared: &Arc<Shared>, claimer: &mpsc::UnboundedSender<ToClaimer>) -> Self {
-        Self { shared: Arc::clone(shared), claimer: claimer.clone() }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.shared.active.fetch_sub(1, Ordering::SeqCst);
-        if self.shared.has_backlog.load(Ordering::SeqCst) {
-            let _ = self.claimer.send(ToClaimer::Room);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc;
+
     use super::*;
     use crate::ports::{BoxFuture, Clock};
 
@@ -169,13 +141,14 @@ mod tests {
     #[test]
     fn tasks_are_dispatched_only_while_the_lease_runs() {
         let at = |seconds: u64| NodeClock::new(Arc::new(Machine(Duration::from_secs(seconds))));
-        let shared = Shared::new(Some(Duration::from_secs(7)));
+        let permits = RunPermits::new(1, mpsc::unbounded_channel().0);
+        let shared = Shared::new(Some(Duration::from_secs(7)), Arc::clone(&permits));
         assert!(shared.may_dispatch(&at(6)));
         assert!(!shared.may_dispatch(&at(7)));
         shared.renewed(Duration::from_secs(12));
         assert!(shared.may_dispatch(&at(8)));
         // A heartbeat that was answered so late that it is over by now renews nothing.
         assert!(!shared.may_dispatch(&at(15)));
-        assert!(Shared::new(None).may_dispatch(&at(1_000)), "nobody else can claim our runs");
+        assert!(Shared::new(None, permits).may_dispatch(&at(1_000)), "nobody else can claim our runs");
     }
 }

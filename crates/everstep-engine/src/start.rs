@@ -13,11 +13,13 @@ use everstep_store::{Arrival, Gate, Item, NewRun, RunRow};
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use crate::clock::NodeClock;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::library::Version;
 use crate::look::Look;
 use crate::options::Options;
+use crate::permits::{RunPermit, RunPermits, Share};
 use crate::shard::ToShard;
 use crate::watch::RunEnd;
 use crate::workers;
@@ -121,6 +123,8 @@ pub(crate) struct StartRequest {
     pub(crate) arrivals: Vec<Arrival>,
     /// Whether the reply contains the run's row.
     pub(crate) wants_row: bool,
+    /// The run's place on this node. Without one it waits in the database until it is claimed.
+    pub(crate) permit: Option<RunPermit>,
     pub(crate) reply: oneshot::Sender<Result<StartReply, Error>>,
 }
 
@@ -163,9 +167,15 @@ impl StartRequest {
             parent: None,
             arrivals: Vec::new(),
             wants_row: start.detail == StartDetail::Beginning,
+            permit: None,
             reply,
         };
         (request, answer)
+    }
+
+    /// Takes a place for the run, if this node has one.
+    pub(crate) async fn take_permit(&mut self, permits: &Arc<RunPermits>, clock: &NodeClock) {
+        self.permit = permits.take_for_start(Share::of_lane(&self.new.lane), clock).await;
     }
 }
 
@@ -183,8 +193,10 @@ impl Engine {
         // The watch begins before the run exists: a run may start and end in one item.
         let watch = wants_end.then(|| self.watch_end(run));
         let _permit = self.pending().await?;
-        let (request, answer) = StartRequest::new(run, start, &version, self.options(), world.clock.now());
-        self.member().tell(run, ToShard::Start(Box::new(request)))?;
+        let (mut request, answer) = StartRequest::new(run, start, &version, self.options(), world.clock.now());
+        let member = self.member();
+        request.take_permit(&member.shared.permits, &world.clock).await;
+        member.tell(run, ToShard::Start(Box::new(request)))?;
         let StartReply { run, created, began } = answer.await.map_err(|_| self.unanswered())??;
         let watch = watch.filter(|_| created);
         let end = wants_end.then(|| RunEnd::new(self.clone(), workspace, run, watch));

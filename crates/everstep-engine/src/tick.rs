@@ -1,29 +1,29 @@
 //! The heartbeat of a node that shares its database with others.
 //!
-//! Once a second it renews the lease, fences nodes that let theirs lapse, releases what the fenced owned, claims what
-//! is due, and reads the inbox. Hints make all of it fast; the tick makes it true.
+//! Once a second it renews the lease, fences nodes whose lease has lapsed, releases the runs of fenced nodes, claims
+//! due runs, and reads the inbox. Hints make all of it fast; the tick makes it true.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
-use everstep_store::{Error, Result, Wants};
+use everstep_store::{Error, Result, Tick, Wants};
 use futures_util::future::{self, Either};
 
-use crate::claim::{BATCH, Claimer};
+use crate::claim::{BATCH_ROWS_MAX, Claimer};
 use crate::count;
 use crate::message::ToClaimer;
 use crate::options::Options;
+use crate::permits::{Reservation, Share};
 use crate::ports::World;
 use crate::shard::ToShard;
 use crate::sightings::Sightings;
 use crate::tasks::Dispatcher;
 use crate::workers::More;
 
-/// Runs of fenced owners that are released at once.
-const RELEASE: usize = 500;
+/// Runs of fenced nodes that one tick releases at most.
+const RELEASED_RUNS_MAX: usize = 500;
 /// A machine's clock that is off by more is worth a warning.
 const MUCH_SKEW: i64 = 1_000_000;
 
@@ -32,19 +32,33 @@ pub(crate) struct Ticker {
     dispatcher: Arc<Dispatcher>,
     sightings: Sightings,
     period: Duration,
-    /// A tick or claim whose answer was lost may have claimed runs that we do not know.
-    must_recover: bool,
+    /// Whether the next tick may reserve the larger half of the free places for workers.
+    favours_workers: bool,
     has_warned: bool,
 }
 
 /// What there is to do before the next tick.
 #[derive(Default)]
 struct Todo {
-    claim: bool,
-    /// Claim in lanes that had no room.
-    seats: bool,
-    inbox: bool,
-    stop: bool,
+    /// Claim in all lanes.
+    claims_all: bool,
+    /// Claim in the server's own lane.
+    claims_own: bool,
+    /// Claim in the lanes in which runs wait for a seat.
+    claims_seats: bool,
+    reads_inbox: bool,
+    stops: bool,
+}
+
+/// What a tick asks for, lane by lane, with the places that are reserved for the answer.
+struct Asked {
+    server: usize,
+    lanes: Vec<(Arc<str>, usize)>,
+    /// Whether the lanes of workers got fewer places than they have seats.
+    is_short: bool,
+    /// Whether workers have no place at all, so that their lanes are not asked.
+    is_full_for_workers: bool,
+    reserved: Reservation,
 }
 
 impl Ticker {
@@ -52,7 +66,7 @@ impl Ticker {
         let lease = claimer.options.node_lease;
         let period = (lease / 10).min(Duration::from_secs(1));
         let sightings = Sightings::new(lease);
-        Self { claimer, dispatcher, sightings, period, must_recover: false, has_warned: false }
+        Self { claimer, dispatcher, sightings, period, favours_workers: false, has_warned: false }
     }
 
     pub(crate) async fn run(mut self) {
@@ -68,30 +82,21 @@ impl Ticker {
                     Err(error) => {
                         tracing::warn!(%error, "the tick failed; the next one tries again");
                         self.sightings.forget();
-                        self.must_recover = true;
+                        self.claimer.expect_lost_claims(None);
                         next = began + self.period;
                     }
                 }
             }
             let todo = self.wait(next.saturating_sub(clock.monotonic())).await;
-            if todo.stop {
+            if todo.stops {
                 return;
             }
-            let mut done = Ok(());
-            if todo.inbox {
-                done = self.claimer.read_inbox(None).await;
-            }
-            if todo.claim && done.is_ok() {
-                done = self.claim(next).await;
-            } else if todo.seats && done.is_ok() {
-                done = self.claim_code(self.claimer.workers.backlog()).await;
-            }
-            match done {
+            match self.work(&todo, next).await {
                 Ok(()) => {}
                 Err(Error::Fenced(_)) => return self.claimer.shared.fence(),
                 Err(error) => {
                     tracing::warn!(%error, "claiming failed; the next tick tries again");
-                    self.must_recover = true;
+                    self.claimer.expect_lost_claims(None);
                 }
             }
         }
@@ -99,34 +104,92 @@ impl Ticker {
 
     /// One tick. Returns whether there is more to do at once.
     async fn run_once(&mut self) -> Result<bool> {
-        let Claimer { world, options, node, shared, .. } = &self.claimer;
-        let room = self.claimer.room();
-        let for_code = self.claimer.room_for_code();
-        let asked = if for_code > 0 { self.claimer.workers.rooms() } else { Vec::new() };
-        let mut lanes = vec![(String::new(), room)];
-        lanes.extend(asked.iter().map(|(lane, share)| (lane.to_string(), (*share).min(for_code))));
-        let wants = Wants { lanes, release: RELEASE, inbox: BATCH };
+        let asked = self.ask();
+        let lanes = asked.lanes.iter().map(|(lane, places)| (lane.to_string(), *places));
+        let lanes = [(String::new(), asked.server)].into_iter().chain(lanes).collect();
+        let wants = Wants { lanes, release: RELEASED_RUNS_MAX, inbox: BATCH_ROWS_MAX };
+        let Claimer { world, options, node, .. } = &self.claimer;
         let sent = world.clock.monotonic();
-        let tick = world.runs.tick(*node, lease(world, options), world.clock.now(), &wants).await?;
+        let tick = match world.runs.tick(*node, lease(world, options), world.clock.now(), &wants).await {
+            Ok(tick) => tick,
+            Err(error) => {
+                self.claimer.expect_lost_claims(Some(asked.reserved));
+                return Err(error);
+            }
+        };
         let received = world.clock.monotonic();
+        self.renew(&tick, sent, received);
+        let has_more_runs = self.take_runs(&tick, asked);
+        self.claimer.hand_over(&tick.arrivals);
+        let has_fenced = self.fence_silent_nodes(&tick, received).await?;
+        self.claimer.recover().await?;
+        if tick.arrivals.len() == BATCH_ROWS_MAX {
+            self.claimer.read_inbox(tick.arrivals.last().map(|arrival| arrival.id)).await?;
+        }
+        self.warn_of_skew();
+        Ok(has_fenced || tick.released > 0 || has_more_runs)
+    }
+
+    /// Reserves places for what the tick claims. Where places are few, the server's own lane and the workers' lanes
+    /// get half of them each; a single place goes to them in turn.
+    fn ask(&mut self) -> Asked {
+        let free = self.claimer.room(Share::Server);
+        let is_full_for_workers = self.claimer.room(Share::Worker) == 0 && self.claimer.workers.has_lanes();
+        let mut lanes = if is_full_for_workers { Vec::new() } else { self.claimer.workers.rooms() };
+        let seats = lanes.iter().map(|(_, seats)| *seats).sum();
+        self.favours_workers = !self.favours_workers;
+        let half = if self.favours_workers { free.div_ceil(2) } else { free / 2 };
+        let mut reserved = self.claimer.reserve(Share::Worker, half.max(free.saturating_sub(BATCH_ROWS_MAX)).min(seats));
+        let mut places = reserved.places();
+        let is_short = places < seats;
+        let mut others = lanes.len();
+        lanes.retain_mut(|(_, seats)| {
+            *seats = places.div_ceil(others.max(1)).min(*seats);
+            (places, others) = (places - *seats, others - 1);
+            *seats > 0
+        });
+        let server = self.claimer.reserve(Share::Server, BATCH_ROWS_MAX);
+        let asked = server.places();
+        reserved.add(server);
+        Asked { server: asked, lanes, is_short, is_full_for_workers, reserved }
+    }
+
+    /// The lease was renewed, counted from when the tick was sent.
+    fn renew(&self, tick: &Tick, sent: Duration, received: Duration) {
+        let Claimer { world, options, node, shared, shards, .. } = &self.claimer;
         world.clock.follow(tick.clock, sent, received);
         shared.renewed(sent + options.dispatch_for());
         self.dispatcher.go_on();
         shared.see_peers(*node, &tick.nodes);
-        for shard in &self.claimer.shards {
+        for shard in shards {
             let _ = shard.send(ToShard::Ticked);
         }
+    }
+
+    /// Hands claimed runs out. Returns whether more may be claimed at once.
+    fn take_runs(&self, tick: &Tick, mut asked: Asked) -> bool {
         let claimed = tick.claimed.len();
-        // Which lanes they are of is not said: where there are any, whoever makes room has each asked again.
+        // The answer does not say which lanes the runs are of: if there are any, each lane is asked again as soon as
+        // it has a free seat.
         let more = if claimed > 0 { More::Unknown } else { More::No };
-        for (lane, _) in &asked {
+        for (lane, _) in &asked.lanes {
             self.claimer.workers.claimed(lane, &tick.claimed, more);
         }
-        self.claimer.hand_out(tick.claimed);
-        shared.has_backlog.store(claimed >= room, Ordering::SeqCst);
-        let last = tick.arrivals.last().map(|arrival| arrival.id);
-        let is_full = tick.arrivals.len() == BATCH;
-        self.claimer.hand_over(&tick.arrivals);
+        self.claimer.hand_out(&tick.claimed, &mut asked.reserved);
+        let had_no_place = asked.reserved.places() == 0 && claimed == 0;
+        let has_server_backlog = had_no_place || (claimed > 0 && claimed >= asked.server);
+        let has_worker_backlog = asked.is_full_for_workers || (asked.is_short && claimed > 0);
+        self.claimer.shared.permits.set_backlog(Share::Server, has_server_backlog);
+        self.claimer.shared.permits.set_backlog(Share::Worker, has_worker_backlog);
+        drop(asked);
+        // Looked at after the backlog was set: a place that became free before wakes nothing.
+        has_server_backlog && self.claimer.room(Share::Server) > 0
+            || has_worker_backlog && self.claimer.room(Share::Worker) > 0
+    }
+
+    /// Fences nodes whose lease has lapsed. Returns whether there were any.
+    async fn fence_silent_nodes(&mut self, tick: &Tick, received: Duration) -> Result<bool> {
+        let Claimer { world, node, .. } = &self.claimer;
         let mut has_fenced = false;
         for (peer, lease_until) in self.sightings.see(*node, &tick.nodes, received) {
             if world.runs.fence(peer, lease_until).await? {
@@ -137,83 +200,62 @@ impl Ticker {
         if has_fenced {
             count::recount(world);
         }
-        if self.must_recover {
-            self.claimer.recover().await?;
-            self.must_recover = false;
-        }
-        if is_full {
-            self.claimer.read_inbox(last).await?;
-        }
-        self.warn_of_skew();
-        let has_more = claimed >= room && room == BATCH;
-        Ok(has_fenced || tick.released > 0 || has_more)
+        Ok(has_fenced)
     }
 
-    /// Room has freed, or somebody says that there is work: claims until there is none, or no room, or it is time for
-    /// the next tick.
-    async fn claim(&mut self, next: Duration) -> Result<()> {
-        if self.must_recover {
+    /// Does what messages have asked for.
+    async fn work(&mut self, todo: &Todo, next: Duration) -> Result<()> {
+        if todo.reads_inbox {
+            self.claimer.read_inbox(None).await?;
+        }
+        if todo.claims_all || todo.claims_own {
             self.claimer.recover().await?;
-            self.must_recover = false;
+            self.claimer.claim_server_lane(Some(next)).await?;
         }
-        loop {
-            let room = self.claimer.room();
-            if room == 0 {
-                self.claimer.shared.has_backlog.store(true, Ordering::SeqCst);
-                return Ok(());
-            }
-            let Claimer { world, node, shared, .. } = &self.claimer;
-            let runs = world.runs.claim_runs(*node, "", world.clock.now(), room).await?;
-            let count = runs.len();
-            self.claimer.hand_out(runs);
-            shared.has_backlog.store(count == room, Ordering::SeqCst);
-            if count < room || world.clock.monotonic() >= next {
-                break;
-            }
-        }
-        self.claim_code(self.claimer.workers.lanes()).await
-    }
-
-    /// Claims what is due in some lanes of code.
-    async fn claim_code(&self, lanes: Vec<Arc<str>>) -> Result<()> {
-        let Claimer { world, node, workers, .. } = &self.claimer;
-        for lane in lanes {
-            let room = workers.room(&lane).min(self.claimer.room_for_code());
-            if room == 0 {
-                continue;
-            }
-            let runs = world.runs.claim_runs(*node, &lane, world.clock.now(), room).await?;
-            workers.claimed(&lane, &runs, More::after(runs.len(), room));
-            self.claimer.hand_out(runs);
+        if todo.claims_all {
+            self.claim_lanes(self.claimer.workers.lanes()).await?;
+        } else if todo.claims_seats {
+            self.claim_lanes(self.claimer.workers.backlog()).await?;
         }
         Ok(())
     }
 
-    /// Waits for the next tick, or for news; what has come together is done together.
+    async fn claim_lanes(&mut self, lanes: Vec<Arc<str>>) -> Result<()> {
+        self.claimer.shared.permits.set_backlog(Share::Worker, false);
+        for lane in lanes {
+            self.claimer.claim_lane(&lane).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next tick, or for messages; all that have arrived are handled together.
     async fn wait(&mut self, rest: Duration) -> Todo {
         let mut todo = Todo::default();
-        let mut news = Vec::new();
+        let mut messages = Vec::new();
         let received = {
-            let receive = std::pin::pin!(self.claimer.news.recv_many(&mut news, BATCH));
+            let receive = std::pin::pin!(self.claimer.messages.recv_many(&mut messages, BATCH_ROWS_MAX));
             match future::select(receive, self.claimer.world.clock.sleep(rest)).await {
                 Either::Left((received, _)) => Some(received),
                 Either::Right(_) => None,
             }
         };
-        todo.stop = received == Some(0);
+        todo.stops = received == Some(0);
         let now = self.claimer.world.clock.now();
-        for news in news {
-            match news {
-                // The tick finds it in its time, but for what has only to wait for a worker.
+        for message in messages {
+            match message {
+                // A start for which there was no place: the place may be free by now, and else the next one that
+                // becomes free must wake this loop.
+                ToClaimer::Parked(lane, time) if time <= now && lane.is_empty() => todo.claims_own = true,
                 ToClaimer::Parked(lane, time) if time <= now && self.claimer.workers.is_served(&lane) => {
                     self.claimer.workers.set_backlog(&lane);
-                    todo.seats = true;
+                    todo.claims_seats = true;
                 }
+                // A tick will find it.
                 ToClaimer::Parked(..) => {}
-                ToClaimer::Room => todo.claim = true,
-                ToClaimer::Seats => todo.seats = true,
-                ToClaimer::Inbox => todo.inbox = true,
-                ToClaimer::Stop => todo.stop = true,
+                ToClaimer::Room => todo.claims_all = true,
+                ToClaimer::Seats => todo.claims_seats = true,
+                ToClaimer::Inbox => todo.reads_inbox = true,
+                ToClaimer::Stop => todo.stops = true,
             }
         }
         todo

@@ -20,7 +20,7 @@ use super::mailbox::{Envelope, Mailbox};
 use super::ownership::{Ownership, Permits};
 use super::performer::Performer;
 use super::waits::WaitRows;
-use crate::message::Place;
+use crate::permits::RunPermit;
 use crate::shard::{Scheduled, Services};
 use crate::workers;
 
@@ -38,7 +38,7 @@ pub(crate) struct Loading {
     /// Who performed the run before it was loaded again. The work goes on while the journal is read.
     pub(crate) performer: Performer,
     /// The run's permit, if it is counted as this node's.
-    pub(crate) permit: Option<Place>,
+    pub(crate) permit: Option<RunPermit>,
     /// Whether it was claimed after the read began: the result of the read may be older than the claim.
     pub(crate) must_reload: bool,
     /// The seq at which an item was refused before.
@@ -224,16 +224,16 @@ impl ActiveRun {
     }
 
     /// The run was claimed while it was in memory.
-    pub(crate) fn set_claim(&mut self, permit: Place) {
+    pub(crate) fn set_claim(&mut self, permit: RunPermit) {
         self.permits.claim = Some(permit);
     }
 
-    pub(crate) fn take_claim(&mut self) -> Option<Place> {
+    pub(crate) fn take_claim(&mut self) -> Option<RunPermit> {
         self.permits.claim.take()
     }
 
     /// Puts the first item of a run in flight.
-    pub(crate) fn begin(&mut self, in_flight: InFlight, permit: Option<Place>) {
+    pub(crate) fn begin(&mut self, in_flight: InFlight, permit: Option<RunPermit>) {
         self.in_flight = Some(in_flight);
         self.permits.held = permit;
     }

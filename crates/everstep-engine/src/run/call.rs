@@ -107,6 +107,7 @@ impl Call {
         request.parent = Some(self.parent.clone());
         // It may have been cancelled before it began.
         request.arrivals = self.world.runs.arrivals(child).await?;
+        request.take_permit(&self.shared.permits, &self.world.clock).await;
         let shard = &self.shards[shard_of(child, self.shards.len())];
         shard.send(ToShard::Start(Box::new(request))).map_err(|_| Error::Stopping)?;
         match answer.await.map_err(|_| Error::Busy("its start was not answered".to_owned()))? {

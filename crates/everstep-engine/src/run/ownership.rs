@@ -1,6 +1,6 @@
 //! Whether this node owns a run, and the permits that count it.
 
-use crate::message::Place;
+use crate::permits::RunPermit;
 
 /// Whether this node may decide for a run as its owner. It selects the gate of the run's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,15 +14,15 @@ pub(crate) enum Ownership {
 #[derive(Default)]
 pub(crate) struct Permits {
     /// Counts the run as this node's while it is the owner.
-    pub(super) held: Option<Place>,
+    pub(super) held: Option<RunPermit>,
     /// The permit of a claim that was made while the run was in memory. The run must be loaded again: the state here
     /// may be older than the claim.
-    pub(super) claim: Option<Place>,
+    pub(super) claim: Option<RunPermit>,
 }
 
 impl Permits {
     /// The permit for a run that is loaded again: the newer one, if there are two.
-    pub(super) fn take_newest(&mut self) -> Option<Place> {
+    pub(super) fn take_newest(&mut self) -> Option<RunPermit> {
         let held = self.held.take();
         self.claim.take().or(held)
     }

@@ -13,8 +13,9 @@ use super::Shard;
 use super::message::{LoadedRun, ToShard};
 use crate::error::Error;
 use crate::library::Library;
-use crate::message::{Place, ToClaimer};
+use crate::message::ToClaimer;
 use crate::peers::RunInput;
+use crate::permits::RunPermit;
 use crate::ports::World;
 use crate::run::{ActiveRun, Envelope, Loading, Ownership, ReplyTo, RunSlot, is_usable};
 use crate::workers::report_reply;
@@ -28,8 +29,7 @@ const JOURNAL_PAGE_ENTRIES: usize = 10_000;
 
 impl Shard {
     /// This node has claimed a run.
-    pub(super) fn claimed(&mut self, id: RunId) {
-        let permit = Place::adopt(&self.services.shared, &self.services.claimer);
+    pub(super) fn claimed(&mut self, id: RunId, permit: RunPermit) {
         match self.runs.get_mut(&id) {
             None => self.load(id, Loading { permit: Some(permit), ..Loading::default() }),
             Some(RunSlot::Loading(loading)) => {
@@ -51,7 +51,10 @@ impl Shard {
             return;
         }
         match self.runs.get_mut(&id) {
-            None => self.load(id, Loading::default()),
+            None => {
+                let permit = Some(self.services.permit());
+                self.load(id, Loading { permit, ..Loading::default() });
+            }
             Some(RunSlot::Loading(loading)) => loading.must_reload = true,
             Some(RunSlot::Active(run)) => {
                 if (run.ownership() == Ownership::Guest || run.is_leaving()) && !run.has_claim() {

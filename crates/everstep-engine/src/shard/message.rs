@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::commit::Verdict;
 use crate::error::Error;
 use crate::look::Look;
+use crate::permits::{Reservation, RunPermit};
 use crate::run::Envelope;
 use crate::start::StartRequest;
 use crate::watch::{News, Watcher};
@@ -33,10 +34,11 @@ pub(crate) enum ToShard {
     /// The verdicts on items of this shard's runs.
     Settled(Vec<(RunId, Verdict)>),
     Loaded(RunId, Box<LoadedRun>),
-    /// Runs that this node claimed. They are counted as active already.
-    Claimed(Vec<RunId>),
-    /// Runs that this node owns in the database; those that are not in memory are loaded.
-    Owned(Vec<RunId>),
+    /// Runs that this node claimed.
+    Claimed(Vec<(RunId, RunPermit)>),
+    /// Runs that this node owns in the database; those that are not in memory are loaded. The places of the claims
+    /// that may have claimed them stay reserved until every shard has counted its own.
+    Owned(Vec<RunId>, Arc<Reservation>),
     /// A run's state, unless an item of it is in flight. For tests.
     Inspect(RunId, oneshot::Sender<Option<State>>),
     /// Where a run is that this node owns, unless an item of it is in flight.

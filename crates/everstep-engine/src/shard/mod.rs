@@ -111,11 +111,11 @@ impl Shard {
             }
             ToShard::Loaded(run, loaded) => self.loaded(run, *loaded),
             ToShard::Claimed(runs) => {
-                for run in runs {
-                    self.claimed(run);
+                for (run, permit) in runs {
+                    self.claimed(run, permit);
                 }
             }
-            ToShard::Owned(runs) => {
+            ToShard::Owned(runs, _reserved) => {
                 for run in runs {
                     self.owned(run);
                 }

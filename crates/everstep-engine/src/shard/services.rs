@@ -17,10 +17,11 @@ use crate::commit::propose::Writer;
 use crate::commit::{Proposal, SECOND_BATCH_ITEMS};
 use crate::count::Tally;
 use crate::library::Library;
-use crate::message::{Place, Shared, ToClaimer};
+use crate::message::{Shared, ToClaimer};
 use crate::observe::Seen;
 use crate::options::Options;
 use crate::peers::Hint;
+use crate::permits::RunPermit;
 use crate::ports::World;
 use crate::tasks::Dispatcher;
 use crate::watch::News;
@@ -71,9 +72,11 @@ impl Services {
         self.shared.may_dispatch(&self.world.clock)
     }
 
-    /// A permit for a run that this node owns.
-    pub(crate) fn permit(&self) -> Place {
-        Place::take(&self.shared, &self.claimer)
+    /// A permit for a run that the database already says is this node's: see [`RunPermits::take_regardless`].
+    ///
+    /// [`RunPermits::take_regardless`]: crate::permits::RunPermits::take_regardless
+    pub(crate) fn permit(&self) -> RunPermit {
+        self.shared.permits.take_regardless()
     }
 
     pub(crate) fn writer(&self, now: Timestamp) -> Writer {

@@ -10,8 +10,6 @@
 //! 3. The run enters memory with its item in flight. The reply waits for the verdict: another run with the same
 //!    idempotency key may win.
 
-use std::sync::atomic::Ordering;
-
 use everstep_core::run::Input;
 use everstep_core::status::Status;
 
@@ -23,7 +21,8 @@ use crate::start::{self, StartRequest};
 
 impl Shard {
     pub(super) fn start(&mut self, request: StartRequest) {
-        let StartRequest { run: id, workspace, workflow, new, input, parent, arrivals, wants_row, reply } = request;
+        let StartRequest { run: id, workspace, workflow, new, input, parent, arrivals, wants_row, permit, reply } =
+            request;
         let services = &self.services;
         if services.shared.is_stopping() {
             let _ = reply.send(Err(Error::Stopping));
@@ -36,10 +35,7 @@ impl Shard {
         let now = services.now();
         let mut run = ActiveRun::new(workspace, workflow, id, new.is_test);
         let input = Input::Start { input, cause: parent.map(Into::into) };
-        let most = services.options.max_active_runs;
-        let most = if run.needs_worker() { most - most / 4 } else { most };
-        let has_place = services.shared.active.load(Ordering::SeqCst) < most;
-        let seat = if has_place { run.first_seat(services) } else { Err(NoSeat) };
+        let seat = if permit.is_some() { run.first_seat(services) } else { Err(NoSeat) };
         let has_room = seat.is_ok();
         let (decided, rest) = match seat {
             Ok(seat) => {
@@ -65,7 +61,8 @@ impl Shard {
         }
         in_flight.start = Some(reply);
         in_flight.row = if wants_row { start::row_from_item(&item) } else { None };
-        run.begin(in_flight, Some(services.permit()));
+        // A start without room is written, and is not this node's: it needs no permit.
+        run.begin(in_flight, permit.filter(|_| has_room));
         services.submit(item, bytes);
         self.runs.insert(id, RunSlot::Active(Box::new(run)));
     }

@@ -117,6 +117,11 @@ impl Workers {
         self.inner().lanes.sessions.contains_key(lane)
     }
 
+    /// Whether any lane is served.
+    pub(crate) fn has_lanes(&self) -> bool {
+        self.has_sessions() && !self.inner().lanes.sessions.is_empty()
+    }
+
     /// The lanes that are served. Each list begins with another lane.
     pub(crate) fn lanes(&self) -> Vec<Arc<str>> {
         if !self.has_sessions() {
