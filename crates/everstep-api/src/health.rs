@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can do its work. Both are asked without a key.
+//! Liveness and readiness probes. Neither needs an API key.
 
 use std::time::Duration;
 
@@ -11,8 +11,6 @@ use crate::wire::{Alive, Database, Readiness};
 
 /// A database that has not answered after this long is not ready.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
-/// A machine whose clock is off by more is told so.
-const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
 
 /// Answers as long as the process answers at all.
 pub(crate) async fn live() -> Json<Alive> {
@@ -34,16 +32,16 @@ pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Rea
     };
     let is_ready = trouble.is_none() && !engine.is_fenced() && engine.is_in_touch();
     let code = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let told = |is_well| if is_well { "ok" } else { "unavailable" };
-    let skew = engine.world().clock.skew().filter(|skew| Duration::from_micros(skew.unsigned_abs()) > CLOCK_SKEW_MAX);
+    let status = |is_well| if is_well { "ok" } else { "unavailable" };
+    let skew = engine.world().clock.large_skew_seconds();
     let body = Readiness {
-        status: told(is_ready),
+        status: status(is_ready),
         node: engine.node(),
-        store: Database { kind: served.store, status: told(trouble.is_none()), error: trouble },
+        store: Database { kind: served.store, status: status(trouble.is_none()), error: trouble },
         active_runs: engine.active_runs(),
         fenced: engine.is_fenced(),
         in_touch: engine.is_in_touch(),
-        clock_skew_seconds: skew.map(|skew| (skew as f64 / 1_000_000.0 * 10.0).round() / 10.0),
+        clock_skew_seconds: skew.map(|seconds| (seconds * 10.0).round() / 10.0),
     };
     (code, Json(body))
 }

@@ -5,6 +5,8 @@
 //! The loop here is for a database that no other node uses, and does not poll it. It wakes when the next parked run is
 //! due, when a place becomes free while runs wait for one, and when it is notified of new inbox rows. A database that
 //! several nodes share needs the loop in `tick`.
+//!
+//! The same loop has the node clock follow the machine's wall clock, because no tick brings a database's clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use everstep_store::{Arrival, InboxId, Result};
 use futures_util::future::{self, Either};
 use tokio::sync::mpsc;
 
+use crate::clock::SkewAlert;
 use crate::message::{Shared, ToClaimer};
 use crate::options::Options;
 use crate::permits::{Reservation, Share};
@@ -28,6 +31,10 @@ use crate::workers::{More, Workers};
 pub(crate) const BATCH_ROWS_MAX: usize = 500;
 /// How long to wait after a failed claim.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long the loop sleeps at most, and so how often the node clock is compared with the wall clock.
+const CLOCK_CHECK_PERIOD: Duration = Duration::from_secs(5);
+/// A step forward of more than this is logged.
+const LARGE_STEP: Duration = Duration::from_secs(1);
 /// The lane of runs that the server performs by itself.
 const SERVER_LANE: &str = "";
 
@@ -83,7 +90,9 @@ impl Claimer {
         // At start-up every run may be due, and every inbox row is for this node.
         let mut schedule = Schedule { lanes: BTreeMap::new(), asks_all: true, not_before: Timestamp::EPOCH };
         let mut reads_inbox = true;
+        let mut skew_alert = SkewAlert::default();
         loop {
+            self.follow_wall_clock(&mut skew_alert);
             let now = self.world.clock.now();
             if reads_inbox {
                 reads_inbox = self.read_inbox(None).await.is_err();
@@ -143,13 +152,30 @@ impl Claimer {
         Ok(())
     }
 
-    /// The next message, or `None` once `until` has come.
+    fn follow_wall_clock(&self, skew_alert: &mut SkewAlert) {
+        let stepped = self.world.clock.follow_wall();
+        if let Some(stepped) = stepped {
+            let seconds = stepped.as_secs_f64();
+            if stepped > LARGE_STEP {
+                tracing::warn!(seconds, "the node clock was behind the machine's clock and was set forward");
+            }
+            for shard in &self.shards {
+                let _ = shard.send(ToShard::ClockStepped);
+            }
+        }
+        if let Some(seconds) = skew_alert.check(&self.world.clock).map(f64::abs) {
+            tracing::warn!(
+                seconds,
+                "the machine's clock was set back; the node clock is ahead and runs slower until they agree"
+            );
+        }
+    }
+
+    /// The next message, or `None` once `until` has come or the clocks are to be compared.
     async fn next_message(&mut self, until: Timestamp) -> Option<ToClaimer> {
         let message = std::pin::pin!(self.messages.recv());
-        if until == Timestamp::NEVER {
-            return Some(message.await.unwrap_or(ToClaimer::Stop));
-        }
-        match future::select(message, self.world.clock.sleep_until(until)).await {
+        let rest = until.since(self.world.clock.now()).min(CLOCK_CHECK_PERIOD);
+        match future::select(message, self.world.clock.sleep(rest)).await {
             Either::Left((message, _)) => Some(message.unwrap_or(ToClaimer::Stop)),
             Either::Right(_) => None,
         }
@@ -260,7 +286,11 @@ impl Claimer {
         Ok(())
     }
 
-    fn by_shard<T>(&self, runs: impl Iterator<Item = T>, id: fn(&T) -> RunId) -> impl Iterator<Item = (&ShardSender, Vec<T>)> {
+    fn by_shard<T>(
+        &self,
+        runs: impl Iterator<Item = T>,
+        id: fn(&T) -> RunId,
+    ) -> impl Iterator<Item = (&ShardSender, Vec<T>)> {
         let mut by_shard: Vec<Vec<_>> = self.shards.iter().map(|_| Vec::new()).collect();
         for run in runs {
             by_shard[shard_of(id(&run), self.shards.len())].push(run);

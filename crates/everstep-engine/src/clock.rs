@@ -1,5 +1,7 @@
-//! A node's clock: time that only passes, and an offset that follows the database's clock.
+//! A node's clock: a monotonic clock plus an offset. Where nodes share a database the offset follows the database's
+//! clock, and else the machine's wall clock.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,15 +9,22 @@ use everstep_core::time::Timestamp;
 
 use crate::ports::{BoxFuture, Clock, SystemClock};
 
-/// How much the offset may change in a second.
-const SLEW: i64 = 50_000;
+/// How much the offset may change in a second without a step.
+const SLEW_MICROS_PER_SECOND: i64 = 50_000;
+/// A skew above this is logged and reported.
+const LARGE_SKEW_MICROS: i64 = 1_000_000;
+/// A step forward of at least this much makes alarms too late, so that they must be set again.
+const REARM_STEP_MICROS: i64 = 10_000;
 
-/// Stamps entries, timers and ids. Leases alone are measured by the database.
+/// Stamps entries, timers and ids. Leases are not measured by it: those of nodes use the database's clock, those of
+/// workers the monotonic clock.
 ///
 /// **Invariant**: the clock of a node never goes back, whatever the database's clock and the machine's do.
 pub struct NodeClock {
     machine: Arc<dyn Clock>,
     slew: Mutex<Slew>,
+    /// How often the clock was stepped forward.
+    steps: AtomicU64,
 }
 
 impl NodeClock {
@@ -24,7 +33,7 @@ impl NodeClock {
         let monotonic = machine.monotonic();
         let offset = machine.wall().micros() - micros(monotonic);
         let slew = Slew { anchor: monotonic, offset, target: offset, skew: None };
-        Self { machine, slew: Mutex::new(slew) }
+        Self { machine, slew: Mutex::new(slew), steps: AtomicU64::new(0) }
     }
 
     /// A clock that follows this machine's.
@@ -44,12 +53,38 @@ impl NodeClock {
         self.machine.monotonic()
     }
 
+    /// Sleeps until this clock shows `time`, if it is not stepped before: see [`NodeClock::steps`].
     pub fn sleep_until(&self, time: Timestamp) -> BoxFuture {
         self.machine.sleep(time.since(self.now()))
     }
 
     pub fn sleep(&self, duration: Duration) -> BoxFuture {
         self.machine.sleep(duration)
+    }
+
+    /// How often the clock was stepped forward. [`NodeClock::sleep_until`] sleeps on the monotonic clock, so a sleep
+    /// from before a step ends too late and must be begun again.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::SeqCst)
+    }
+
+    /// Follows the machine's wall clock. For a node that shares its database with no other.
+    ///
+    /// While a machine is suspended its monotonic clock stops, and its wall clock goes on: then this clock is behind
+    /// and steps forward at once, so that timers that became due fire. A clock that is ahead, because the wall clock
+    /// was set back, slews. Returns how far it was stepped forward, if that was far enough for alarms to be late.
+    pub fn follow_wall(&self) -> Option<Duration> {
+        let mut slew = self.slew.lock().expect("no holder of the lock panics");
+        let monotonic = self.machine.monotonic();
+        let target = self.machine.wall().micros() - micros(monotonic);
+        let offset = slew.offset_at(monotonic);
+        let behind = (target - offset).max(0);
+        *slew = Slew { anchor: monotonic, offset: offset + behind, target, skew: Some(target - offset - behind) };
+        if behind < REARM_STEP_MICROS {
+            return None;
+        }
+        self.steps.fetch_add(1, Ordering::SeqCst);
+        Some(Duration::from_micros(behind.unsigned_abs()))
     }
 
     /// Learns what the database's clock showed at some moment between two of our own.
@@ -61,17 +96,38 @@ impl NodeClock {
         slew.skew = Some(wall - database.micros());
     }
 
-    /// Learns the same when nothing that this clock has stamped is at work: a node that stood still, and was fenced,
-    /// does not lag behind the others for as long as it takes to catch up slowly.
+    /// Learns the same when no entry or timer of this clock is in use: a node that stood still, and was fenced, does
+    /// not lag behind the others for as long as slewing takes.
     pub fn catch_up(&self, database: Timestamp, sent: Duration, received: Duration) {
         self.follow(database, sent, received);
         let mut slew = self.slew.lock().expect("no holder of the lock panics");
         slew.offset = slew.offset.max(slew.target);
     }
 
-    /// How far the machine's clock is ahead of the database's, in microseconds; `None` until it was compared.
+    /// How far the machine's wall clock is ahead of the clock that all nodes follow, in microseconds: the database's,
+    /// or on a node that shares its database with no other, the node's own. `None` until they were compared.
     pub fn skew(&self) -> Option<i64> {
         self.slew.lock().expect("no holder of the lock panics").skew
+    }
+
+    /// The skew in seconds, if it is above a second.
+    pub fn large_skew_seconds(&self) -> Option<f64> {
+        self.skew().filter(|skew| skew.abs() > LARGE_SKEW_MICROS).map(|skew| skew as f64 / 1e6)
+    }
+}
+
+/// Notices when a skew becomes large, so that it is logged once and not at every measurement.
+#[derive(Default)]
+pub(crate) struct SkewAlert {
+    is_raised: bool,
+}
+
+impl SkewAlert {
+    /// The skew in seconds, if it has become large since the last call.
+    pub(crate) fn check(&mut self, clock: &NodeClock) -> Option<f64> {
+        let skew = clock.large_skew_seconds();
+        let was_raised = std::mem::replace(&mut self.is_raised, skew.is_some());
+        skew.filter(|_| !was_raised)
     }
 }
 
@@ -87,11 +143,12 @@ struct Slew {
 impl Slew {
     fn offset_at(&self, monotonic: Duration) -> i64 {
         let passed = monotonic.saturating_sub(self.anchor);
-        let most = i64::try_from(passed.as_micros() * SLEW as u128 / 1_000_000).unwrap_or(i64::MAX);
-        self.offset + (self.target - self.offset).clamp(-most, most)
+        let change = passed.as_micros() * SLEW_MICROS_PER_SECOND as u128 / 1_000_000;
+        let change = i64::try_from(change).unwrap_or(i64::MAX);
+        self.offset + (self.target - self.offset).clamp(-change, change)
     }
 
-    /// The first aim is reached at once: nothing was stamped before it.
+    /// The first measurement is taken over at once: no entry was stamped before it.
     fn aim(&mut self, now: Duration, target: i64) {
         self.offset = if self.skew.is_none() { target } else { self.offset_at(now) };
         (self.anchor, self.target) = (now, target);
@@ -185,6 +242,38 @@ mod tests {
         assert_eq!(clock.now().micros(), database.micros() + 2_000_000);
         pass(&machine, 2 * SECOND);
         assert_eq!(clock.now().micros(), database.micros() + 4_000_000);
+    }
+
+    #[test]
+    fn behind_the_wall_clock_it_steps_forward_at_once() {
+        let (machine, clock) = clock(0);
+        assert_eq!((clock.follow_wall(), clock.steps(), clock.skew()), (None, 0, Some(0)));
+        let before = clock.now().micros();
+        // The machine was suspended for an hour: the monotonic clock stood still.
+        machine.0.lock().unwrap().1 += 3_600_000_000;
+        assert_eq!(clock.now().micros(), before);
+        assert_eq!(clock.follow_wall(), Some(Duration::from_secs(3_600)));
+        assert_eq!(clock.now().micros(), before + 3_600_000_000);
+        assert_eq!((clock.steps(), clock.skew(), clock.large_skew_seconds()), (1, Some(0), None));
+    }
+
+    #[test]
+    fn ahead_of_the_wall_clock_it_slews_and_never_goes_back() {
+        const TEN_DAYS: i64 = 864_000_000_000;
+        let (machine, clock) = clock(TEN_DAYS);
+        machine.0.lock().unwrap().1 = 0;
+        let mut before = clock.now().micros();
+        for second in 1..=100 {
+            assert_eq!(clock.follow_wall(), None);
+            assert_eq!(clock.skew(), Some(50_000 * (second - 1) - TEN_DAYS));
+            pass(&machine, SECOND);
+            assert_eq!(clock.now().micros() - before, 950_000);
+            before = clock.now().micros();
+        }
+        assert!(clock.large_skew_seconds().is_some_and(|skew| skew < -863_990.0));
+        let mut alert = SkewAlert::default();
+        assert!(alert.check(&clock).is_some());
+        assert!(alert.check(&clock).is_none(), "it is logged once");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use everstep_store::{Error, Result, Tick, Wants};
 use futures_util::future::{self, Either};
 
 use crate::claim::{BATCH_ROWS_MAX, Claimer};
+use crate::clock::SkewAlert;
 use crate::count;
 use crate::message::ToClaimer;
 use crate::options::Options;
@@ -24,8 +25,6 @@ use crate::workers::More;
 
 /// Runs of fenced nodes that one tick releases at most.
 const RELEASED_RUNS_MAX: usize = 500;
-/// A machine's clock that is off by more is worth a warning.
-const MUCH_SKEW: i64 = 1_000_000;
 
 pub(crate) struct Ticker {
     claimer: Claimer,
@@ -34,7 +33,7 @@ pub(crate) struct Ticker {
     period: Duration,
     /// Whether the next tick may reserve the larger half of the free places for workers.
     favours_workers: bool,
-    has_warned: bool,
+    skew_alert: SkewAlert,
 }
 
 /// What there is to do before the next tick.
@@ -66,7 +65,7 @@ impl Ticker {
         let lease = claimer.options.node_lease;
         let period = (lease / 10).min(Duration::from_secs(1));
         let sightings = Sightings::new(lease);
-        Self { claimer, dispatcher, sightings, period, favours_workers: false, has_warned: false }
+        Self { claimer, dispatcher, sightings, period, favours_workers: false, skew_alert: SkewAlert::default() }
     }
 
     pub(crate) async fn run(mut self) {
@@ -139,7 +138,8 @@ impl Ticker {
         let seats = lanes.iter().map(|(_, seats)| *seats).sum();
         self.favours_workers = !self.favours_workers;
         let half = if self.favours_workers { free.div_ceil(2) } else { free / 2 };
-        let mut reserved = self.claimer.reserve(Share::Worker, half.max(free.saturating_sub(BATCH_ROWS_MAX)).min(seats));
+        let mut reserved =
+            self.claimer.reserve(Share::Worker, half.max(free.saturating_sub(BATCH_ROWS_MAX)).min(seats));
         let mut places = reserved.places();
         let is_short = places < seats;
         let mut others = lanes.len();
@@ -262,13 +262,9 @@ impl Ticker {
     }
 
     fn warn_of_skew(&mut self) {
-        let skew = self.claimer.world.clock.skew().unwrap_or(0);
-        let is_much = skew.abs() > MUCH_SKEW;
-        if is_much && !self.has_warned {
-            let ahead = skew as f64 / 1e6;
+        if let Some(ahead) = self.skew_alert.check(&self.claimer.world.clock) {
             tracing::warn!(ahead, "this machine's clock is off by more than a second; the database's is followed");
         }
-        self.has_warned = is_much;
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up is to fail")]
 
+mod clock;
 mod support;
 
 use std::sync::Arc;

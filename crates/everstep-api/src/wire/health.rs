@@ -38,7 +38,9 @@ pub(crate) struct Readiness {
     pub(crate) fenced: bool,
     /// Whether it has heard of its database lately.
     pub(crate) in_touch: bool,
-    /// How far the machine's clock is off, if it is by more than a second.
+    /// How far the machine's clock is ahead of the clock that runs are stamped with (negative: behind), if that is
+    /// more than a second. Nodes that share a database are stamped with its clock; a server alone with its own, which
+    /// never goes back when the machine's clock is corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) clock_skew_seconds: Option<f64>,
 }

@@ -13,6 +13,7 @@ mod data;
 mod documents;
 mod events;
 mod forks;
+mod health;
 mod many;
 mod runs;
 mod secrets;

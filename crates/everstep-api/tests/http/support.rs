@@ -68,15 +68,19 @@ impl Server {
     }
 
     pub(crate) async fn start_with(streams: Streams) -> Self {
-        Self::of(streams, Some(Keyring::new(SealKey::generate(), Vec::new()))).await
+        Self::of(streams, Some(Keyring::new(SealKey::generate(), Vec::new())), NodeClock::system()).await
+    }
+
+    pub(crate) async fn start_on(clock: NodeClock) -> Self {
+        Self::of(Streams::default(), None, clock).await
     }
 
     /// A server with nothing to seal secrets with.
     pub(crate) async fn without_secrets_key() -> Self {
-        Self::of(Streams::default(), None).await
+        Self::of(Streams::default(), None, NodeClock::system()).await
     }
 
-    async fn of(streams: Streams, keyring: Option<Keyring>) -> Self {
+    async fn of(streams: Streams, keyring: Option<Keyring>, clock: NodeClock) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let stores = open(&folder);
         let vault = Arc::new(Vault::new(Arc::clone(&stores.resources), keyring));
@@ -85,7 +89,7 @@ impl Server {
         let secrets: Arc<dyn Secrets> = Arc::<Vault>::clone(&vault);
         let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), secrets, Some(folder.path().to_owned()));
         let ports = Ports { sources: Arc::<DataSources>::clone(&sources), drivers: drivers.clone(), ..Ports::none() };
-        let engine = engine_on(&stores, ports, Arc::new(Alone)).await;
+        let engine = engine_on(&stores, ports, Arc::new(Alone), clock).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let access = Arc::clone(&stores.access);
@@ -257,18 +261,18 @@ fn read(body: &[u8]) -> Value {
 
 /// An engine on a database of its own.
 pub(crate) async fn engine(folder: &TempDir, peers: Arc<dyn Peers>) -> Engine {
-    engine_on(&open(folder), Ports::none(), peers).await
+    engine_on(&open(folder), Ports::none(), peers, NodeClock::system()).await
 }
 
 fn open(folder: &TempDir) -> Stores {
     sqlite::open(folder.path(), &Default::default()).unwrap()
 }
 
-async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>) -> Engine {
+async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>, clock: NodeClock) -> Engine {
     let world = World {
         runs: Arc::clone(&stores.runs),
         workflows: Arc::clone(&stores.workflows),
-        clock: Arc::new(NodeClock::system()),
+        clock: Arc::new(clock),
         spawn: Arc::new(TokioSpawn::current()),
         random: Arc::new(SystemRandom::default()),
         evaluate: Arc::new(Expressions::default()),

@@ -52,6 +52,8 @@ pub(crate) enum ToShard {
     Notify(RunId, News),
     /// A tick has passed.
     Ticked,
+    /// The node clock was stepped forward: timers may be due, and the alarm must be set again.
+    ClockStepped,
     /// A task was dropped: a shard that drains may be done.
     TaskDropped,
     /// Start nothing new; answer once no item is in flight and no task is performed.

@@ -63,11 +63,13 @@ impl Shard {
 
     pub(crate) async fn run(mut self) {
         let mut messages = Vec::with_capacity(MESSAGES_MAX);
-        let mut alarm: Option<(Timestamp, BoxFuture)> = None;
+        // The alarm sleeps on the monotonic clock, so it is set for a time and for a number of clock steps.
+        let mut alarm: Option<((Timestamp, u64), BoxFuture)> = None;
         loop {
-            let next = self.services.schedule.first();
-            if alarm.as_ref().map(|(due, _)| *due) != next {
-                alarm = next.map(|due| (due, self.services.world.clock.sleep_until(due)));
+            let clock = &self.services.world.clock;
+            let next = self.services.schedule.first().map(|due| (due, clock.steps()));
+            if alarm.as_ref().map(|(set_for, _)| *set_for) != next {
+                alarm = next.map(|(due, steps)| ((due, steps), clock.sleep_until(due)));
             }
             let received = {
                 let receive = std::pin::pin!(self.messages.recv_many(&mut messages, MESSAGES_MAX));
@@ -128,7 +130,8 @@ impl Shard {
             ToShard::Notify(run, news) => self.services.watchers.notify(run, news),
             ToShard::Ticked => self.ticked(),
             ToShard::Drain(done) => self.drained = Some(done),
-            ToShard::TaskDropped | ToShard::Quit => {}
+            // After every message the loop fires due timers and sets its alarm.
+            ToShard::ClockStepped | ToShard::TaskDropped | ToShard::Quit => {}
         }
     }
 

@@ -79,6 +79,10 @@ impl Storm {
         if self.is_time_for(700) {
             self.jump(Duration::from_secs(self.executor.with_random(|random| random.between(1, 120))));
         }
+        // A suspended machine goes on, or its wall clock is corrected.
+        if self.is_time_for(700) {
+            server.shift_clock();
+        }
     }
 
     fn strike_cluster(&mut self) {

@@ -1,0 +1,167 @@
+//! A node alone on its database, whose machine is suspended or has its clock corrected.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everstep_core::ids::RunId;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_engine::{Clock, Engine, NodeClock, Options, World};
+use everstep_handlers::Registry;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::support::{WORKSPACE, chain, open_sqlite, publish, start, world};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3_600);
+const TEN_DAYS: Duration = Duration::from_secs(864_000);
+
+/// The clocks of a machine, moved by the test alone.
+struct Machine(Mutex<Hands>);
+
+struct Hands {
+    monotonic: Duration,
+    /// What the wall clock shows beyond the monotonic clock.
+    wall_ahead: Duration,
+    sleepers: Vec<(Duration, oneshot::Sender<()>)>,
+}
+
+impl Machine {
+    fn new(wall_ahead: Duration) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Hands { monotonic: SECOND, wall_ahead, sleepers: Vec::new() })))
+    }
+
+    /// Time passes.
+    fn advance(&self, by: Duration) {
+        let mut hands = self.0.lock().unwrap();
+        hands.monotonic += by;
+        let now = hands.monotonic;
+        let (due, later) = std::mem::take(&mut hands.sleepers).into_iter().partition(|(until, _)| *until <= now);
+        hands.sleepers = later;
+        let due: Vec<(Duration, oneshot::Sender<()>)> = due;
+        for (_, wake) in due {
+            let _ = wake.send(());
+        }
+    }
+
+    /// The machine is suspended: its wall clock goes on, its monotonic clock and everything that sleeps do not.
+    fn suspend(&self, time: Duration) {
+        self.0.lock().unwrap().wall_ahead += time;
+    }
+
+    fn set_wall_back(&self, by: Duration) {
+        self.0.lock().unwrap().wall_ahead -= by;
+    }
+
+    /// Lets at most `time` pass until something has happened.
+    async fn advance_until<T>(&self, time: Duration, happened: impl Future<Output = T>) -> T {
+        let mut happened = std::pin::pin!(happened);
+        let mut passed = Duration::ZERO;
+        while passed < time {
+            if let Ok(value) = tokio::time::timeout(Duration::from_millis(20), &mut happened).await {
+                return value;
+            }
+            self.advance(SECOND / 10);
+            passed += SECOND / 10;
+        }
+        let last = tokio::time::timeout(SECOND, happened).await;
+        last.unwrap_or_else(|_| panic!("it has not happened within {time:?}"))
+    }
+}
+
+impl Clock for Machine {
+    fn monotonic(&self) -> Duration {
+        self.0.lock().unwrap().monotonic
+    }
+
+    fn wall(&self) -> Timestamp {
+        let hands = self.0.lock().unwrap();
+        Timestamp::EPOCH.plus(hands.monotonic + hands.wall_ahead)
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let mut hands = self.0.lock().unwrap();
+        let (wake, woken) = oneshot::channel();
+        let until = hands.monotonic + duration;
+        if duration.is_zero() {
+            let _ = wake.send(());
+        } else {
+            hands.sleepers.push((until, wake));
+        }
+        Box::pin(async move {
+            let _ = woken.await;
+        })
+    }
+}
+
+async fn engine_on(folder: &tempfile::TempDir, machine: &Arc<Machine>) -> Engine {
+    let clock = Arc::new(NodeClock::new(Arc::clone(machine) as _));
+    let world = World { clock, ..world(open_sqlite(folder.path()), Registry::with([])) };
+    Engine::start(world, Options { shards: 2, ..Options::default() }).await.unwrap()
+}
+
+/// Starts a run that rests for a while, and waits until it does.
+async fn start_delay(engine: &Engine, time: Duration) -> RunId {
+    let name = format!("rest-{}", time.as_secs());
+    let (minutes, seconds) = (time.as_secs() / 60, time.as_secs() % 60);
+    let delay: Value = json!({"config": {"delayMinutes": minutes, "delaySeconds": seconds}});
+    publish(engine, &name, &chain(&[("rest", "delay", delay)])).await;
+    let run = start(engine, &name, json!({})).await;
+    let rests = async {
+        while engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().status != Status::Waiting {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), rests).await.expect("the run rests");
+    run
+}
+
+async fn complete(engine: &Engine, run: RunId) {
+    assert_eq!(engine.wait(WORKSPACE, run).await.unwrap().status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_was_suspended_fires_its_due_timers() {
+    let (folder, machine) = (tempfile::tempdir().unwrap(), Machine::new(TEN_DAYS));
+    let engine = engine_on(&folder, &machine).await;
+    // The one leaves memory until it is due; the other stays there with an alarm.
+    let (parked, held) = (start_delay(&engine, 3 * HOUR).await, start_delay(&engine, Duration::from_secs(28)).await);
+    // Not yet due when the clock steps: the alarm has to be set again.
+    machine.suspend(Duration::from_secs(20));
+    machine.advance_until(Duration::from_secs(10), complete(&engine, held)).await;
+    let held = start_delay(&engine, Duration::from_secs(29)).await;
+    machine.suspend(3 * HOUR);
+    machine.advance_until(Duration::from_secs(6), complete(&engine, held)).await;
+    machine.advance_until(Duration::from_secs(6), complete(&engine, parked)).await;
+    assert_eq!(engine.world().clock.now(), machine.wall());
+    assert_eq!(engine.world().clock.large_skew_seconds(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_started_ten_days_ahead_slews_back() {
+    let (folder, machine) = (tempfile::tempdir().unwrap(), Machine::new(2 * TEN_DAYS));
+    let engine = engine_on(&folder, &machine).await;
+    let clock = &engine.world().clock;
+    let is_noticed = async {
+        while clock.large_skew_seconds().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    machine.set_wall_back(TEN_DAYS);
+    machine.advance_until(Duration::from_secs(6), is_noticed).await;
+    let skew = clock.large_skew_seconds().unwrap();
+    assert!((-864_000.0..-863_999.0).contains(&skew), "{skew}");
+    // It runs on, at most 50 ms per second slower, and its timers with it.
+    let run = start_delay(&engine, Duration::from_secs(19)).await;
+    machine.advance_until(Duration::from_secs(21), complete(&engine, run)).await;
+    let mut before = clock.now();
+    for _ in 0..50 {
+        machine.advance(SECOND);
+        let passed = clock.now().since(before);
+        assert_eq!(passed, Duration::from_millis(950));
+        before = clock.now();
+        tokio::task::yield_now().await;
+    }
+}
