@@ -10,16 +10,16 @@ use everstep_core::time::Timestamp;
 use futures_util::future::{self, BoxFuture, Either};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 
-use crate::count::{self, Tally};
 use crate::error::Error;
 use crate::library::Library;
 use crate::look::Look;
-use crate::member::Member;
+use crate::node::member::Member;
+use crate::node::peers::Hint;
 use crate::options::Options;
-use crate::peers::Hint;
 use crate::ports::World;
 use crate::shard::ToShard;
-use crate::sweep;
+use crate::upkeep::counts::{self, Tally};
+use crate::upkeep::sweep;
 
 const REJOIN: Duration = Duration::from_millis(500);
 /// By how much the clocks of healthy nodes may differ.
@@ -71,7 +71,7 @@ impl Engine {
         }
         let sweep = sweep::run(world.clone(), options, Arc::clone(&inner.stopped));
         world.spawn.spawn(Box::pin(sweep));
-        let count = count::run(world.clone(), tally);
+        let count = counts::run(world.clone(), tally);
         world.spawn.spawn(Box::pin(count));
         Ok(Self(inner))
     }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::message::ToClaimer;
-use crate::peers::{Hint, Peer, RunInput};
+use crate::node::peers::{Hint, Peer, RunInput};
 use crate::run::{Envelope, ReplyTo};
 use crate::shard::ToShard;
 use crate::watch::News;

@@ -8,43 +8,36 @@
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
 mod active;
-mod claim;
-mod clock;
 mod commit;
-mod count;
 mod engine;
 mod error;
 mod fork;
 mod inputs;
 mod library;
 mod look;
-mod member;
 mod message;
+mod node;
 mod observe;
 mod options;
 mod overview;
-mod peers;
-mod permits;
 mod ports;
 mod run;
 mod shard;
-mod sightings;
 mod start;
-mod sweep;
 mod tasks;
-mod tick;
+mod upkeep;
 mod watch;
 mod workers;
 
-pub use clock::NodeClock;
 pub use engine::Engine;
 pub use error::Error;
 pub use fork::{Forked, Unforkable};
 pub use library::{Library, Save, Saving, Version};
 pub use look::{Activity, Look, Opened};
+pub use node::clock::NodeClock;
+pub use node::peers::{Alone, Hint, Peer, Peers, Question, RunInput};
 pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
-pub use peers::{Alone, Hint, Peer, Peers, Question, RunInput};
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
 pub use start::{Start, StartDetail, Started, StartedRun, TEST};
 pub use watch::{News, RunEnd, Watch};

@@ -10,9 +10,9 @@ use everstep_core::time::Timestamp;
 use everstep_store::NodeRow;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::clock::NodeClock;
-use crate::peers::Peer;
-use crate::permits::RunPermits;
+use crate::node::clock::NodeClock;
+use crate::node::peers::Peer;
+use crate::node::permits::RunPermits;
 
 pub(crate) enum ToClaimer {
     /// A run of this lane was parked until then.

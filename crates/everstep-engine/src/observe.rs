@@ -52,7 +52,9 @@ impl Seen<'_> {
     pub fn signals(&self) -> impl Iterator<Item = &str> {
         let taken = self.answered.iter().filter(|(_, reply)| matches!(reply, Reply::Accepted | Reply::Buffered));
         taken.filter_map(|(envelope, _)| {
-            let (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }) = &envelope.input else { return None };
+            let (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }) = &envelope.input else {
+                return None;
+            };
             Some(event.as_str())
         })
     }

@@ -11,9 +11,9 @@ use everstep_core::time::Timestamp;
 use everstep_handlers::Registry;
 use everstep_store::{RunStore, WorkflowStore};
 
-use crate::clock::NodeClock;
+use crate::node::clock::NodeClock;
+use crate::node::peers::Peers;
 use crate::observe::Observe;
-use crate::peers::Peers;
 
 pub(crate) type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 

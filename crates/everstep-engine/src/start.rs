@@ -13,13 +13,13 @@ use everstep_store::{Arrival, Gate, Item, NewRun, RunRow};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::clock::NodeClock;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::library::Version;
 use crate::look::Look;
+use crate::node::clock::NodeClock;
+use crate::node::permits::{RunPermit, RunPermits, Share};
 use crate::options::Options;
-use crate::permits::{RunPermit, RunPermits, Share};
 use crate::shard::ToShard;
 use crate::watch::RunEnd;
 use crate::workers;

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::peers::Hint;
+use crate::node::peers::Hint;
 use crate::shard::ToShard;
 
 /// How long a waiting caller sleeps while this node joins again after it was fenced.

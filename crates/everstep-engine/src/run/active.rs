@@ -20,7 +20,7 @@ use super::mailbox::{Envelope, Mailbox};
 use super::ownership::{Ownership, Permits};
 use super::performer::Performer;
 use super::waits::WaitRows;
-use crate::permits::RunPermit;
+use crate::node::permits::RunPermit;
 use crate::shard::{Scheduled, Services};
 use crate::workers;
 

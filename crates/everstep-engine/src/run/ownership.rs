@@ -1,6 +1,6 @@
 //! Whether this node owns a run, and the permits that count it.
 
-use crate::permits::RunPermit;
+use crate::node::permits::RunPermit;
 
 /// Whether this node may decide for a run as its owner. It selects the gate of the run's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::commit::Verdict;
 use crate::error::Error;
 use crate::look::Look;
-use crate::permits::{Reservation, RunPermit};
+use crate::node::permits::{Reservation, RunPermit};
 use crate::run::Envelope;
 use crate::start::StartRequest;
 use crate::watch::{News, Watcher};

@@ -15,15 +15,15 @@ use super::timers::Schedule;
 use super::watchers::Watchers;
 use crate::commit::propose::Writer;
 use crate::commit::{Proposal, SECOND_BATCH_ITEMS};
-use crate::count::Tally;
 use crate::library::Library;
 use crate::message::{Shared, ToClaimer};
+use crate::node::peers::Hint;
+use crate::node::permits::RunPermit;
 use crate::observe::Seen;
 use crate::options::Options;
-use crate::peers::Hint;
-use crate::permits::RunPermit;
 use crate::ports::World;
 use crate::tasks::Dispatcher;
+use crate::upkeep::counts::Tally;
 use crate::watch::News;
 use crate::workers::Workers;
 
@@ -74,7 +74,7 @@ impl Services {
 
     /// A permit for a run that the database already says is this node's: see [`RunPermits::take_regardless`].
     ///
-    /// [`RunPermits::take_regardless`]: crate::permits::RunPermits::take_regardless
+    /// [`RunPermits::take_regardless`]: crate::node::permits::RunPermits::take_regardless
     pub(crate) fn permit(&self) -> RunPermit {
         self.shared.permits.take_regardless()
     }

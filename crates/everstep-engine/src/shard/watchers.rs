@@ -6,7 +6,7 @@ use std::time::Duration;
 use everstep_core::ids::{NodeId, RunId};
 
 use super::Shard;
-use crate::peers::Hint;
+use crate::node::peers::Hint;
 use crate::run::{Ownership, RunSlot};
 use crate::watch::{News, Watcher};
 

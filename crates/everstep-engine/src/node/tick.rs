@@ -11,16 +11,16 @@ use everstep_core::time::Timestamp;
 use everstep_store::{Error, Result, Tick, Wants};
 use futures_util::future::{self, Either};
 
-use crate::claim::{BATCH_ROWS_MAX, Claimer};
-use crate::clock::SkewAlert;
-use crate::count;
 use crate::message::ToClaimer;
+use crate::node::claim::{BATCH_ROWS_MAX, Claimer};
+use crate::node::clock::SkewAlert;
+use crate::node::permits::{Reservation, Share};
+use crate::node::sightings::Sightings;
 use crate::options::Options;
-use crate::permits::{Reservation, Share};
 use crate::ports::World;
 use crate::shard::ToShard;
-use crate::sightings::Sightings;
 use crate::tasks::Dispatcher;
+use crate::upkeep::counts;
 use crate::workers::More;
 
 /// Runs of fenced nodes that one tick releases at most.
@@ -198,7 +198,7 @@ impl Ticker {
             }
         }
         if has_fenced {
-            count::recount(world);
+            counts::recount(world);
         }
         Ok(has_fenced)
     }

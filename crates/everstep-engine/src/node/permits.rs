@@ -14,8 +14,8 @@ use std::time::Duration;
 use futures_util::future;
 use tokio::sync::{Notify, mpsc};
 
-use crate::clock::NodeClock;
 use crate::message::ToClaimer;
+use crate::node::clock::NodeClock;
 
 /// How long a start waits for the answer of a claim that has reserved the last places.
 const CLAIM_ANSWER_WAIT: Duration = Duration::from_millis(100);

@@ -18,10 +18,10 @@ use everstep_store::{Arrival, InboxId, Result};
 use futures_util::future::{self, Either};
 use tokio::sync::mpsc;
 
-use crate::clock::SkewAlert;
 use crate::message::{Shared, ToClaimer};
+use crate::node::clock::SkewAlert;
+use crate::node::permits::{Reservation, Share};
 use crate::options::Options;
-use crate::permits::{Reservation, Share};
 use crate::ports::World;
 use crate::run::Envelope;
 use crate::shard::{ShardSender, ToShard, shard_of};

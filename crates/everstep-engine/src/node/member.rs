@@ -10,18 +10,18 @@ use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::claim::Claimer;
 use crate::commit::Committer;
-use crate::count::Tally;
 use crate::error::Error;
 use crate::library::Library;
 use crate::message::{Shared, ToClaimer};
+use crate::node::claim::Claimer;
+use crate::node::permits::RunPermits;
+use crate::node::tick::Ticker;
 use crate::options::Options;
-use crate::permits::RunPermits;
 use crate::ports::World;
 use crate::shard::{Schedule, Services, Shard, ShardSender, ToShard, Watchers, shard_of};
 use crate::tasks::Dispatcher;
-use crate::tick::Ticker;
+use crate::upkeep::counts::Tally;
 use crate::workers::Workers;
 
 pub(crate) struct Member {

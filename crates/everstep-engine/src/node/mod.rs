@@ -1,0 +1,14 @@
+//! This process as a member of the cluster.
+//!
+//! * `member` joins the database under a new id and starts all loops.
+//! * `claim` takes ownership of due runs; `permits` bounds how many a node owns.
+//! * `tick` is the heartbeat of nodes that share a database; `sightings` decides which of the others are fenced.
+//! * `clock` is the time that entries are stamped with; `peers` is the port to other nodes.
+
+pub(crate) mod claim;
+pub(crate) mod clock;
+pub(crate) mod member;
+pub(crate) mod peers;
+pub(crate) mod permits;
+mod sightings;
+mod tick;
