@@ -1,38 +1,93 @@
-//! Deletes runs whose retention is over, in batches.
+//! The one sweeper of a node: a list of jobs, each with its own period.
+//!
+//! A subsystem whose data ages adds a job to [`jobs`]; it does not add a loop. Jobs run one after the other, so that
+//! upkeep never uses more than one connection to the database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::future::{self, Either};
+use everstep_store::Result;
+use futures_util::future::{self, BoxFuture, Either};
 use tokio::sync::Notify;
 
 use crate::options::Options;
 use crate::ports::World;
 
-const BATCH: usize = 1_000;
+struct Job {
+    /// For log lines.
+    name: &'static str,
+    /// The time between the end of one run of the job and the beginning of the next.
+    period: Duration,
+    /// Rows that one call handles at most.
+    batch_rows_max: usize,
+    /// Handles one batch and returns how many rows that were. It is called again until that is none.
+    run_batch: RunBatch,
+}
+
+type RunBatch = for<'a> fn(&'a World, usize) -> BoxFuture<'a, Result<usize>>;
+
+fn jobs(options: &Options) -> Vec<Job> {
+    vec![
+        Job {
+            name: "delete ended runs",
+            period: options.sweep_every,
+            batch_rows_max: 1_000,
+            run_batch: |world, batch| Box::pin(delete_ended_runs(world, batch)),
+        },
+        Job {
+            name: "maintain the database",
+            period: options.sweep_every,
+            batch_rows_max: 0,
+            run_batch: |world, _| Box::pin(maintain_database(world)),
+        },
+    ]
+}
+
+/// Deletes ended runs whose retention is over.
+async fn delete_ended_runs(world: &World, batch: usize) -> Result<usize> {
+    let runs = world.runs.sweep(world.clock.now(), batch).await?;
+    if runs > 0 {
+        world.observe.swept(runs);
+    }
+    Ok(runs)
+}
+
+/// Creates and drops partitions, or whatever else the database needs from time to time.
+async fn maintain_database(world: &World) -> Result<usize> {
+    world.runs.maintain(world.clock.now()).await?;
+    Ok(0)
+}
 
 pub(crate) async fn run(world: World, options: Options, stop: Arc<Notify>) {
-    loop {
+    let now = world.clock.monotonic();
+    let mut jobs: Vec<_> = jobs(&options).into_iter().map(|job| (now + job.period, job)).collect();
+    while let Some(next) = jobs.iter().map(|(due, _)| *due).min() {
         let stopped = std::pin::pin!(stop.notified());
-        let sleep = std::pin::pin!(world.sleep(options.sweep_every));
+        let sleep = std::pin::pin!(world.sleep(next.saturating_sub(world.clock.monotonic())));
         if let Either::Right(_) = future::select(sleep, stopped).await {
             return;
         }
-        run_once(&world).await;
-    }
-}
-
-async fn run_once(world: &World) {
-    loop {
-        match world.runs.sweep(world.clock.now(), BATCH).await {
-            Ok(0) => break,
-            Ok(runs) => world.observe.swept(runs),
-            Err(error) => {
-                tracing::warn!(%error, "sweep failed; the next one tries again");
-                return;
+        for (due, job) in &mut jobs {
+            if *due <= world.clock.monotonic() {
+                job.run_once(&world).await;
+                *due = world.clock.monotonic() + job.period;
             }
         }
     }
-    if let Err(error) = world.runs.maintain(world.clock.now()).await {
-        tracing::warn!(%error, "maintenance failed; the next one tries again");
+}
+
+impl Job {
+    /// Runs the job until nothing is left to do, or it fails.
+    async fn run_once(&self, world: &World) {
+        loop {
+            match (self.run_batch)(world, self.batch_rows_max).await {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(job = self.name, %error, "an upkeep job failed; it is tried again after its period");
+                    return;
+                }
+            }
+        }
     }
 }
