@@ -1,7 +1,7 @@
 //! The handle that everyone else holds.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
@@ -15,13 +15,13 @@ use crate::library::Library;
 use crate::look::Look;
 use crate::node::member::Member;
 use crate::node::peers::Hint;
+use crate::node::rejoin::Membership;
 use crate::options::Options;
 use crate::ports::World;
 use crate::shard::ToShard;
 use crate::upkeep::counts::{self, Tally};
 use crate::upkeep::sweep;
 
-const REJOIN: Duration = Duration::from_millis(500);
 /// By how much the clocks of healthy nodes may differ.
 const CLOCK_DIFFERENCE_MAX_MICROS: i64 = 1_000_000;
 
@@ -35,11 +35,10 @@ struct Inner {
     library: Arc<Library>,
     /// Changes of the counts of runs that are not yet written.
     tally: Arc<Tally>,
-    /// This node's membership; a new one after it was fenced.
-    member: RwLock<Arc<Member>>,
+    /// The node that this process is at present; another one after a fence.
+    membership: Arc<Membership>,
     /// Bounds the starts and inputs that wait for their commit.
     pending: Semaphore,
-    is_stopping: AtomicBool,
     /// Ends the sweeper.
     stopped: Arc<Notify>,
 }
@@ -55,20 +54,16 @@ impl Engine {
     async fn join(world: World, options: Options) -> Result<Self, Error> {
         let library = Arc::new(Library::new(world.clone()));
         let tally = Arc::new(Tally::default());
-        let member = Member::join(&world, &options, &library, &tally).await?;
+        let membership = Membership::begin(&world, &options, &library, &tally).await?;
         let inner = Arc::new(Inner {
             world: world.clone(),
             library,
             tally: Arc::clone(&tally),
-            member: RwLock::new(Arc::new(member)),
+            membership,
             pending: Semaphore::new(options.max_pending),
-            is_stopping: AtomicBool::new(false),
             stopped: Arc::default(),
             options: options.clone(),
         });
-        if world.runs.is_shared() {
-            world.spawn.spawn(Box::pin(stay(Arc::downgrade(&inner))));
-        }
         let sweep = sweep::run(world.clone(), options, Arc::clone(&inner.stopped));
         world.spawn.spawn(Box::pin(sweep));
         let count = counts::run(world.clone(), tally);
@@ -136,7 +131,7 @@ impl Engine {
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.0.is_stopping.load(Ordering::SeqCst)
+        self.0.membership.is_stopping()
     }
 
     /// Waits for capacity for a start or an input.
@@ -151,9 +146,7 @@ impl Engine {
 
     /// Stops: takes nothing new, waits up to `grace` for what is under way, and gives all runs back.
     pub async fn stop(&self, grace: Duration) -> Result<(), Error> {
-        self.0.is_stopping.store(true, Ordering::SeqCst);
-        let member = self.0.member();
-        member.shared.is_stopping.store(true, Ordering::SeqCst);
+        let member = self.0.membership.stop();
         let drained = member.shards.iter().map(|shard| {
             let (done, drained) = oneshot::channel();
             let _ = shard.send(ToShard::Drain(done));
@@ -181,38 +174,6 @@ impl Engine {
 
 impl Inner {
     fn member(&self) -> Arc<Member> {
-        Arc::clone(&self.member.read().expect("no holder of the lock panics"))
-    }
-}
-
-/// Joins anew, under a new id, whenever this node was fenced.
-async fn stay(inner: Weak<Inner>) {
-    loop {
-        let Some((member, world)) = inner.upgrade().map(|inner| (inner.member(), inner.world.clone())) else { return };
-        member.shared.fenced.notified().await;
-        tracing::warn!(node = %member.node, "this node was fenced: others go on with its runs; joining anew");
-        member.quit();
-        if let Some(inner) = inner.upgrade() {
-            inner.tally.forget();
-        }
-        loop {
-            let Some(inner) = inner.upgrade().filter(|inner| !inner.is_stopping.load(Ordering::SeqCst)) else { return };
-            match Member::join(&world, &inner.options, &inner.library, &inner.tally).await {
-                Ok(member) => {
-                    let member = Arc::new(member);
-                    *inner.member.write().expect("no holder of the lock panics") = Arc::clone(&member);
-                    if inner.is_stopping.load(Ordering::SeqCst) {
-                        member.quit();
-                        // Whoever is left fences it.
-                        let _ = world.runs.leave(member.node, world.clock.now()).await;
-                        return;
-                    }
-                    break;
-                }
-                Err(error) => tracing::warn!(%error, "joining anew failed; trying again"),
-            }
-            drop(inner);
-            world.sleep(REJOIN).await;
-        }
+        self.membership.member()
     }
 }
