@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use everstep_core::code::{End, Step, StepKind};
+use everstep_core::code::{End, Progress, Step, StepKind};
 use everstep_core::ids::StepKey;
 use everstep_core::journal::{Entry, Event};
 use everstep_core::run::{Reply, State};
@@ -52,7 +52,7 @@ impl Wakes {
 
 /// All that a worker needs to run a run's function from the top.
 pub(super) fn describe(workflow: &Workflow, state: &State, turn: u32) -> Turn {
-    let known = state.code().into_iter().flat_map(|code| code.steps());
+    let known = state.code().into_iter().flat_map(Progress::steps);
     let mut steps: Vec<_> = known.filter_map(|(key, step)| record(state, key, step)).collect();
     steps.sort_by_key(|step| step.seq);
     Turn {
