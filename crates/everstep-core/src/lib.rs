@@ -17,6 +17,7 @@ pub mod planted;
 pub mod retry;
 pub mod run;
 pub mod status;
+pub mod story;
 pub mod strict;
 pub mod style;
 pub mod time;

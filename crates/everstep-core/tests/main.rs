@@ -1,4 +1,4 @@
-//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, laws and the codec.
+//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, laws, stories and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod children;
@@ -10,6 +10,7 @@ mod history;
 mod keys;
 mod laws;
 mod phases;
+mod story;
 mod support;
 mod tasks;
 mod validation;

@@ -11,7 +11,7 @@ use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
 use everstep_expressions::Expressions;
 
-use super::Family;
+use super::{Family, story};
 
 pub(crate) struct Game {
     pub(crate) workflow: Workflow,
@@ -147,6 +147,10 @@ impl Game {
         let state = law::check(self.state.run, &self.workflow, &self.journal, &self.evaluate, has_more).unwrap();
         assert!(state == self.state, "the fold of the journal is the state:\n{state:?}\n{:?}", self.state);
         assert!(self.shadow == self.state, "the shadow is the state");
+        // The story is compared after one item in four, and at the end.
+        if !has_more && (self.state.has_ended() || self.state.seq.is_multiple_of(4)) {
+            story::check(&self.workflow, &self.journal, &self.state);
+        }
         let snapshot = serde_json::to_string(&self.state).unwrap();
         let state = State::from_snapshot(&self.workflow, snapshot.as_bytes()).unwrap();
         assert!(state == self.state, "a snapshot keeps the state:\n{state:?}\n{:?}", self.state);

@@ -5,6 +5,7 @@ mod family;
 mod game;
 mod graphs;
 mod random;
+mod story;
 mod text;
 
 use std::time::{Duration, Instant};

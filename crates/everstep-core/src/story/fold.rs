@@ -1,0 +1,198 @@
+//! The fold of a journal for readers.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::read::{StepContext, read};
+use super::run::RunStory;
+use super::step::StepStory;
+use super::style::{StoryStyle, timer};
+use super::update::{RunChange, RunUpdate, StepUpdate, Update};
+use crate::ids::StepKey;
+use crate::journal::{Entry, Event, TimerPurpose};
+use crate::run::State;
+use crate::status::{Status, StepStatus};
+use crate::workflow::Workflow;
+
+/// What happened in a run so far.
+///
+/// **Invariant**: a story is a function of the entries that it was given. Nothing but [`Story::apply`] changes it.
+#[derive(Clone, Debug)]
+pub struct Story {
+    pub run: RunStory,
+    pub(super) style: StoryStyle,
+    scope: Scope,
+    /// Steps by the seq of their first entry.
+    pub(super) steps: BTreeMap<u64, StepStory>,
+    pub(super) index: BTreeMap<StepKey, u64>,
+}
+
+/// Which entries a story is given, and which steps it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// All entries from the first. All steps are kept.
+    Whole,
+    /// Entries from somewhere on. Steps that began before are left out.
+    Page,
+    /// Entries from somewhere on. Only open steps are kept: a follower is interested in updates alone.
+    Live,
+}
+
+impl Story {
+    /// The story of a run that is read from its first entry.
+    pub fn new(workflow: Option<&Arc<Workflow>>) -> Self {
+        Self::with(StoryStyle::new(workflow), Scope::Whole)
+    }
+
+    /// The story of the steps that begin after some entry. Steps that began before are left out. Where the style
+    /// cannot tell them apart, the story is whole and must be read from its first entry: see [`Story::is_whole`].
+    pub fn page(workflow: Option<&Arc<Workflow>>) -> Self {
+        let style = StoryStyle::new(workflow);
+        let scope = if style.needs_whole_journal() { Scope::Whole } else { Scope::Page };
+        Self::with(style, scope)
+    }
+
+    /// A story that produces updates from some entry on and keeps only the steps that are open. `state` is the run's
+    /// state at that entry or later, where it is known.
+    pub fn live(workflow: Option<&Arc<Workflow>>, state: Option<&State>) -> Self {
+        let mut style = StoryStyle::new(workflow);
+        if let Some(state) = state {
+            style.learn(state);
+        }
+        Self::with(style, Scope::Live)
+    }
+
+    fn with(style: StoryStyle, scope: Scope) -> Self {
+        Self { run: RunStory::default(), style, scope, steps: BTreeMap::new(), index: BTreeMap::new() }
+    }
+
+    /// The steps, in the order in which they began.
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = &StepStory> {
+        self.steps.values()
+    }
+
+    pub fn into_steps(self) -> impl Iterator<Item = StepStory> {
+        self.steps.into_values()
+    }
+
+    pub fn step(&self, key: &StepKey) -> Option<&StepStory> {
+        self.steps.get(self.index.get(key)?)
+    }
+
+    /// Where the run is. It is exact at the end of an item, and only if the whole journal was read.
+    pub fn status(&self) -> Status {
+        if self.run.status != Status::Running {
+            return self.run.status;
+        }
+        let (mut is_busy, mut has_open) = (false, false);
+        for step in self.steps.values().filter(|step| step.is_open()) {
+            is_busy |= step.is_busy();
+            has_open |= step.status == StepStatus::Waiting || step.is_body();
+        }
+        if is_busy || !has_open { Status::Running } else { Status::Waiting }
+    }
+
+    /// Whether the journal must be read from its first entry.
+    pub fn is_whole(&self) -> bool {
+        self.scope == Scope::Whole
+    }
+
+    /// Whether an entry is the first about its step.
+    pub fn begins_step(&self, entry: &Entry) -> bool {
+        entry.event.step().is_some_and(|(key, _)| !self.index.contains_key(key)) && self.admits(entry)
+    }
+
+    /// Applies the next entry. Returns the update that it is, and those that follow from it.
+    pub fn apply<'e>(&mut self, entry: &'e Entry) -> Vec<Update<'e>> {
+        self.run.seq = entry.seq;
+        let context = match entry.event.step() {
+            Some((key, attempt)) => {
+                self.style.note(key, &entry.event);
+                self.context(entry, key, attempt)
+            }
+            None => StepContext::default(),
+        };
+        match read(entry, context) {
+            Some(Update::Step(update)) => self.apply_step(entry, update),
+            Some(Update::Run(update)) => self.apply_run(update),
+            None => Vec::new(),
+        }
+    }
+
+    /// Cancels what is open: the run has ended, by an entry that this build cannot read.
+    pub fn end_unread(&mut self) {
+        for step in self.steps.values_mut().filter(|step| step.is_open()) {
+            let before = step.status;
+            step.cancel(None, Some(before));
+        }
+    }
+
+    /// What is known about the step of an entry.
+    fn context<'e>(&self, entry: &'e Entry, key: &'e StepKey, attempt: u32) -> StepContext<'e> {
+        let known = self.step(key);
+        let kind = self.style.kind(key);
+        // Without the workflow a loop is known by its dispatch.
+        let is_body = known.is_some_and(StepStory::is_body);
+        StepContext {
+            node: Cow::Borrowed(self.style.node(key)),
+            kind: kind.map(|kind| Cow::Owned(kind.to_owned())),
+            since: known.and_then(|step| step.began_at(attempt)).or_else(|| self.style.began_at(entry)),
+            due: known.and_then(|step| step.due).or_else(|| self.style.sleeps_until(key)),
+            timer: Some(if is_body { TimerPurpose::Pace } else { timer(kind) }),
+        }
+    }
+
+    /// Whether a step that is not known may begin with an entry.
+    fn admits(&self, entry: &Entry) -> bool {
+        match (self.scope, &entry.event) {
+            (Scope::Whole | Scope::Live, _) => true,
+            (Scope::Page, Event::StepDispatched { attempt, .. }) => *attempt == 1,
+            (Scope::Page, event) => matches!(event, Event::StepSkipped { .. }),
+        }
+    }
+
+    fn apply_step<'e>(&mut self, entry: &'e Entry, update: StepUpdate<'e>) -> Vec<Update<'e>> {
+        let is_told = self.index.contains_key(&update.step) || self.admits(entry);
+        let mut may_be_body = true;
+        if is_told {
+            let first_seq = *self.index.entry(update.step.clone()).or_insert(update.seq);
+            let step = self.steps.entry(first_seq).or_insert_with(|| StepStory::new(&update));
+            may_be_body = step.is_body() || first_seq == update.seq;
+            step.apply(&update);
+        }
+        let mut derived = Vec::new();
+        if update.change.is_end() {
+            if may_be_body {
+                derived = self.leave(&update);
+            }
+            self.forget(&update.step);
+        }
+        let own = is_told.then_some(Update::Step(update));
+        own.into_iter().chain(derived).collect()
+    }
+
+    /// Forgets a step that is over, if only open ones are kept.
+    fn forget(&mut self, key: &StepKey) {
+        if self.scope == Scope::Live
+            && let Some(seq) = self.index.remove(key)
+        {
+            self.steps.remove(&seq);
+        }
+    }
+
+    fn apply_run<'e>(&mut self, update: RunUpdate<'e>) -> Vec<Update<'e>> {
+        let failed_step = self.run.failed_step.clone();
+        self.run.apply(&update);
+        let derived = match update.change {
+            RunChange::Completed | RunChange::Failed | RunChange::Cancelled => self.cancel_open(update.seq, update.at),
+            RunChange::Retried => self.reopen(update.seq, update.at, failed_step.as_ref()),
+            RunChange::Started
+            | RunChange::TurnStarted
+            | RunChange::TurnLost
+            | RunChange::Paused
+            | RunChange::Resumed => Vec::new(),
+        };
+        std::iter::once(Update::Run(update)).chain(derived).collect()
+    }
+}

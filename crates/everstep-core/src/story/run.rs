@@ -1,0 +1,81 @@
+//! The run's own part of its story.
+
+use super::update::{RunChange, RunUpdate};
+use crate::failure::Failure;
+use crate::ids::StepKey;
+use crate::payload::Payload;
+use crate::status::Status;
+use crate::time::Timestamp;
+
+/// What became of the run itself so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunStory {
+    /// The last entry that was applied.
+    pub seq: u64,
+    /// Where the run is. One that waits is running here: [`Story::status`](super::Story::status) looks at its steps.
+    pub status: Status,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    /// When it was paused, while it is.
+    pub paused_at: Option<Timestamp>,
+    pub output: Option<Payload>,
+    /// Why the run failed, is paused, or was paused when it was cancelled.
+    pub failure: Option<Failure>,
+    /// The step that made the run fail.
+    pub failed_step: Option<StepKey>,
+    /// Why the run was cancelled.
+    pub reason: Option<String>,
+    /// The worker that has the run's turn.
+    pub worker: Option<String>,
+}
+
+impl Default for RunStory {
+    fn default() -> Self {
+        Self {
+            seq: 0,
+            status: Status::Pending,
+            started_at: None,
+            ended_at: None,
+            paused_at: None,
+            output: None,
+            failure: None,
+            failed_step: None,
+            reason: None,
+            worker: None,
+        }
+    }
+}
+
+impl RunStory {
+    pub(super) fn apply(&mut self, update: &RunUpdate<'_>) {
+        match update.change {
+            RunChange::Started => {
+                self.status = Status::Running;
+                self.started_at.get_or_insert(update.at);
+            }
+            RunChange::TurnStarted => self.worker = update.worker.map(str::to_owned),
+            RunChange::TurnLost => self.worker = None,
+            RunChange::Paused => {
+                (self.status, self.paused_at, self.worker) = (Status::Paused, Some(update.at), None);
+                self.failure = update.failure.cloned();
+            }
+            RunChange::Resumed | RunChange::Retried => {
+                (self.status, self.paused_at, self.ended_at) = (Status::Running, None, None);
+                (self.failure, self.failed_step) = (None, None);
+            }
+            RunChange::Completed => self.end(Status::Completed, update),
+            RunChange::Failed => self.end(Status::Failed, update),
+            RunChange::Cancelled => self.end(Status::Cancelled, update),
+        }
+    }
+
+    fn end(&mut self, status: Status, update: &RunUpdate<'_>) {
+        (self.status, self.ended_at, self.paused_at, self.worker) = (status, Some(update.at), None, None);
+        self.output = update.output.cloned();
+        if status != Status::Cancelled {
+            self.failure = update.failure.cloned();
+        }
+        self.failed_step = update.failed_step.cloned();
+        self.reason = update.reason.map(str::to_owned);
+    }
+}
