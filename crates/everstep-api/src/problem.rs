@@ -124,6 +124,7 @@ impl From<Error> for Problem {
         match error {
             Error::RunNotFound(_) | Error::WorkflowNotFound { .. } => Self::not_found(error.to_string()),
             Error::Invalid(message) => Self::invalid(message),
+            Error::Unstorable(message) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message),
             Error::StyleConflict { .. } => Self::new(StatusCode::CONFLICT, code, error.to_string())
                 .hint("a name belongs to one style; choose another, or delete that workflow first"),
             Error::Elsewhere(_) | Error::Unreachable(_) | Error::Busy(_) | Error::Stopping => {

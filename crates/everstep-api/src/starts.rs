@@ -10,7 +10,6 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::limits;
-use everstep_core::payload;
 use everstep_core::payload::Payload;
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Start, StartDetail, Version};
@@ -65,7 +64,7 @@ fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Star
     }
     let key = idempotency_key.map(|key| (name.to_owned(), key));
     let tags = check_tags(&tags)?;
-    check_input(&input)?;
+    check_size(&input)?;
     Ok(Start { workspace, version, key, tags, retention_days, ..Start::new(name, input) })
 }
 
@@ -208,16 +207,13 @@ pub(crate) async fn of_definition(
         return Err(Problem::invalid("the input is not an object"));
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
-    check_input(&input)?;
+    check_size(&input)?;
     let start = Start { workspace: caller.workspace, key, ..Start::new(definition_id, input) };
     self::start(&served, start, &query, Unknown::IsRefused).await
 }
 
-fn check_input(input: &Payload) -> Result<(), Problem> {
-    if payload::has_nul(input.json()) {
-        let detail = "the input holds a NUL character, which no database stores as text";
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail));
-    }
+/// Refuses an input that is too large, as a body would be. The engine checks everything else.
+pub(crate) fn check_size(input: &Payload) -> Result<(), Problem> {
     if input.size() > limits::PAYLOAD_BYTES {
         return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
     }

@@ -14,6 +14,7 @@ use crate::deadline::within_deadline;
 use crate::problem::Problem;
 use crate::runs;
 use crate::server::Served;
+use crate::starts;
 use crate::wire::{Started, TestRun};
 use crate::workflows;
 
@@ -25,9 +26,7 @@ type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<S
 /// Starts a run of a definition, which is checked as it would be when saved.
 pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Body<TEST>) -> Answer {
     let TestRun { definition, input } = body.json()?;
-    if input.size() > limits::PAYLOAD_BYTES {
-        return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
-    }
+    starts::check_size(&input)?;
     let Strict(definition) = serde_json::from_str(definition.json())
         .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
     let version = served.engine.library().compile_test(&definition).map_err(workflows::refuse)?;

@@ -12,6 +12,9 @@ pub enum Error {
     WorkflowNotFound { name: String, version: Option<u32> },
     #[error("{0}")]
     Invalid(String),
+    /// Well-formed data that no database stores, such as text with a NUL character.
+    #[error("{0}")]
+    Unstorable(String),
     /// A workflow of that name exists in another style.
     #[error("{name} is a workflow of another style: {style}")]
     StyleConflict { name: String, style: String },
@@ -44,7 +47,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::RunNotFound(_) | Self::WorkflowNotFound { .. } => "NOT_FOUND",
-            Self::Invalid(_) => "VALIDATION_ERROR",
+            Self::Invalid(_) | Self::Unstorable(_) => "VALIDATION_ERROR",
             Self::StyleConflict { .. } => "WORKFLOW_STYLE_CONFLICT",
             Self::Elsewhere(_) | Self::Unreachable(_) | Self::Unavailable(_) | Self::Busy(_) | Self::Stopping => {
                 "UNAVAILABLE"

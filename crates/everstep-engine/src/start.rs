@@ -241,7 +241,7 @@ pub(crate) fn check_input(input: &Payload) -> Result<(), Error> {
     }
     payload::check(input.json()).map_err(|unfit| Error::Invalid(format!("the input {unfit}")))?;
     if payload::has_nul(input.json()) {
-        return Err(Error::Invalid("the input holds a NUL character, which no database stores as text".to_owned()));
+        return Err(Error::Unstorable("the input holds a NUL character, which no database stores as text".to_owned()));
     }
     Ok(())
 }

@@ -164,7 +164,7 @@ pub async fn save_definition(engine: &Engine, name: &str, graph: &Graph) -> anyh
 /// An engine's error, as the exit code needs it: an invalid input is the user's, the rest is ours.
 pub fn describe_error(error: Error) -> anyhow::Error {
     match error {
-        Error::Invalid(message) => invalid(message),
+        Error::Invalid(message) | Error::Unstorable(message) => invalid(message),
         error => error.into(),
     }
 }

@@ -138,6 +138,30 @@ async fn a_start_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
+async fn every_start_refuses_a_nul_character_in_the_input_alike() {
+    let server = Server::start().await;
+    server.publish("plain", &chain(&[])).await;
+    let input = json!({"text": "a\0b"});
+    let starts = [
+        ("/v1/workflows/plain/runs", json!({"input": input})),
+        ("/v1/workflows/code-of-a-worker/runs", json!({"input": input})),
+        ("/v1/workflow-runs", json!({"definitionId": "plain", "input": input})),
+        ("/v1/test-runs", json!({"definition": chain(&[]), "input": input})),
+    ];
+    for (path, body) in starts {
+        let problem = server.post(path, &body).await.refuses(422, "VALIDATION_ERROR");
+        assert!(problem["detail"].as_str().unwrap().contains("NUL"), "{path}: {problem}");
+    }
+    let many = json!({"runs": [{"input": input}, {"input": 1}]});
+    let started = server.post("/v1/workflows/plain/runs/batch", &many).await.is(207);
+    assert_eq!(started["runs"][0]["error"]["code"], "VALIDATION_ERROR", "{started}");
+    assert_eq!(started["runs"][0]["error"]["status"], 422, "{started}");
+    assert!(started["runs"][1]["id"].is_string(), "{started}");
+    // An escaped backslash before the same letters is no NUL.
+    server.post("/v1/workflows/plain/runs", &json!({"input": {"text": "a\\u0000"}})).await.is(201);
+}
+
+#[tokio::test]
 async fn a_run_keeps_its_version_and_how_long_it_is_kept() {
     let server = Server::start().await;
     server.publish("two", &chain(&[])).await;
