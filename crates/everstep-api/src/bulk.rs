@@ -21,18 +21,19 @@ use crate::runs;
 use crate::server::Served;
 use crate::wire::{Action, Bulk, Gathered, Refusal};
 
-const LIMIT: u64 = 1_000;
-const MOST: u64 = 10_000;
-/// Runs that are looked up at once.
-const PAGE: usize = 200;
-/// Runs that are asked at once: others must have their turn.
-const AT_ONCE: usize = 16;
-/// After this the answer is given, with a cursor for the rest.
-const PATIENCE: Duration = Duration::from_secs(20);
-const ERRORS: usize = 20;
+const RUNS_DEFAULT: u64 = 1_000;
+const RUNS_MAX: u64 = 10_000;
+/// Runs that are listed at once.
+const LIST_BATCH_RUNS: usize = 200;
+/// Runs that receive the control at the same time, so that other callers are served in between.
+const CONCURRENT_RUNS: usize = 16;
+/// After this time the answer is sent, with a cursor for the rest.
+const ANSWER_AFTER: Duration = Duration::from_secs(20);
+/// Refusals that the answer lists.
+const REFUSALS_MAX: usize = 20;
 
-/// Asks all runs that a filter finds, page by page. A key counts for every run by itself, so that a call that is sent
-/// again does nothing twice.
+/// Sends a control to all runs that a filter finds, page by page. The idempotency key applies to each run, so that a
+/// repeated call does nothing twice.
 pub(crate) async fn post(
     State(served): State<Served>,
     caller: Caller,
@@ -48,9 +49,9 @@ pub(crate) async fn post(
     if reason.is_some() && action != Action::Cancel {
         return Err(Problem::invalid("only a cancellation has a reason"));
     }
-    let limit = limit.unwrap_or(LIMIT);
-    if !(1..=MOST).contains(&limit) {
-        return Err(Problem::invalid(format!("limit is a whole number from 1 to {MOST}, not {limit}")));
+    let limit = limit.unwrap_or(RUNS_DEFAULT);
+    if !(1..=RUNS_MAX).contains(&limit) {
+        return Err(Problem::invalid(format!("limit is a whole number from 1 to {RUNS_MAX}, not {limit}")));
     }
     let key = key.into_inner();
     let input = match action {
@@ -63,19 +64,18 @@ pub(crate) async fn post(
     let mut gathered = Gathered::default();
     let began = Instant::now();
     loop {
-        let room = usize::try_from(limit - gathered.matched).expect("a call is bounded").min(PAGE);
-        let store = &served.engine.world().runs;
-        let page = store.list_runs(caller.workspace, filter.clone(), after, room).await?;
+        let room = usize::try_from(limit - gathered.matched).expect("a call is bounded").min(LIST_BATCH_RUNS);
+        let page = served.engine.runs().list(caller.workspace, filter.clone(), after, room).await?;
         gathered.matched += page.runs.len() as u64;
         if !dry_run {
             let asks: Vec<_> = page.runs.iter().map(|run| ask(&served, &caller, run.id, &input, key.clone())).collect();
-            let mut answers = stream::iter(asks).buffer_unordered(AT_ONCE);
+            let mut answers = stream::iter(asks).buffer_unordered(CONCURRENT_RUNS);
             while let Some((run, answer)) = answers.next().await {
-                gathered.take(run, answer);
+                gathered.count(run, answer);
             }
         }
         after = page.next;
-        if after.is_none() || gathered.matched >= limit || began.elapsed() > PATIENCE {
+        if after.is_none() || gathered.matched >= limit || began.elapsed() > ANSWER_AFTER {
             gathered.next_cursor = after.map(runs::write_cursor);
             return Ok(Json(gathered));
         }
@@ -91,7 +91,7 @@ fn ask(served: &Served, caller: &Caller, run: RunId, input: &Input, key: Option<
 }
 
 impl Gathered {
-    fn take(&mut self, run: RunId, answer: Result<Reply, Error>) {
+    fn count(&mut self, run: RunId, answer: Result<Reply, Error>) {
         let (code, message) = match answer {
             Ok(Reply::Accepted | Reply::Buffered) => return self.accepted += 1,
             Ok(Reply::Repeated | Reply::Ignored(_)) => return self.ignored += 1,
@@ -99,7 +99,7 @@ impl Gathered {
             Err(error) => Problem::from(error).into_words(),
         };
         self.refused += 1;
-        if self.errors.len() < ERRORS {
+        if self.errors.len() < REFUSALS_MAX {
             self.errors.push(Refusal { run, code, message });
         }
     }

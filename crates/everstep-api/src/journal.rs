@@ -11,16 +11,14 @@ use crate::runs;
 use crate::server::Served;
 use crate::wire::{Entries, Entry};
 
-const LIMIT: u64 = 100;
-const MOST: u64 = 1_000;
-/// A page ends once it holds this many bytes, whatever its limit: an entry may have a mebibyte.
-const BYTES: usize = 4 * 1024 * 1024;
-/// Entries that are read at once.
-const PART: usize = 50;
+const PAGE_SIZE_DEFAULT: u64 = 100;
+const PAGE_SIZE_MAX: u64 = 1_000;
+/// A page ends once it has this many bytes, whatever its limit: an entry may have a mebibyte.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(crate) const PAGE: &[Parameter] = &[
     Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one: `nextAfter` of the page before."),
-    Parameter::whole("limit", 1, MOST, "How many at most; 100 if it is left out."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 100 if it is left out."),
 ];
 
 pub(crate) async fn get(
@@ -30,18 +28,11 @@ pub(crate) async fn get(
     query: Query,
 ) -> Result<Json<Entries>, Problem> {
     let id = runs::read_id(&id)?;
-    let mut after = query.number("after", 0..=i64::MAX as u64)?.unwrap_or(0);
-    let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
+    let after = query.number("after", 0..=i64::MAX as u64)?.unwrap_or(0);
+    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     runs::row(&served, caller.workspace, id).await?;
-    let (mut entries, mut bytes, mut has_more) = (Vec::new(), 0, true);
-    while has_more && entries.len() < limit && bytes < BYTES {
-        let wanted = PART.min(limit - entries.len());
-        let part = served.engine.world().runs.journal(id, after, wanted).await?;
-        has_more = part.len() == wanted;
-        after = part.last().map_or(after, |entry| entry.seq);
-        bytes += part.iter().map(|entry| entry.row.payload.len()).sum::<usize>();
-        entries.extend(part.into_iter().map(Entry::of));
-    }
-    Ok(Json(Entries { entries, next_after: has_more.then_some(after) }))
+    let page = served.engine.runs().journal(id, after, limit, PAGE_BYTES_MAX).await?;
+    let entries = page.entries.into_iter().map(Entry::from_journal).collect();
+    Ok(Json(Entries { entries, next_after: page.next_after }))
 }

@@ -10,7 +10,7 @@ use crate::wire::{
     self, Batch, Bulk, Cancel, Context, Control, Entries, Fork, Forked, Gathered, Json, Logs, OfWorkflow, Outcome, Run,
     Runs, Started, StartedBatch, Steps, TestRun, Viewed,
 };
-use crate::{bulk, controls, forks, journal, past, runs, starts, steps, test_runs, views};
+use crate::{bulk, context, controls, forks, journal, logs, runs, starts, steps, test_runs, views};
 
 pub(crate) fn add(table: Table) -> Table {
     steering(of_workflows(table))
@@ -124,9 +124,9 @@ fn of_workflows(table: Table) -> Table {
             "/v1/runs/{id}/context",
             doc("runs", "Show the context of a run")
                 .about("The variables that its steps have left, as they were after an entry of the journal.")
-                .query(past::AT)
+                .query(context::AT)
                 .answers::<Context>(200),
-            past::context,
+            context::get,
         )
         .guarded(
             View,
@@ -134,9 +134,9 @@ fn of_workflows(table: Table) -> Table {
             "/v1/runs/{id}/logs",
             doc("runs", "Read the log lines of a run")
                 .about("What its steps have written, in the order in which their attempts ended.")
-                .query(past::LINES)
+                .query(logs::PARAMETERS)
                 .answers::<Logs>(200),
-            past::logs,
+            logs::get,
         )
         .guarded(
             View,

@@ -6,13 +6,11 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::journal::codec;
-use everstep_core::run;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow;
-use everstep_engine::{Look, StartedRun};
-use everstep_store::{Loaded, RunFilter, RunRow};
+use everstep_engine::{self as engine, LoadedRun, RunSnapshot, StartedRun};
+use everstep_store::{RunFilter, RunRow};
 
 use crate::auth::Caller;
 use crate::filter;
@@ -49,13 +47,13 @@ pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
 ];
 pub(crate) const WAIT: &[Parameter] =
     &[Parameter::whole("waitSeconds", 0, 30, "Answer when the run has ended, or after so many seconds.")];
-const PAGE: Parameter = Parameter::whole("limit", 1, MOST, "How many at most; 50 if it is left out.");
-const LIMIT: u64 = 50;
-const MOST: u64 = 500;
+const PAGE: Parameter = Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 50 if it is left out.");
+const PAGE_SIZE_DEFAULT: u64 = 50;
+const PAGE_SIZE_MAX: u64 = 500;
 
 type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem>;
 
-/// Runs, newest first. What is added meanwhile moves nothing.
+/// Runs, newest first. Paging is by keyset: runs created while you page do not shift later pages.
 pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
     page(&served, caller.workspace, filter::from_query(&query)?, &query).await.map(Json)
 }
@@ -69,22 +67,19 @@ pub(crate) async fn list_of_workflow(
 ) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter { workflow: Some(name.clone()), ..filter::from_query(&query)? };
     let page = page(&served, caller.workspace, filter, &query).await?;
-    // A workflow that is gone may have runs; one that never was is a mistake.
-    if page.runs.is_empty()
-        && page.next_cursor.is_none()
-        && query.is_empty()
-        && served.workflows.workflow(caller.workspace, &name, None).await?.is_none()
-    {
-        return Err(everstep_engine::Error::WorkflowNotFound { name, version: None }.into());
+    // A workflow that was deleted may have runs; a name without any run must be that of a workflow.
+    let may_be_unknown = page.runs.is_empty() && page.next_cursor.is_none() && query.is_empty();
+    if may_be_unknown && served.workflows.workflow(caller.workspace, &name, None).await?.is_none() {
+        return Err(engine::Error::WorkflowNotFound { name, version: None }.into());
     }
     Ok(Json(page))
 }
 
 async fn page(served: &Served, workspace: WorkspaceId, filter: RunFilter, query: &Query) -> Result<Runs, Problem> {
     let after = query.text("cursor").map(read_cursor).transpose()?;
-    let limit = query.number("limit", 1..=MOST)?.unwrap_or(LIMIT);
+    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let page = served.engine.world().runs.list_runs(workspace, filter, after, limit).await?;
+    let page = served.engine.runs().list(workspace, filter, after, limit).await?;
     let runs = page.runs.into_iter().map(RunSummary::of).collect();
     Ok(Runs { runs, next_cursor: page.next.map(write_cursor) })
 }
@@ -131,13 +126,12 @@ pub(crate) fn read_id(id: &str) -> Result<RunId, Problem> {
     id.parse().map_err(|_| Problem::not_found(format!("run {id:?} was not found: it is no run's id")))
 }
 
-/// A run's row. Whoever asks for a run asks here first: a run of another workspace does not exist.
+/// A run's row. Every route that names a run reads it first: a run of another workspace does not exist.
 pub(crate) async fn row(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Problem> {
-    let row = served.engine.world().runs.get_run(workspace, run).await?;
-    row.ok_or_else(|| everstep_engine::Error::RunNotFound(run).into())
+    Ok(served.engine.runs().row(workspace, run).await?)
 }
 
-/// The row of a run of a workflow: one of another workflow is not there.
+/// The row of a run of a workflow. A run of another workflow is not found.
 pub(crate) async fn row_of(
     served: &Served,
     workspace: WorkspaceId,
@@ -151,82 +145,77 @@ pub(crate) async fn row_of(
     Ok(row)
 }
 
-/// A run as its journal tells it: from memory where this node holds it. The row of one that goes on may be a little
+/// A run as its journal describes it, from memory where this node holds it. The row of an open run may be a little
 /// behind.
 pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
     if row.ended_at.is_some() {
         return Ok(Run::of(row));
     }
-    if let Some(look) = served.engine.look(row.id).await {
-        return Ok(show_seen(served, row, look, Where::Here).await);
+    if let Some(snapshot) = served.engine.snapshot(row.id).await {
+        return Ok(show_snapshot(served, row, snapshot, Where::Here).await);
     }
-    let Some(loaded) = served.engine.world().runs.load_run(row.id).await? else {
-        return Err(everstep_engine::Error::RunNotFound(row.id).into());
-    };
-    let workflow = served.engine.library().of_run(&loaded.run).await;
-    // What a later build has written is shown as that build has summed it up.
-    let state = workflow.ok().and_then(|workflow| fold(&loaded, &workflow).map(|state| (workflow, state)));
-    Ok(match state {
-        Some((workflow, state)) => {
-            let look = Look::of(&state);
-            let for_worker = for_worker(served, &loaded.run, &workflow, &look, Where::Anywhere).await;
-            Run::of(loaded.run).seen(look, for_worker)
-        }
-        None => Run::of(loaded.run),
-    })
+    Ok(show_loaded(served, &served.engine.runs().load(row.id).await?).await)
+}
+
+/// A run that was read from the database. If this build cannot read its journal, its row describes it.
+pub(crate) async fn show_loaded(served: &Served, loaded: &LoadedRun) -> Run {
+    let run = Run::of(loaded.row.clone());
+    let Some((workflow, snapshot)) = loaded.workflow.as_ref().zip(loaded.snapshot()) else { return run };
+    let for_worker = for_worker(served, &loaded.row, workflow, &snapshot, Where::Anywhere).await;
+    run.with_snapshot(snapshot, for_worker)
 }
 
 /// A run as it was when its start was written.
 pub(crate) async fn show_begun(served: &Served, began: StartedRun) -> Run {
-    let StartedRun { row, look } = began;
+    let StartedRun { row, snapshot } = began;
     if row.ended_at.is_some() {
         return Run::of(row);
     }
     let place = if row.owner.is_some() { Where::Here } else { Where::Anywhere };
-    show_seen(served, row, look, place).await
+    show_snapshot(served, row, snapshot, place).await
 }
 
-async fn show_seen(served: &Served, row: RunRow, look: Look, place: Where) -> Run {
-    let for_worker = match may_want_worker(served, &row, &look) {
+async fn show_snapshot(served: &Served, row: RunRow, snapshot: RunSnapshot, place: Where) -> Run {
+    let for_worker = match may_want_worker(served, &row, &snapshot) {
         true => match served.engine.library().of_run(&row).await {
-            Ok(workflow) => for_worker(served, &row, &workflow, &look, place).await,
+            Ok(workflow) => for_worker(served, &row, &workflow, &snapshot, place).await,
             Err(_) => None,
         },
         false => None,
     };
-    Run::of(row).seen(look, for_worker)
+    Run::of(row).with_snapshot(snapshot, for_worker)
 }
 
-/// Where a run is that was looked at.
+/// Where a snapshot of a run was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
-    /// In the memory of this node, which knows whether a worker has it.
+    /// In the memory of this node, which knows whether a worker has the run.
     Here,
     /// In the database, or at another node.
     Anywhere,
 }
 
-/// Whether a run could go on if a worker had it, provided that it is one of code: nothing of it is open, or it is due
-/// and nobody has taken it.
-fn may_want_worker(served: &Served, row: &RunRow, look: &Look) -> bool {
+/// Whether a run needs a worker to continue, provided that its workflow is code: it has no open step, or it is due and
+/// no node has claimed it.
+fn may_want_worker(served: &Served, row: &RunRow, snapshot: &RunSnapshot) -> bool {
     let is_left = row.owner.is_none() && row.wake_at <= served.engine.world().clock.now();
-    let could_go_on = match look.status {
-        Status::Pending | Status::Running => look.open.is_empty() || is_left,
+    let could_continue = match snapshot.status {
+        Status::Pending | Status::Running => snapshot.open.is_empty() || is_left,
         Status::Waiting => is_left,
         Status::Paused | Status::Completed | Status::Failed | Status::Cancelled => false,
     };
-    could_go_on && look.worker.is_none()
+    could_continue && snapshot.worker.is_none()
 }
 
-/// Whether a run of code could go on if a worker had it, and what it waits for then.
-pub(crate) async fn for_worker(
+/// What a run of a code workflow waits for, if it needs a worker to continue.
+async fn for_worker(
     served: &Served,
     row: &RunRow,
     workflow: &workflow::Workflow,
-    look: &Look,
+    snapshot: &RunSnapshot,
     place: Where,
 ) -> Option<ForWorker> {
-    if !workflow.needs_worker() || !may_want_worker(served, row, look) {
+    if !workflow.needs_worker() || !may_want_worker(served, row, snapshot) {
         return None;
     }
     let (name, version) = (&*workflow.name, workflow.version);
@@ -236,20 +225,6 @@ pub(crate) async fn for_worker(
         (true, Where::Here) => Some(ForWorker::Served),
         (true, Where::Anywhere) => None,
     }
-}
-
-/// The state that a journal tells; none when this build cannot read all of it.
-pub(crate) fn fold(loaded: &Loaded, workflow: &workflow::Workflow) -> Option<run::State> {
-    let mut state = match &loaded.snapshot {
-        Some(snapshot) if snapshot.format != run::SNAPSHOT_FORMAT => return None,
-        Some(snapshot) => run::State::from_snapshot(workflow, &snapshot.state).ok()?,
-        None => run::State::new(loaded.run.id, workflow),
-    };
-    for stored in &loaded.entries {
-        let entry = codec::decode(stored.seq, stored.at, stored.row.clone()).ok()?;
-        state.apply(workflow, &entry).ok()?;
-    }
-    loaded.unreadable.is_none().then_some(state)
 }
 
 /// The seq that a page of a journal begins after.

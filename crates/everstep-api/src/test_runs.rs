@@ -19,12 +19,12 @@ use crate::wire::{Started, TestRun};
 use crate::workflows;
 
 /// Bytes of a definition with its input.
-const TEST: usize = 16 * 1024 * 1024 + limits::PAYLOAD_BYTES;
+const BODY_BYTES_MAX: usize = 16 * 1024 * 1024 + limits::PAYLOAD_BYTES;
 
 type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
 
 /// Starts a run of a definition, which is checked as it would be when saved.
-pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Body<TEST>) -> Answer {
+pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Body<BODY_BYTES_MAX>) -> Answer {
     let TestRun { definition, input } = body.json()?;
     starts::check_size(&input)?;
     let Strict(definition) = serde_json::from_str(definition.json())
@@ -53,11 +53,10 @@ pub(crate) async fn delete(
     if row.ended_at.is_none() {
         let input = Input::Cancel { reason: Some("the test was stopped".to_owned()) };
         let addressed = RunInput { workspace, run: row.id, input, expected: None, key: None };
-        // Whatever it answers: if it has ended meanwhile, all the better.
+        // The answer does not matter: the run may have ended by itself.
         within_deadline(served.engine.route(addressed)).await?;
     }
-    let store = &served.engine.world().runs;
-    if !store.delete_test_run(workspace, row.id).await? && store.get_run(workspace, row.id).await?.is_some() {
+    if !served.engine.delete_test_run(workspace, row.id).await? {
         return Err(Problem::unavailable("the test run has not ended yet; try again"));
     }
     Ok(StatusCode::NO_CONTENT)

@@ -1,4 +1,4 @@
-//! `/v1/runs/{id}/view`: a run with the parts of its output that somebody wants to show.
+//! `/v1/runs/{id}/view`: a run with selected fields of its output.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -11,7 +11,7 @@ use crate::runs;
 use crate::server::Served;
 use crate::wire::{View, Viewed};
 
-const MOST: usize = 100;
+const FIELDS_MAX: usize = 100;
 
 pub(crate) async fn post(
     State(served): State<Served>,
@@ -21,8 +21,8 @@ pub(crate) async fn post(
 ) -> Result<Json<Viewed>, Problem> {
     let View { widget_config } = body.json_or_default()?;
     let fields = widget_config.map(|config| config.fields);
-    if let Some(count) = fields.as_ref().map(Vec::len).filter(|count| *count > MOST) {
-        return Err(Problem::invalid(format!("widgetConfig.fields has at most {MOST} fields, not {count}")));
+    if let Some(count) = fields.as_ref().map(Vec::len).filter(|count| *count > FIELDS_MAX) {
+        return Err(Problem::invalid(format!("widgetConfig.fields has at most {FIELDS_MAX} fields, not {count}")));
     }
     let row = runs::row(&served, caller.workspace, runs::read_id(&id)?).await?;
     // Only a run that has completed has an output.

@@ -11,13 +11,12 @@ use futures_util::future::{self, BoxFuture, Either};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 
 use crate::error::Error;
-use crate::library::Library;
-use crate::look::Look;
 use crate::node::member::Member;
 use crate::node::peers::Hint;
 use crate::node::rejoin::Membership;
 use crate::options::Options;
 use crate::ports::World;
+use crate::read::{FollowedRuns, Library, RunSnapshot};
 use crate::shard::ToShard;
 use crate::upkeep::counts::{self, Tally};
 use crate::upkeep::sweep;
@@ -33,6 +32,7 @@ struct Inner {
     world: World,
     options: Options,
     library: Arc<Library>,
+    followed: FollowedRuns,
     /// Changes of the counts of runs that are not yet written.
     tally: Arc<Tally>,
     /// The node that this process is at present; another one after a fence.
@@ -58,6 +58,7 @@ impl Engine {
         let inner = Arc::new(Inner {
             world: world.clone(),
             library,
+            followed: FollowedRuns::default(),
             tally: Arc::clone(&tally),
             membership,
             pending: Semaphore::new(options.max_pending),
@@ -82,6 +83,10 @@ impl Engine {
 
     pub fn world(&self) -> &World {
         &self.0.world
+    }
+
+    pub(crate) fn followed(&self) -> &FollowedRuns {
+        &self.0.followed
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -115,10 +120,10 @@ impl Engine {
         answer.await.ok()?
     }
 
-    /// Where a run is that this node owns; none if it is not in memory, or an item of it is in flight.
-    pub async fn look(&self, run: RunId) -> Option<Look> {
+    /// What a run that this node owns does; none if it is not in memory, or an item of it is in flight.
+    pub async fn snapshot(&self, run: RunId) -> Option<RunSnapshot> {
         let (reply, answer) = oneshot::channel();
-        self.0.member().tell(run, ToShard::Look(run, reply)).ok()?;
+        self.0.member().tell(run, ToShard::Snapshot(run, reply)).ok()?;
         answer.await.ok()?
     }
 

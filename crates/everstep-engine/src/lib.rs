@@ -3,42 +3,42 @@
 //! * [`Engine`] is the handle that everyone else holds; `start`, `inputs` and `watch` are its verbs.
 //! * `shard` owns runs, `run` is one of them; `commit` writes what they decide; `tasks` hands tasks to handlers;
 //!   `workers` are users' processes that run code workflows.
+//! * `read` reads runs and workflows for callers.
 //! * `claim` takes runs that no node owns; `sweep` deletes runs whose retention is over.
 //!
 //! All loops are plain futures over injected ports ([`World`]), so the simulator can poll them one by one.
 
-mod active;
 mod commit;
 mod engine;
 mod error;
-mod fork;
 mod inputs;
-mod library;
-mod look;
 mod message;
 mod node;
 mod observe;
 mod options;
 mod overview;
 mod ports;
+mod read;
 mod run;
 mod shard;
 mod start;
 mod tasks;
+mod test_run;
 mod upkeep;
 mod watch;
 mod workers;
 
 pub use engine::Engine;
 pub use error::Error;
-pub use fork::{Forked, Unforkable};
-pub use library::{Library, Save, Saving, Version};
-pub use look::{Activity, Look, Opened};
 pub use node::clock::NodeClock;
 pub use node::peers::{Alone, Hint, Peer, Peers, Question, RunInput};
 pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
+pub use read::{
+    Activity, Follower, Forked, JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage, Opened, RunSnapshot,
+    Runs, Save, Saving, StepPage, Unforkable, Version,
+};
 pub use start::{Start, StartDetail, Started, StartedRun, TEST};
 pub use watch::{News, RunEnd, Watch};
 pub use workers::{

@@ -1,12 +1,12 @@
 //! The port to whoever counts and measures what runs do.
 
-use everstep_core::code::Progress;
-use everstep_core::graph::Graph;
-use everstep_core::ids::{RunId, StepKey, WorkspaceId};
+use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::journal::Entry;
-use everstep_core::run::{Input, Parent, Reply};
+use everstep_core::run::{Input, Parent, Reply, State};
 use everstep_core::status::Status;
+use everstep_core::story::{self, Update};
 use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
 
 use crate::run::Envelope;
 
@@ -30,10 +30,8 @@ pub struct Seen<'a> {
     pub workspace: WorkspaceId,
     pub workflow: &'a str,
     pub version: u32,
-    /// The graph that the run follows; none when it follows none, or this build cannot read the run.
-    pub graph: Option<&'a Graph>,
-    /// Where the run of a code workflow stands.
-    pub code: Option<&'a Progress>,
+    /// The workflow and the state after the item; none when this build cannot read the run.
+    pub(crate) folded: Option<(&'a Workflow, &'a State)>,
     /// Test runs are neither listed nor counted.
     pub is_test: bool,
     /// The step that started the run.
@@ -48,26 +46,23 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The events of the signals that the run has taken with this item.
-    pub fn signals(&self) -> impl Iterator<Item = &str> {
-        let taken = self.answered.iter().filter(|(_, reply)| matches!(reply, Reply::Accepted | Reply::Buffered));
-        taken.filter_map(|(envelope, _)| {
+    /// The signals that the run has accepted with this item: their names, each with the seq and the time of an entry.
+    pub fn signals(&self) -> impl Iterator<Item = (&str, u64, Timestamp)> {
+        let accepted = self.answered.iter().filter(|(_, reply)| matches!(reply, Reply::Accepted | Reply::Buffered));
+        let names = accepted.filter_map(|(envelope, _)| {
             let (Input::Signal { event, .. } | Input::BufferedSignal { event, .. }) = &envelope.input else {
                 return None;
             };
             Some(event.as_str())
-        })
+        });
+        names.zip(self.entries).map(|(name, entry)| (name, entry.seq, entry.at))
     }
 
-    /// What a step is called: its place in a graph, or the whole name that code gave it.
-    pub fn place<'a>(&self, step: &'a StepKey) -> &'a str {
-        if self.code.is_some() { step.as_str() } else { step.place() }
-    }
-
-    /// The entries, each that settles a step with the time at which that was dispatched.
-    /// Where a run was failed or paused from outside its workflow, no times are known.
-    pub fn settled(&self) -> impl Iterator<Item = (&Entry, Option<Timestamp>)> {
-        self.entries.iter().zip(self.since.iter().copied().chain(std::iter::repeat(None)))
+    /// What the item has changed. An update that settles a step says when that began, unless the run was failed or
+    /// paused from outside its workflow.
+    pub fn updates(&self) -> impl Iterator<Item = Update<'_>> {
+        let since = self.since.iter().copied().chain(std::iter::repeat(None));
+        self.entries.iter().zip(since).filter_map(|(entry, since)| story::observe(entry, since, self.folded))
     }
 }
 

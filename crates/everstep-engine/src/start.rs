@@ -15,11 +15,10 @@ use tokio::sync::oneshot;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::library::Version;
-use crate::look::Look;
 use crate::node::clock::NodeClock;
 use crate::node::permits::{RunPermit, RunPermits, Share};
 use crate::options::Options;
+use crate::read::{RunSnapshot, Version};
 use crate::shard::ToShard;
 use crate::watch::RunEnd;
 use crate::workers;
@@ -107,7 +106,7 @@ pub struct Started {
 #[derive(Clone, Debug)]
 pub struct StartedRun {
     pub row: RunRow,
-    pub look: Look,
+    pub snapshot: RunSnapshot,
 }
 
 /// A start on its way to its shard.

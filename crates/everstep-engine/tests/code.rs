@@ -492,7 +492,7 @@ async fn an_event_of_a_turn_names_its_worker() {
     let entries = engine.world().runs.journal(run, 1, 1).await.unwrap();
     let entry = everstep_core::journal::codec::decode(2, entries[0].at, entries[0].row.clone()).unwrap();
     assert!(matches!(entry.event, Event::TurnStarted { turn: 1, worker } if worker == "ann"));
-    assert_eq!(engine.look(run).await.unwrap().worker.as_deref(), Some("ann"));
+    assert_eq!(engine.snapshot(run).await.unwrap().worker.as_deref(), Some("ann"));
 }
 
 /// A run that waits for a signal named `go`, parked.

@@ -341,11 +341,11 @@ async fn a_run_in_memory_is_looked_at_without_the_database() {
     publish(&engine, "busy", &chain(&[("a", "noop", json!({"config": {"delayMs": 60_000}}))])).await;
     let run = start(&engine, "busy", json!({})).await;
     let calls = engine.world().runs.calls();
-    let look = engine.look(run).await.unwrap();
+    let snapshot = engine.snapshot(run).await.unwrap();
     if !engine.world().runs.is_shared() {
         assert_eq!(engine.world().runs.calls(), calls);
     }
-    assert_eq!((look.status, look.seq, look.more), (Status::Running, 4, 0));
-    assert_eq!((look.open[0].step.as_str(), &look.open[0].activity), ("a", &Activity::Task));
-    assert_eq!(engine.look(RunId::new(everstep_core::time::Timestamp::EPOCH, 1)).await, None);
+    assert_eq!((snapshot.status, snapshot.seq, snapshot.more), (Status::Running, 4, 0));
+    assert_eq!((snapshot.open[0].step.as_str(), &snapshot.open[0].activity), ("a", &Activity::Task));
+    assert_eq!(engine.snapshot(RunId::new(everstep_core::time::Timestamp::EPOCH, 1)).await, None);
 }

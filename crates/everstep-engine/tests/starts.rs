@@ -63,7 +63,7 @@ async fn a_start_is_told_how_its_run_began_as_the_database_has_it() {
     let began = began.unwrap();
     let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!(began.row, row);
-    assert_eq!((began.look.seq, began.look.status), (row.seq, Status::Waiting));
+    assert_eq!((began.snapshot.seq, began.snapshot.status), (row.seq, Status::Waiting));
     // What ends at once has begun and ended in one.
     let nothing = Start { workflow: "nothing".to_owned(), ..start() };
     let Started { run, began, .. } = engine.start_run(nothing).await.unwrap();

@@ -1,25 +1,26 @@
-//! Shows a run while it goes: a list that is drawn again and again on a terminal, plain lines elsewhere.
+//! Shows a run while it is under way: a list that is redrawn on a terminal, plain lines elsewhere.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-use everstep_core::journal::Entry;
+use everstep_core::story::{StepStory, Story, Update};
 use everstep_core::time::Timestamp;
 
-use crate::steps::{Row, Stage, Steps};
+use crate::steps::{self, Stage};
 use crate::text;
 
 /// The live view of one run, on standard error.
 pub(crate) struct Live {
-    steps: Steps,
     how: How,
+    /// Lines that have not been shown yet.
+    pending: String,
 }
 
 enum How {
     Silent,
     /// A line for everything that happens.
     Lines,
-    /// A list of so many lines stands on the screen.
+    /// A list of so many lines is on the screen.
     List {
         drawn: usize,
         has_colour: bool,
@@ -35,43 +36,46 @@ impl Live {
             (false, true) => How::List { drawn: 0, has_colour },
             (false, false) => How::Lines,
         };
-        Self { steps: Steps::default(), how }
+        Self { how, pending: String::new() }
+    }
+
+    /// Takes what happened. It is shown with the next [`Live::show`].
+    pub(crate) fn note(&mut self, story: &Story, update: &Update<'_>, at: Timestamp) {
+        for line in steps::lines(story, update) {
+            match self.how {
+                How::Silent => {}
+                How::Lines => _ = writeln!(self.pending, "{} {line}", stamp(at)),
+                // The list shows the rest.
+                How::List { .. } if !line.starts_with("log") => {}
+                How::List { .. } => _ = writeln!(self.pending, "{line}"),
+            }
+        }
     }
 
     /// Shows what happened.
-    pub(crate) fn show(&mut self, entries: &[Entry], now: Timestamp) {
-        let mut above = String::new();
-        for entry in entries {
-            for line in self.steps.apply(entry) {
-                match self.how {
-                    How::Silent => {}
-                    How::Lines => _ = writeln!(above, "{} {line}", stamp(entry.at)),
-                    // The list tells the rest.
-                    How::List { .. } if !line.starts_with("log") => {}
-                    How::List { .. } => _ = writeln!(above, "{line}"),
-                }
-            }
-        }
+    pub(crate) fn show(&mut self, story: &Story, now: Timestamp) {
+        let above = std::mem::take(&mut self.pending);
         if matches!(self.how, How::List { .. }) {
-            self.draw(&above, now);
+            self.draw(story, &above, now);
         } else {
             say(&above);
         }
     }
 
-    /// Brings the durations up to date.
-    pub(crate) fn tick(&mut self, now: Timestamp) {
-        if matches!(self.how, How::List { .. }) && self.steps.rows().iter().any(|row| !row.stage.is_settled()) {
-            self.draw("", now);
+    /// Updates the durations.
+    pub(crate) fn tick(&mut self, story: &Story, now: Timestamp) {
+        if matches!(self.how, How::List { .. }) && story.steps().any(StepStory::is_open) {
+            self.draw(story, "", now);
         }
     }
 
     /// Draws the list again, with lines above it that stay.
-    fn draw(&mut self, above: &str, now: Timestamp) {
+    fn draw(&mut self, story: &Story, above: &str, now: Timestamp) {
         let How::List { drawn, has_colour } = &mut self.how else { return };
         let (width, height) = terminal_size::terminal_size()
             .map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
-        let lines = list(self.steps.rows(), now, height.saturating_sub(2).max(1));
+        let steps: Vec<_> = story.steps().collect();
+        let lines = list(&steps, now, height.saturating_sub(2).max(1));
         let mut screen = String::new();
         if *drawn > 0 {
             // To the first line of the list, and clear what is below.
@@ -90,20 +94,21 @@ impl Live {
     }
 }
 
-/// At most `most` lines: what has been settled for longest is left out first.
-fn list(rows: &[Row], now: Timestamp, most: usize) -> Vec<(Option<Stage>, String)> {
-    let excess = if rows.len() > most { rows.len() - most + 1 } else { 0 };
+/// At most so many lines: the steps that have been settled for longest are left out first.
+fn list(steps: &[&StepStory], now: Timestamp, lines_max: usize) -> Vec<(Option<Stage>, String)> {
+    let excess = if steps.len() > lines_max { steps.len() - lines_max + 1 } else { 0 };
     let mut hidden = 0;
     let mut lines = Vec::new();
-    for row in rows {
-        if hidden < excess && row.stage.is_settled() {
+    for step in steps {
+        let stage = Stage::of(step);
+        if hidden < excess && stage.is_settled() {
             hidden += 1;
         } else {
-            lines.push((Some(row.stage), draw_row(row, now)));
+            lines.push((Some(stage), draw_step(step, stage, now)));
         }
     }
     // More steps may be open than fit on the screen.
-    let cut = lines.len().saturating_sub(most - usize::from(excess > 0));
+    let cut = lines.len().saturating_sub(lines_max - usize::from(excess > 0));
     lines.truncate(lines.len() - cut);
     if hidden + cut > 0 {
         let open = if cut > 0 { format!(", {cut} more under way") } else { String::new() };
@@ -112,19 +117,19 @@ fn list(rows: &[Row], now: Timestamp, most: usize) -> Vec<(Option<Stage>, String
     lines
 }
 
-fn draw_row(row: &Row, now: Timestamp) -> String {
-    let mark = match row.stage {
+fn draw_step(step: &StepStory, stage: Stage, now: Timestamp) -> String {
+    let mark = match stage {
         Stage::Running => '●',
         Stage::Waiting => '○',
         Stage::Retrying => '↻',
         Stage::Completed => '✓',
         Stage::Failed => '✗',
-        Stage::Skipped => '–',
+        Stage::Skipped | Stage::Cancelled => '–',
     };
-    let attempt = if row.attempt > 1 { format!("#{}", row.attempt) } else { String::new() };
-    let duration = if row.stage == Stage::Skipped { String::new() } else { text::span(row.duration(now)) };
-    let line =
-        format!("{mark} {:<24} {:<9} {attempt:<4} {duration:>10}  {}", row.step.as_str(), row.stage.word(), row.note);
+    let attempt = if step.attempt() > 1 { format!("#{}", step.attempt()) } else { String::new() };
+    let duration = if stage == Stage::Skipped { String::new() } else { text::span(steps::duration(step, now)) };
+    let (key, word, note) = (step.key.as_str(), stage.word(), steps::note(step));
+    let line = format!("{mark} {key:<24} {word:<9} {attempt:<4} {duration:>10}  {note}");
     line.trim_end().to_owned()
 }
 
@@ -134,7 +139,7 @@ fn colour(stage: Stage) -> u8 {
         Stage::Waiting | Stage::Retrying => 33,
         Stage::Completed => 32,
         Stage::Failed => 31,
-        Stage::Skipped => 90,
+        Stage::Skipped | Stage::Cancelled => 90,
     }
 }
 
@@ -147,7 +152,7 @@ fn stamp(at: Timestamp) -> String {
     }
 }
 
-/// Nobody may be reading; that does not stop the run.
+/// Writes to standard error. A closed pipe does not stop the run.
 fn say(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -155,7 +160,7 @@ fn say(text: &str) {
 #[cfg(test)]
 mod tests {
     use everstep_core::ids::StepKey;
-    use everstep_core::journal::{Dispatch, Event, Outcome};
+    use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 
     use super::*;
 
@@ -167,21 +172,22 @@ mod tests {
 
     #[test]
     fn the_list_fits_on_the_screen() {
-        let mut steps = Steps::default();
+        let mut story = Story::new(None);
         for n in 0..50_u64 {
             let step = StepKey::from(format!("step-{n}"));
             let dispatched = Event::StepDispatched { step: step.clone(), attempt: 1, dispatch: Dispatch::Task };
             let completed = Event::StepCompleted { step, attempt: 1, outcome: Outcome::default() };
-            steps.apply(&Entry::new(1, Timestamp::EPOCH, dispatched));
+            story.apply(&Entry::new(2 * n + 1, Timestamp::EPOCH, dispatched));
             if n % 10 != 0 {
-                steps.apply(&Entry::new(2, Timestamp::from_millis(1_500), completed));
+                story.apply(&Entry::new(2 * n + 2, Timestamp::from_millis(1_500), completed));
             }
         }
+        let steps: Vec<_> = story.steps().collect();
         for most in [1, 3, 5, 6, 7, 20, 50, 60] {
-            let lines = list(steps.rows(), Timestamp::EPOCH, most);
+            let lines = list(&steps, Timestamp::EPOCH, most);
             assert!(lines.len() <= most, "{} lines of {most}", lines.len());
         }
-        let lines: Vec<_> = list(steps.rows(), Timestamp::EPOCH, 7).into_iter().map(|(_, line)| line).collect();
+        let lines: Vec<_> = list(&steps, Timestamp::EPOCH, 7).into_iter().map(|(_, line)| line).collect();
         assert_eq!(
             lines,
             [

@@ -1,4 +1,4 @@
-//! Spans of runs, steps and signals, for whoever collects them by OTLP.
+//! Spans of runs, steps and signals, sent by OTLP.
 //!
 //! A span is made when it is over, from what the journal says, so that a run that sleeps for a month costs nothing and
 //! every node that takes part in a run makes spans of one trace. The trace has the run's id.
@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use everstep_core::code::StepKind;
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
-use everstep_core::journal::{Entry, Event};
 use everstep_core::retry::mix;
+use everstep_core::story::{RunUpdate, StepUpdate, Update};
 use everstep_core::time::Timestamp;
 use everstep_engine::{Observe, Seen};
 use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
@@ -22,10 +21,10 @@ use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanData, SpanEvents, SpanLin
 
 use crate::telemetry::Tracing;
 
-/// How long the last spans may take to be sent when the server stops.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long sending the last spans may take when the server stops.
+const LAST_SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends spans in batches, from a thread of its own. What cannot be sent in time is dropped and told in the log.
+/// Sends spans in batches, from a thread of its own. Spans that cannot be sent in time are dropped, and the log says so.
 pub(crate) struct Spans {
     processor: Arc<BatchSpanProcessor>,
     scope: InstrumentationScope,
@@ -58,7 +57,7 @@ impl Spans {
 
     /// Sends what is left.
     pub(crate) fn close(&self) {
-        if let Err(error) = self.processor.shutdown_with_timeout(FAREWELL) {
+        if let Err(error) = self.processor.shutdown_with_timeout(LAST_SEND_TIMEOUT) {
             tracing::warn!(%error, "the last spans were not sent");
         }
     }
@@ -84,7 +83,7 @@ impl Spans {
         });
     }
 
-    fn end_run(&self, seen: &Seen<'_>, at: Timestamp, status: &'static str, failure: Option<&Failure>) {
+    fn end_run(&self, seen: &Seen<'_>, update: &RunUpdate<'_>, status: &'static str) {
         let mut links = SpanLinks::default();
         if let Some(parent) = seen.parent {
             let of_step = context(parent.run, step_id(parent.run, &parent.step, parent.attempt));
@@ -98,56 +97,48 @@ impl Spans {
             parent: SpanId::INVALID,
             name: "workflow.run",
             begin: seen.started_at,
-            end: at,
+            end: update.at,
             attributes,
             links,
-            failure,
+            failure: update.failure,
         });
     }
 
-    fn end_step(
-        &self,
-        seen: &Seen<'_>,
-        (step, attempt): (&StepKey, u32),
-        (begin, end): (Timestamp, Timestamp),
-        failure: Option<&Failure>,
-    ) {
-        let node = seen.graph.and_then(|graph| graph.find_node(step.place()));
-        let known = seen.code.and_then(|code| code.step(step));
-        let kind = match (node.map(|node| node.kind.name()), known.map(|step| step.kind)) {
-            (Some("delay"), _) | (_, Some(StepKind::Sleep)) => "sleep",
-            (Some("wait"), _) | (_, Some(StepKind::Wait)) => "wait",
+    fn end_step(&self, seen: &Seen<'_>, update: &StepUpdate<'_>) {
+        let kind = match update.kind.as_deref() {
+            Some("delay" | "sleep") => "sleep",
+            Some("wait") => "wait",
             _ => "run",
         };
         let mut attributes = attributes(seen);
         attributes.extend([
-            KeyValue::new("step.name", step.to_string()),
+            KeyValue::new("step.name", update.step.to_string()),
             KeyValue::new("step.kind", kind),
-            KeyValue::new("step.attempt", i64::from(attempt)),
+            KeyValue::new("step.attempt", i64::from(update.attempt)),
         ]);
         self.end(Span {
             run: seen.run,
-            id: step_id(seen.run, step, attempt),
+            id: step_id(seen.run, &update.step, update.attempt),
             parent: run_id(seen.run),
             name: "workflow.step",
-            begin,
-            end,
+            begin: update.since.unwrap_or(update.at),
+            end: update.at,
             attributes,
             links: SpanLinks::default(),
-            failure,
+            failure: update.error,
         });
     }
 
-    fn end_signal(&self, seen: &Seen<'_>, event: &str, entry: &Entry) {
+    fn end_signal(&self, seen: &Seen<'_>, event: &str, seq: u64, at: Timestamp) {
         let mut attributes = attributes(seen);
         attributes.push(KeyValue::new("event", event.to_owned()));
         self.end(Span {
             run: seen.run,
-            id: SpanId::from(mix(low(seen.run) ^ entry.seq).max(1)),
+            id: SpanId::from(mix(low(seen.run) ^ seq).max(1)),
             parent: run_id(seen.run),
             name: "workflow.signal",
-            begin: entry.at,
-            end: entry.at,
+            begin: at,
+            end: at,
             attributes,
             links: SpanLinks::default(),
             failure: None,
@@ -160,42 +151,19 @@ impl Observe for Spans {
         if seen.is_test {
             return;
         }
-        for (Entry { at, event, .. }, since) in seen.settled() {
-            match event {
-                Event::StepCompleted { step, attempt, .. } => {
-                    self.end_step(seen, (step, *attempt), (since.unwrap_or(*at), *at), None);
-                }
-                Event::StepFailed { step, attempt, failure, .. } => {
-                    self.end_step(seen, (step, *attempt), (since.unwrap_or(*at), *at), Some(failure));
-                }
-                Event::WaitResolved { step, attempt, .. } => {
-                    self.end_step(seen, (step, *attempt), (since.unwrap_or(*at), *at), None);
-                }
-                Event::TimerFired { step, attempt } => {
-                    // Of a sleep it is known when it began; of a retry there is nothing to tell.
-                    if let Some(since) = since.filter(|_| seen.code.is_some()) {
-                        self.end_step(seen, (step, *attempt), (since, *at), None);
+        for update in seen.updates() {
+            match &update {
+                Update::Step(update) if update.change.is_end() => self.end_step(seen, update),
+                Update::Step(_) => {}
+                Update::Run(update) => {
+                    if let Some(status) = update.change.end() {
+                        self.end_run(seen, update, status.as_str());
                     }
                 }
-                Event::RunCompleted { .. } => self.end_run(seen, *at, "completed", None),
-                Event::RunFailed { failure, .. } => self.end_run(seen, *at, "failed", Some(failure)),
-                Event::RunCancelled { .. } => self.end_run(seen, *at, "cancelled", None),
-                Event::RunStarted { .. }
-                | Event::StepDispatched { .. }
-                | Event::StepSkipped { .. }
-                | Event::TimerSet { .. }
-                | Event::WaitOpened { .. }
-                | Event::SignalBuffered { .. }
-                | Event::TurnStarted { .. }
-                | Event::TurnLost { .. }
-                | Event::ContextSet { .. }
-                | Event::RunPaused { .. }
-                | Event::RunResumed
-                | Event::RunRetried => {}
             }
         }
-        for (event, entry) in seen.signals().zip(seen.entries) {
-            self.end_signal(seen, event, entry);
+        for (event, seq, at) in seen.signals() {
+            self.end_signal(seen, event, seq, at);
         }
     }
 }

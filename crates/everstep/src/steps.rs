@@ -1,32 +1,16 @@
-//! The steps of one run as a person sees them: a fold of its journal.
+//! The steps of one run as lines for a terminal: what happened, and how each step is.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
-use everstep_core::journal::{Dispatch, Entry, Event, Resolution};
+use everstep_core::status::StepStatus;
+use everstep_core::story::{Activity, RunChange, StepChange, StepStory, StepUpdate, Story, Update};
 use everstep_core::time::Timestamp;
 
 use crate::text;
 
-/// Every step that was dispatched or skipped, in that order.
-#[derive(Default)]
-pub(crate) struct Steps {
-    rows: Vec<Row>,
-    index: BTreeMap<StepKey, usize>,
-}
-
-pub(crate) struct Row {
-    pub(crate) step: StepKey,
-    pub(crate) stage: Stage,
-    pub(crate) attempt: u32,
-    began: Timestamp,
-    ended: Option<Timestamp>,
-    /// What else there is to say.
-    pub(crate) note: String,
-}
-
+/// How a step is, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Running,
@@ -35,9 +19,22 @@ pub(crate) enum Stage {
     Completed,
     Failed,
     Skipped,
+    Cancelled,
 }
 
 impl Stage {
+    pub(crate) fn of(step: &StepStory) -> Self {
+        match step.status {
+            StepStatus::Waiting if step.is_retrying() => Self::Retrying,
+            StepStatus::Waiting => Self::Waiting,
+            StepStatus::Pending | StepStatus::Running => Self::Running,
+            StepStatus::Completed => Self::Completed,
+            StepStatus::Failed => Self::Failed,
+            StepStatus::Skipped => Self::Skipped,
+            StepStatus::Cancelled => Self::Cancelled,
+        }
+    }
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -46,140 +43,100 @@ impl Stage {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
         }
     }
 
     pub(crate) fn is_settled(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Skipped)
+        matches!(self, Self::Completed | Self::Failed | Self::Skipped | Self::Cancelled)
     }
 }
 
-impl Row {
-    /// How long the step has taken so far, over all its attempts.
-    pub(crate) fn duration(&self, now: Timestamp) -> Duration {
-        self.ended.unwrap_or(now).since(self.began)
-    }
+/// How long a step has taken so far, over all its attempts.
+pub(crate) fn duration(step: &StepStory, now: Timestamp) -> Duration {
+    let end = step.ended_at.filter(|_| !step.is_open()).unwrap_or(now);
+    step.since.map_or(Duration::ZERO, |since| end.since(since))
 }
 
-impl Steps {
-    pub(crate) fn rows(&self) -> &[Row] {
-        &self.rows
-    }
-
-    /// Takes one entry and returns the lines that tell of it.
-    pub(crate) fn apply(&mut self, entry: &Entry) -> Vec<String> {
-        let at = entry.at;
-        match &entry.event {
-            Event::StepDispatched { step, attempt, dispatch } => {
-                let (stage, note) = describe(dispatch);
-                let row = self.row(step, at);
-                (row.stage, row.attempt, row.ended, row.note) = (stage, *attempt, None, note.clone());
-                let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-                match dispatch {
-                    // Its completion stands in the same item.
-                    Dispatch::Instant => vec![],
-                    Dispatch::Task => vec![line("started", step, &again)],
-                    Dispatch::Delay { .. } | Dispatch::Wait { .. } | Dispatch::Child(_) | Dispatch::Body { .. } => {
-                        vec![line(stage.word(), step, &format!("{again}: {note}"))]
-                    }
-                }
-            }
-            Event::StepCompleted { step, outcome, .. } => {
-                let row = self.row(step, at);
-                (row.stage, row.ended) = (Stage::Completed, Some(at));
-                row.note =
-                    outcome.handle.as_ref().map(|handle| format!("→ {}", text::safe(handle))).unwrap_or_default();
-                let more = format!(" in {} {}", text::span(row.duration(at)), row.note);
-                with_logs(step, &outcome.logs, line("completed", step, more.trim_end()))
-            }
-            Event::StepFailed { step, attempt, failure, logs, .. } => {
-                let row = self.row(step, at);
-                (row.stage, row.ended, row.note) = (Stage::Failed, Some(at), told(failure));
-                let more = format!(" (attempt {attempt}): {}", row.note);
-                with_logs(step, logs, line("failed", step, &more))
-            }
-            Event::StepSkipped { step } => {
-                let row = self.row(step, at);
-                (row.stage, row.ended) = (Stage::Skipped, Some(at));
-                vec![line("skipped", step, "")]
-            }
-            Event::TimerSet { step, due, .. } if !self.index.contains_key(step) => {
-                let row = self.row(step, at);
-                (row.stage, row.note) = (Stage::Waiting, format!("until {due}"));
-                vec![line("sleeps", step, &format!(" {}", text::span(due.since(at))))]
-            }
-            Event::WaitOpened { step, event, .. } => {
-                let row = self.row(step, at);
-                let event = event.as_deref().unwrap_or(step.as_str());
-                (row.stage, row.note) = (Stage::Waiting, format!("for {}", text::safe(event)));
-                vec![line("waits", step, &format!(" for {}", text::safe(event)))]
-            }
-            Event::WaitResolved { step, by, .. } => {
-                let row = self.row(step, at);
-                (row.stage, row.ended) = (Stage::Completed, Some(at));
-                row.note = match by {
-                    Resolution::Signal { .. } => String::new(),
-                    Resolution::Timeout => "→ timeout".to_owned(),
-                };
-                let more = format!(" in {} {}", text::span(row.duration(at)), row.note);
-                vec![line("completed", step, more.trim_end())]
-            }
-            Event::TimerFired { step, .. } => {
-                let row = self.row(step, at);
-                if row.stage != Stage::Waiting {
-                    return vec![];
-                }
-                (row.stage, row.ended) = (Stage::Completed, Some(at));
-                vec![line("completed", step, &format!(" in {}", text::span(row.duration(at))))]
-            }
-            Event::TimerSet { step, due, .. } => {
-                let row = self.row(step, at);
-                (row.stage, row.ended) = (Stage::Retrying, None);
-                vec![line("retrying", step, &format!(" in {}", text::span(due.since(at))))]
-            }
-            Event::RunPaused { reason } => {
-                vec![format!("paused    {}", reason.as_ref().map(told).unwrap_or_default())]
-            }
-            Event::RunResumed => vec!["resumed".to_owned()],
-            Event::RunStarted { .. }
-            | Event::SignalBuffered { .. }
-            | Event::TurnStarted { .. }
-            | Event::TurnLost { .. }
-            | Event::ContextSet { .. }
-            | Event::RunRetried
-            | Event::RunCompleted { .. }
-            | Event::RunFailed { .. }
-            | Event::RunCancelled { .. } => vec![],
+/// What there is to say about a step beside its stage.
+pub(crate) fn note(step: &StepStory) -> String {
+    match step.status {
+        StepStatus::Completed => {
+            step.handle.as_deref().map(|handle| format!("→ {}", text::safe(handle))).unwrap_or_default()
         }
-    }
-
-    fn row(&mut self, step: &StepKey, at: Timestamp) -> &mut Row {
-        let index = *self.index.entry(step.clone()).or_insert_with(|| {
-            self.rows.push(Row {
-                step: step.clone(),
-                stage: Stage::Running,
-                attempt: 0,
-                began: at,
-                ended: None,
-                note: String::new(),
-            });
-            self.rows.len() - 1
-        });
-        &mut self.rows[index]
+        StepStatus::Skipped => String::new(),
+        _ => match step.attempts.last().and_then(|last| last.error.as_ref()) {
+            Some(failure) => describe_failure(failure),
+            None => describe_activity(&step.activity, step.due),
+        },
     }
 }
 
-fn describe(dispatch: &Dispatch) -> (Stage, String) {
-    match dispatch {
-        Dispatch::Task | Dispatch::Instant => (Stage::Running, String::new()),
-        Dispatch::Delay { due } => (Stage::Waiting, format!("until {due}")),
-        Dispatch::Wait { event, .. } => (Stage::Waiting, format!("for the event {:?}", text::safe(event))),
-        Dispatch::Child(child) => (Stage::Waiting, format!("for {} {}", text::safe(&child.workflow), child.run)),
-        Dispatch::Body { items } => (Stage::Running, text::count(items.len(), "item")),
+/// The lines about an update. The story has it applied already.
+pub(crate) fn lines(story: &Story, update: &Update<'_>) -> Vec<String> {
+    match update {
+        Update::Step(update) => step_lines(story, update),
+        Update::Run(update) => match update.change {
+            RunChange::Paused => {
+                vec![format!("paused    {}", update.failure.map(describe_failure).unwrap_or_default())]
+            }
+            RunChange::Resumed => vec!["resumed".to_owned()],
+            RunChange::Started
+            | RunChange::TurnStarted
+            | RunChange::TurnLost
+            | RunChange::Retried
+            | RunChange::Completed
+            | RunChange::Failed
+            | RunChange::Cancelled => vec![],
+        },
     }
 }
 
-fn told(failure: &Failure) -> String {
+fn step_lines(story: &Story, update: &StepUpdate<'_>) -> Vec<String> {
+    let (key, at) = (&update.step, update.at);
+    let line = |word: &str, more: &str| vec![line(word, key, more)];
+    let remaining = || text::span(update.due.unwrap_or(at).since(at));
+    match update.change {
+        StepChange::Began => {
+            let again = if update.attempt > 1 { format!(" (attempt {})", update.attempt) } else { String::new() };
+            match update.activity.as_ref() {
+                // Its completion is part of the same item.
+                Some(Activity::Instant) => vec![],
+                Some(Activity::Task) | None => line("started", &again),
+                Some(activity) => {
+                    let stage = if update.status == StepStatus::Waiting { Stage::Waiting } else { Stage::Running };
+                    line(stage.word(), &format!("{again}: {}", describe_activity(activity, update.due)))
+                }
+            }
+        }
+        StepChange::Completed => {
+            let step = story.step(key);
+            let taken = step.map(|step| duration(step, at)).unwrap_or_default();
+            let more = format!(" in {} {}", text::span(taken), step.map(note).unwrap_or_default());
+            with_logs(update, line("completed", more.trim_end()))
+        }
+        StepChange::Failed => {
+            let why = update.error.map(describe_failure).unwrap_or_default();
+            with_logs(update, line("failed", &format!(" (attempt {}): {why}", update.attempt)))
+        }
+        StepChange::Skipped => line("skipped", ""),
+        StepChange::Retries => line("retrying", &format!(" in {}", remaining())),
+        StepChange::Paces => line("waiting", &format!(": next item in {}", remaining())),
+        StepChange::RetryDue | StepChange::PaceDue | StepChange::Cancelled | StepChange::Reopened => vec![],
+    }
+}
+
+fn describe_activity(activity: &Activity, due: Option<Timestamp>) -> String {
+    match activity {
+        Activity::Task | Activity::Instant => String::new(),
+        Activity::Sleep => due.map(|due| format!("until {due}")).unwrap_or_default(),
+        Activity::Wait { event } => format!("for the event {:?}", text::safe(event)),
+        Activity::Child { run, workflow } => format!("for {} {run}", text::safe(workflow)),
+        Activity::Body { items } => text::count(*items, "item"),
+    }
+}
+
+fn describe_failure(failure: &Failure) -> String {
     text::safe(&failure.to_string())
 }
 
@@ -188,22 +145,21 @@ fn line(word: &str, step: &StepKey, more: &str) -> String {
 }
 
 /// What a step logged, then what became of it.
-fn with_logs(step: &StepKey, logs: &[String], last: String) -> Vec<String> {
-    let logs = logs.iter().flat_map(|log| log.split('\n'));
-    let mut lines: Vec<_> = logs.map(|log| line("log", step, &format!(": {}", text::safe(log)))).collect();
-    lines.push(last);
-    lines
+fn with_logs(update: &StepUpdate<'_>, last: Vec<String>) -> Vec<String> {
+    let logs = update.logs.iter().flat_map(|log| log.split('\n'));
+    let logs = logs.map(|log| line("log", &update.step, &format!(": {}", text::safe(log))));
+    logs.chain(last).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use everstep_core::journal::{Outcome, TimerPurpose};
+    use everstep_core::journal::{Dispatch, Entry, Event, Outcome, TimerPurpose};
 
     use super::*;
 
     #[test]
     fn a_retried_step_is_one_row_and_several_lines() {
-        let mut steps = Steps::default();
+        let mut story = Story::new(None);
         let step = StepKey::from("fetch");
         let failure = Failure::transient("IO", "gone\u{7}");
         let dispatched = |attempt| Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Task };
@@ -225,12 +181,15 @@ mod tests {
             dispatched(2),
             Event::StepCompleted { step: step.clone(), attempt: 2, outcome: Outcome::default() },
         ];
-        let lines: Vec<_> = (0..)
-            .zip(events)
-            .flat_map(|(n, event)| steps.apply(&Entry::new(n as u64 + 1, Timestamp::from_millis(n * 1_001), event)))
-            .collect();
+        let mut told = Vec::new();
+        for (n, event) in (0..).zip(events) {
+            let entry = Entry::new(n as u64 + 1, Timestamp::from_millis(n * 1_001), event);
+            for update in story.apply(&entry) {
+                told.extend(lines(&story, &update));
+            }
+        }
         assert_eq!(
-            lines,
+            told,
             [
                 "started   fetch",
                 "log       fetch: trying",
@@ -240,7 +199,8 @@ mod tests {
                 "completed fetch in 4.0 s",
             ]
         );
-        let [row] = steps.rows() else { panic!("one step is one row") };
-        assert_eq!((row.stage, row.attempt), (Stage::Completed, 2));
+        let steps: Vec<_> = story.steps().collect();
+        let [step] = steps[..] else { panic!("one step is one row") };
+        assert_eq!((Stage::of(step), step.attempt()), (Stage::Completed, 2));
     }
 }

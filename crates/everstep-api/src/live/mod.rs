@@ -1,15 +1,11 @@
-//! Runs as they go. Whoever follows one is shown how it stands, then everything that its journal gains, in order and
-//! once, whichever node writes it.
+//! Live streams of runs. A follower receives the run as it is, then every later entry of its journal, in order and once,
+//! whichever node writes it. The engine's `Follower` reads them.
 //!
-//! * `hub` looks after the runs that are followed here; news of them only wakes the readers.
-//! * `feed` reads a journal on, page by page, as fast as its reader takes it.
-//! * `fold` keeps what the entries so far add up to: the status and the context.
-//! * `pass` and `slots` say who may follow, and how many.
-//! * `sse` and `socket` are the two ways to follow.
+//! * `joined` is the run as it is when a follower joins it.
+//! * `pass` checks the follower's permission while the stream lasts; `slots` bounds the number of followers.
+//! * `sse` and `socket` are the two transports.
 
-mod feed;
-mod fold;
-mod hub;
+mod joined;
 mod pass;
 mod slots;
 pub(crate) mod socket;
@@ -18,13 +14,8 @@ pub(crate) mod sse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::Engine;
 use tokio::sync::{Semaphore, watch};
 
-use self::feed::Feed;
-use self::fold::Snapshot;
-use self::hub::{Hub, Seen, Stage};
 pub(crate) use self::pass::LOOKED_AT;
 use self::slots::Slots;
 pub use self::slots::Streams;
@@ -33,11 +24,9 @@ use crate::worker::list::RemoteWorkers;
 
 /// What all followers at one node share.
 pub struct Live {
-    engine: Engine,
-    hub: Arc<Hub>,
     slots: Arc<Slots>,
     heartbeat: Duration,
-    /// Bounds the runs that are read whole at once.
+    /// Bounds the runs that are loaded at the same time.
     loads: Semaphore,
     polls: Polls,
     is_stopping: watch::Sender<bool>,
@@ -45,39 +34,29 @@ pub struct Live {
     pub(crate) elsewhere: RemoteWorkers,
 }
 
-const LOADS: usize = 4;
+const CONCURRENT_LOADS: usize = 4;
 
 impl Live {
-    pub fn new(engine: Engine, streams: Streams) -> Self {
-        let (hub, slots) = (Arc::new(Hub::new(engine.clone())), Arc::new(Slots::new(streams)));
+    pub fn new(streams: Streams) -> Self {
         Self {
-            engine,
-            hub,
-            slots,
+            slots: Arc::new(Slots::new(streams)),
             heartbeat: streams.heartbeat,
-            loads: Semaphore::new(LOADS),
+            loads: Semaphore::new(CONCURRENT_LOADS),
             polls: Polls::default(),
             is_stopping: watch::Sender::new(false),
             elsewhere: RemoteWorkers::default(),
         }
     }
 
-    /// Ends all streams at once: their readers go on at another node.
+    /// Ends all streams at once: their readers continue at another node.
     pub(crate) fn stop(&self) {
         self.is_stopping.send_replace(true);
     }
 
-    /// Waits until it is time to stop.
+    /// Waits until the server stops.
     pub(crate) async fn stopped(&self) {
         let mut is_stopping = self.is_stopping.subscribe();
         // The sender lives as long as this value.
         let _ = is_stopping.wait_for(|is_stopping| *is_stopping).await;
-    }
-
-    /// Everything after `after` in the journal of a run that its reader has seen so far.
-    fn feed(&self, workspace: WorkspaceId, run: RunId, snapshot: &Snapshot, after: u64) -> Feed {
-        let stage = if snapshot.fold.status().has_ended() { Stage::Ended } else { Stage::GoesOn };
-        let seen = self.hub.follow(workspace, run, Seen { seq: snapshot.seq, stage });
-        Feed::new(&self.engine, seen, run, after)
     }
 }

@@ -1,10 +1,11 @@
 //! `/v1/runs/{id}/events`: a run as server-sent events.
 //!
-//! 1. Whoever does not say where to begin gets a `snapshot`, at the seq that is its id; then what comes after it.
-//! 2. Every entry is an `entry` with its seq as id. Whoever comes again with the last id misses nothing.
+//! 1. A client that does not name an entry receives a `snapshot`, whose id is the seq of its last entry, and then the
+//!    later entries.
+//! 2. Every entry is an `entry` with its seq as id. A client that reconnects with the last id misses nothing.
 //! 3. `status` follows the last entry of an item that has changed the run's status.
-//! 4. After the last entry of a run that has ended comes `end`, and the stream is closed. Whoever comes again after
-//!    that is answered 204, which tells a browser to stay away.
+//! 4. After the last entry of a run that has ended, `end` is sent and the stream is closed. A client that reconnects
+//!    after that is answered 204, which tells a browser not to reconnect.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,15 +16,14 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_store::StoredEntry;
+use everstep_engine::{Follower, JournalEntry};
 use futures_util::stream;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout};
 
-use super::feed::Feed;
-use super::fold::{Fold, Snapshot};
+use super::joined::JoinedRun;
 use super::pass::{self, LOOKED_AT};
 use crate::auth::{Caller, TICKET};
 use crate::openapi::Parameter;
@@ -33,12 +33,12 @@ use crate::server::Served;
 use crate::wire::{Entry, Run};
 use crate::{headers, runs};
 
-/// After how many milliseconds a client that has lost its stream comes again.
-const RETRY: u32 = 1_000;
-/// Whoever takes nothing for this long is not waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// After how many milliseconds a client that has lost its stream reconnects.
+const RECONNECT_AFTER_MS: u32 = 1_000;
+/// A client that reads nothing for this long is disconnected.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Messages that wait for the connection.
-const WAITING: usize = 4;
+const QUEUED_MESSAGES_MAX: usize = 4;
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::whole("after", 0, i64::MAX as u64, "Entries after this one, and no snapshot; the header wins."),
@@ -55,21 +55,21 @@ pub(crate) async fn events(
     let id = runs::read_id(&id)?;
     let after = after(&query, &headers)?;
     let slot = served.live.slots.take(Some(caller.key))?;
-    let snapshot = Snapshot::take(&served, caller.workspace, id).await?;
+    let joined = JoinedRun::load(&served, caller.workspace, id).await?;
     if let Some(after) = after {
-        snapshot.check(after)?;
-        if after == snapshot.seq && snapshot.fold.status().has_ended() {
+        joined.check(after)?;
+        if after == joined.seq && joined.status().has_ended() {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
-    let feed = served.live.feed(caller.workspace, id, &snapshot, after.unwrap_or(snapshot.seq));
-    let Snapshot { run, seq, fold } = snapshot;
-    let (sender, mut receiver) = mpsc::channel(WAITING);
+    let seq = joined.seq;
+    let (run, follower) = joined.follow(&served, caller.workspace, after.unwrap_or(seq));
+    let (sender, mut receiver) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let run = after.is_none().then_some(run);
     tokio::spawn(async move {
         let _slot = slot;
-        let stream = Stream { told: run.as_ref().map(|_| fold.status()), feed, fold, sender, seq };
-        stream.run(&served, &caller, run).await;
+        let sent = run.as_ref().map(|_| follower.status());
+        Stream { sent, follower, sender, seq }.run(&served, &caller, run).await;
     });
     let body = stream::poll_fn(move |cx| receiver.poll_recv(cx).map(|bytes| bytes.map(Ok::<_, Infallible>)));
     let headers = [
@@ -80,7 +80,7 @@ pub(crate) async fn events(
     Ok((headers, Body::from_stream(body)).into_response())
 }
 
-/// Where to begin. A browser that comes again sends the header beside the address that it was given first.
+/// Where to begin. A browser that reconnects sends the header with the address that it was given first.
 fn after(query: &Query, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(text) = headers::once(headers, "last-event-id")?.filter(|text| !text.is_empty()) else {
         return query.number("after", 0..=i64::MAX as u64);
@@ -91,45 +91,44 @@ fn after(query: &Query, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 }
 
 struct Stream {
-    feed: Feed,
-    fold: Fold,
-    /// The status that was told last.
-    told: Option<Status>,
-    /// The seq up to which `fold` knew the run at first.
+    follower: Follower,
+    /// The status that was sent last.
+    sent: Option<Status>,
+    /// The seq of the last entry that was part of the run when the stream began.
     seq: u64,
     sender: mpsc::Sender<Bytes>,
 }
 
-/// A run as it stands, and its context.
+/// A run and its context.
 #[derive(Serialize)]
 struct Shown {
     run: Run,
     context: Payload,
 }
 
-/// Nobody listens any more.
+/// The client has disconnected.
 struct Gone;
 
 impl Stream {
-    /// Tells everything, until the run ends or nobody listens, or may listen, any more.
+    /// Sends everything, until the run ends, the client disconnects, or it loses its permission.
     async fn run(mut self, served: &Served, caller: &Caller, run: Option<Run>) {
         let (now, live) = (Instant::now(), &served.live);
-        // A comment keeps the connection from being thought dead.
+        // A comment keeps proxies from closing an idle connection.
         let mut heartbeat = interval_at(now + live.heartbeat, live.heartbeat);
         let mut look = interval_at(now + LOOKED_AT, LOOKED_AT);
         let sender = self.sender.clone();
-        let telling = async {
+        let sending = async {
             self.begin(run).await?;
             loop {
                 let entry = tokio::select! {
-                    entry = self.feed.next() => entry,
+                    entry = self.follower.next() => entry,
                     _ = heartbeat.tick() => {
                         self.send(":\n\n".to_owned()).await?;
                         continue;
                     }
                 };
                 match entry {
-                    Some(entry) => self.tell(entry).await?,
+                    Some(entry) => self.send_entry(entry).await?,
                     None => return self.end().await,
                 }
             }
@@ -143,7 +142,7 @@ impl Stream {
             }
         };
         tokio::select! {
-            _ = telling => {}
+            _ = sending => {}
             () = refused => {}
             () = live.stopped() => {}
             () = sender.closed() => {}
@@ -151,49 +150,50 @@ impl Stream {
     }
 
     async fn begin(&mut self, run: Option<Run>) -> Result<(), Gone> {
-        self.send(format!("retry: {RETRY}\n\n")).await?;
+        self.send(format!("retry: {RECONNECT_AFTER_MS}\n\n")).await?;
         match run {
             Some(run) => {
-                let shown = Shown { run, context: self.fold.context() };
+                let shown = Shown { run, context: self.follower.context() };
                 self.send(event(Some(self.seq), "snapshot", &shown)).await
             }
-            // Nothing is missing but what the run is just now.
-            None if self.feed.after() == self.seq => self.settle(self.seq).await,
+            // The client has all entries and needs only the status.
+            None if self.follower.after() == self.seq => self.send_status(self.seq).await,
             None => Ok(()),
         }
     }
 
-    async fn tell(&mut self, stored: StoredEntry) -> Result<(), Gone> {
-        let seq = stored.seq;
-        // What was folded before the stream began has had its statuses.
-        if stored.commit.is_some() && seq > self.seq {
-            self.settle(seq - 1).await?;
+    async fn send_entry(&mut self, journal: JournalEntry) -> Result<(), Gone> {
+        let seq = journal.seq;
+        // An item changes the status as a whole: it is complete when the next item begins. The statuses of items that
+        // were part of the run when the stream began are not sent.
+        if journal.commit.is_some() && seq > self.seq {
+            self.send_status(seq - 1).await?;
         }
-        self.fold.apply(&stored);
-        self.send(event(Some(seq), "entry", &Entry::of(stored))).await?;
-        if seq >= self.seq && self.feed.is_level() {
-            self.settle(seq).await?;
+        self.follower.apply(&journal);
+        self.send(event(Some(seq), "entry", &Entry::from_journal(journal))).await?;
+        if seq >= self.seq && self.follower.is_level() {
+            self.send_status(seq).await?;
         }
         Ok(())
     }
 
-    /// Tells the status, if it is another than before.
-    async fn settle(&mut self, seq: u64) -> Result<(), Gone> {
-        let status = self.fold.status();
-        if self.told == Some(status) {
+    /// Sends the status, if it differs from the last one.
+    async fn send_status(&mut self, seq: u64) -> Result<(), Gone> {
+        let status = self.follower.status();
+        if self.sent == Some(status) {
             return Ok(());
         }
-        self.told = Some(status);
+        self.sent = Some(status);
         self.send(event(None, "status", &json!({"status": status.as_str(), "seq": seq}))).await
     }
 
     async fn end(&mut self) -> Result<(), Gone> {
-        let status = Some(self.fold.status()).filter(|status| status.has_ended());
+        let status = Some(self.follower.status()).filter(|status| status.has_ended());
         self.send(event(None, "end", &json!({"status": status.map(Status::as_str)}))).await
     }
 
     async fn send(&self, text: String) -> Result<(), Gone> {
-        let sent = timeout(PATIENCE, self.sender.send(Bytes::from(text))).await;
+        let sent = timeout(WRITE_TIMEOUT, self.sender.send(Bytes::from(text))).await;
         sent.map_err(|_| Gone)?.map_err(|_| Gone)
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use everstep_core::journal::{Entry, Event};
 use everstep_core::status::Status;
+use everstep_core::story::{RunChange, RunUpdate, StepChange, Update};
+use everstep_core::time::Timestamp;
 use everstep_engine::{Observe, Seen};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
@@ -13,16 +14,16 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 use crate::metrics::labels::Labels;
 
 /// Workflows with series of their own, on one node.
-const WORKFLOWS: usize = 1_000;
+const WORKFLOW_LABELS_MAX: usize = 1_000;
 /// Steps with series of their own, of one workflow.
-const STEPS: usize = 100;
-/// Events of signals with series of their own, of one workflow.
-const EVENTS: usize = 50;
-/// Seconds. From a step that does nothing to one that takes a night.
-const BUCKETS: &[f64] =
+const STEP_LABELS_MAX: usize = 100;
+/// Names of signals with series of their own, of one workflow.
+const SIGNAL_LABELS_MAX: usize = 50;
+/// From a step that does nothing to one that takes a night.
+const BUCKETS_SECONDS: &[f64] =
     &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0];
-/// How often samples are put into their buckets while nobody asks.
-const UPKEEP: Duration = Duration::from_secs(5);
+/// How often samples are put into their buckets while the page is not scraped.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 const METADATA: Metadata<'static> = Metadata::new("everstep", Level::INFO, None);
 
 /// The figures of one node.
@@ -60,7 +61,7 @@ struct OfStep {
 
 impl Default for Meters {
     fn default() -> Self {
-        let builder = PrometheusBuilder::new().set_buckets(BUCKETS).expect("there are buckets");
+        let builder = PrometheusBuilder::new().set_buckets(BUCKETS_SECONDS).expect("there are buckets");
         let recorder = builder.build_recorder();
         describe(&recorder);
         let swept = counter(&recorder, "workflow_retention_swept_total", Vec::new());
@@ -68,8 +69,8 @@ impl Default for Meters {
         Self {
             handle: recorder.handle(),
             recorder,
-            workflows: Labels::new(WORKFLOWS),
-            in_flight: Labels::new(WORKFLOWS),
+            workflows: Labels::new(WORKFLOW_LABELS_MAX),
+            in_flight: Labels::new(WORKFLOW_LABELS_MAX),
             swept,
             audit_lost,
             counted_at: Mutex::default(),
@@ -88,12 +89,12 @@ impl Meters {
         self.audit_lost.clone()
     }
 
-    /// A figure that is looked up when somebody asks.
+    /// A figure that is read when the page is scraped.
     pub(crate) fn gauge(&self, name: &'static str) -> Gauge {
         self.recorder.register_gauge(&Key::from_static_name(name), &METADATA)
     }
 
-    /// Shows how many runs of each workflow have not ended. Of those that are not named none goes on any more.
+    /// Shows how many runs of each workflow have not ended. Workflows that are not named have none.
     pub(crate) fn show_in_flight(&self, counts: &BTreeMap<String, i64>) {
         let mut sums: BTreeMap<String, i64> = BTreeMap::new();
         for (workflow, n) in counts {
@@ -109,7 +110,7 @@ impl Meters {
         }
     }
 
-    /// Whether runs in flight were not counted for so long. Whoever is told so counts them.
+    /// Whether runs in flight were not counted for so long. A caller that receives true must count them.
     pub(crate) fn must_count(&self, every: Duration) -> bool {
         let mut counted_at = self.counted_at.lock().unwrap_or_else(PoisonError::into_inner);
         let is_old = counted_at.is_none_or(|counted_at| counted_at.elapsed() >= every);
@@ -124,10 +125,10 @@ impl Meters {
         counter(&self.recorder, name, Vec::new()).absolute(total);
     }
 
-    /// Keeps samples from piling up while nobody asks. Ends never.
+    /// Keeps samples from accumulating while the page is not scraped. Never ends.
     pub async fn keep(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(UPKEEP).await;
+            tokio::time::sleep(UPKEEP_INTERVAL).await;
             self.handle.run_upkeep();
         }
     }
@@ -146,8 +147,8 @@ impl Meters {
                 failed: ended(Status::Failed),
                 cancelled: ended(Status::Cancelled),
                 duration: histogram(&self.recorder, "workflow_run_duration_seconds", vec![label()]),
-                steps: Labels::new(STEPS),
-                signals: Labels::new(EVENTS),
+                steps: Labels::new(STEP_LABELS_MAX),
+                signals: Labels::new(SIGNAL_LABELS_MAX),
                 name,
             }
         })
@@ -170,47 +171,21 @@ impl Observe for Meters {
             return;
         }
         let workflow = self.of(seen.workflow);
-        for (Entry { at, event, .. }, since) in seen.settled() {
-            match event {
-                Event::RunStarted { .. } => workflow.started.increment(1),
-                Event::StepCompleted { step, .. }
-                | Event::StepFailed { step, .. }
-                | Event::WaitResolved { step, .. } => {
-                    if let Some(since) = since {
-                        self.of_step(&workflow, seen.place(step)).duration.record(at.since(since));
+        for update in seen.updates() {
+            match update {
+                Update::Run(update) if update.change == RunChange::Started => workflow.started.increment(1),
+                Update::Run(update) => workflow.count_end(&update, seen.started_at),
+                Update::Step(update) if update.change == StepChange::RetryDue => {
+                    self.of_step(&workflow, &update.node).retries.increment(1);
+                }
+                Update::Step(update) => {
+                    if let Some(duration) = update.duration() {
+                        self.of_step(&workflow, &update.node).duration.record(duration);
                     }
                 }
-                Event::TimerFired { step, .. } => {
-                    // A sleep is over.
-                    if let Some(since) = since {
-                        self.of_step(&workflow, seen.place(step)).duration.record(at.since(since));
-                        continue;
-                    }
-                    // A loop's pause between items is a timer as well, but no retry.
-                    let is_loop = seen.graph.is_some_and(|graph| {
-                        graph.find_node(step.place()).is_some_and(|node| node.kind.name() == "loop")
-                    });
-                    if !is_loop {
-                        self.of_step(&workflow, seen.place(step)).retries.increment(1);
-                    }
-                }
-                Event::RunCompleted { .. } => workflow.ended(&workflow.completed, seen, *at),
-                Event::RunFailed { .. } => workflow.ended(&workflow.failed, seen, *at),
-                Event::RunCancelled { .. } => workflow.ended(&workflow.cancelled, seen, *at),
-                Event::StepDispatched { .. }
-                | Event::StepSkipped { .. }
-                | Event::TimerSet { .. }
-                | Event::WaitOpened { .. }
-                | Event::SignalBuffered { .. }
-                | Event::TurnStarted { .. }
-                | Event::TurnLost { .. }
-                | Event::ContextSet { .. }
-                | Event::RunPaused { .. }
-                | Event::RunResumed
-                | Event::RunRetried => {}
             }
         }
-        for event in seen.signals() {
+        for (event, ..) in seen.signals() {
             let signals = workflow.signals.get(event, |event| {
                 let labels = vec![Label::new("workflow", workflow.name.clone()), Label::new("event", event.to_owned())];
                 counter(&self.recorder, "workflow_signals_total", labels)
@@ -225,9 +200,21 @@ impl Observe for Meters {
 }
 
 impl OfWorkflow {
-    fn ended(&self, counter: &Counter, seen: &Seen<'_>, at: everstep_core::time::Timestamp) {
-        counter.increment(1);
-        self.duration.record(at.since(seen.started_at));
+    /// Counts the end of a run, if the update is one.
+    fn count_end(&self, update: &RunUpdate<'_>, started_at: Timestamp) {
+        let ended = match update.change {
+            RunChange::Completed => &self.completed,
+            RunChange::Failed => &self.failed,
+            RunChange::Cancelled => &self.cancelled,
+            RunChange::Started
+            | RunChange::TurnStarted
+            | RunChange::TurnLost
+            | RunChange::Paused
+            | RunChange::Resumed
+            | RunChange::Retried => return,
+        };
+        ended.increment(1);
+        self.duration.record(update.at.since(started_at));
     }
 }
 
@@ -278,7 +265,7 @@ mod tests {
     fn runs_in_flight_are_summed_and_forgotten() {
         let meters = Meters::default();
         let shows = |line: &str| meters.render().lines().any(|shown| shown == line);
-        let many: BTreeMap<_, _> = (0..WORKFLOWS + 2).map(|i| (format!("w{i:04}"), 3)).collect();
+        let many: BTreeMap<_, _> = (0..WORKFLOW_LABELS_MAX + 2).map(|i| (format!("w{i:04}"), 3)).collect();
         meters.show_in_flight(&many);
         assert!(shows("workflow_runs_in_flight{workflow=\"w0000\"} 3"), "{}", meters.render());
         assert!(shows("workflow_runs_in_flight{workflow=\"other\"} 6"));

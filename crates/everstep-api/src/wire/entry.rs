@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
-use everstep_core::journal::codec;
 use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::payload::Payload;
-use everstep_store::StoredEntry;
+use everstep_engine::JournalEntry;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,19 +46,26 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn of(stored: StoredEntry) -> Self {
-        let StoredEntry { seq, at, writer, row, .. } = stored;
-        let (event, step) = (row.kind.name(), row.step.clone());
-        let attempt = Some(row.attempt).filter(|attempt| *attempt > 0);
-        let (data, key) = match codec::decode(seq, at, row) {
-            Ok(entry) => (Data::of(entry.event), entry.key),
+    pub(crate) fn from_journal(journal: JournalEntry) -> Self {
+        let attempt = Some(journal.attempt).filter(|attempt| *attempt > 0);
+        let (data, key) = match journal.entry {
+            Ok(entry) => (Data::from_event(entry.event), entry.key),
             Err(error) => (Data::Unreadable { unreadable: error.to_string() }, None),
         };
-        Self { seq, at: Time::of(at), event, step, attempt, writer, idempotency_key: key, data }
+        Self {
+            seq: journal.seq,
+            at: Time::of(journal.at),
+            event: journal.kind.name(),
+            step: journal.step,
+            attempt,
+            writer: journal.writer,
+            idempotency_key: key,
+            data,
+        }
     }
 }
 
-/// What stands in an entry, by its event.
+/// What an entry contains, by its event.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", untagged, rename_all_fields = "camelCase")]
 enum Data {
@@ -198,25 +204,25 @@ enum Dispatched {
 }
 
 impl Data {
-    fn of(event: Event) -> Self {
+    fn from_event(event: Event) -> Self {
         match event {
             Event::RunStarted { input, cause, definition } => {
                 let parent = cause.and_then(|cause| cause.parent);
                 let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
                 Self::Started { input, parent, definition }
             }
-            Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::of(dispatch)),
+            Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::from_dispatch(dispatch)),
             Event::StepCompleted { outcome: Outcome { output, handle, logs, started_at }, .. } => {
                 Self::Completed { output, handle, logs, started_at: started_at.map(Time::of) }
             }
             Event::StepFailed { failure, logs, started_at, .. } => {
-                Self::Failed { error: told(&failure), logs, started_at: started_at.map(Time::of) }
+                Self::Failed { error: describe(&failure), logs, started_at: started_at.map(Time::of) }
             }
             Event::TimerSet { due, why, .. } => Self::Timer { due: Time::of(due), why: why.as_str() },
             Event::ContextSet { values } => Self::Values { values },
-            Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(told) },
+            Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(describe) },
             Event::RunCompleted { output } => Self::Output { output },
-            Event::RunFailed { failure, step } => Self::RunFailed { error: told(&failure), failed_step: step },
+            Event::RunFailed { failure, step } => Self::RunFailed { error: describe(&failure), failed_step: step },
             Event::RunCancelled { reason } => Self::Cancelled { reason },
             Event::TurnStarted { turn, worker } => Self::TurnStarted { turn, worker },
             Event::TurnLost { turn } => Self::TurnLost { turn },
@@ -238,7 +244,7 @@ impl Data {
 }
 
 impl Dispatched {
-    fn of(dispatch: Dispatch) -> Self {
+    fn from_dispatch(dispatch: Dispatch) -> Self {
         match dispatch {
             Dispatch::Task => Self::Task,
             Dispatch::Instant => Self::Instant,
@@ -257,6 +263,6 @@ impl Dispatched {
     }
 }
 
-fn told(failure: &Failure) -> Value {
+fn describe(failure: &Failure) -> Value {
     json!({"code": failure.code, "message": failure.message, "retryable": failure.retryable})
 }

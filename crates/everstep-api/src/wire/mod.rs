@@ -34,11 +34,11 @@ pub(crate) use fork::{
 pub(crate) use health::{Alive, Database, Readiness, Welcome};
 pub(crate) use key::{Key, Keys, MadeKey, Me, MyKey, MyWorkspace, NewKey};
 pub(crate) use node::{Node, Nodes};
-pub(crate) use run::{Error, Run, RunSummary, Runs, Started, StartedBatch, StartedOne};
+pub(crate) use run::{Run, RunSummary, Runs, Started, StartedBatch, StartedOne};
 pub(crate) use schema::{Id, Json, Moment, MomentOrDay, Object, Status, Statuses};
 pub(crate) use secret::{NewSecret, Secret, Secrets};
 pub(crate) use start::{Batch, OfDefinition, OfWorkflow};
-pub(crate) use step::{Attempt, Context, Line, Logs, Scope, Step, Steps};
+pub(crate) use step::{Context, Line, Logs, Scope, Step, Steps};
 pub(crate) use ticket::{Empty, Ticket};
 pub(crate) use time::{Time, When};
 pub(crate) use waiting::{ForWorker, warning};

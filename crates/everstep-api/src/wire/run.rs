@@ -3,7 +3,7 @@
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
-use everstep_engine::Look;
+use everstep_engine::RunSnapshot;
 use everstep_store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -92,19 +92,19 @@ impl Run {
         self.is_unserved.then(|| waiting::warning(&self.workflow, self.workflow_version))
     }
 
-    /// What the journal says; the row may tell it a second later.
+    /// The run with what its state says: the row may follow a second later.
     ///
-    /// `for_worker` is what a run of code waits for that no worker has.
-    pub(crate) fn seen(mut self, look: Look, for_worker: Option<ForWorker>) -> Self {
-        self.status = look.status.as_str();
-        self.version = look.seq;
+    /// `for_worker` is what the run of a code workflow waits for that no worker has.
+    pub(crate) fn with_snapshot(mut self, snapshot: RunSnapshot, for_worker: Option<ForWorker>) -> Self {
+        self.status = snapshot.status.as_str();
+        self.version = snapshot.seq;
         self.is_unserved = for_worker == Some(ForWorker::Unserved);
         self.waiting_for = match for_worker {
             Some(for_worker) => Some(for_worker.sentence(&self.workflow, self.workflow_version)),
-            None => waiting::sentence(&look),
+            None => waiting::sentence(&snapshot),
         };
-        self.worker.clone_from(&look.worker);
-        self.open = look.open.into_iter().map(Open::of).collect();
+        self.worker.clone_from(&snapshot.worker);
+        self.open = snapshot.open.into_iter().map(Open::from_opened).collect();
         self
     }
 }

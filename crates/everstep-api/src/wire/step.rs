@@ -3,6 +3,8 @@
 use everstep_core::ids::StepKey;
 use everstep_core::payload::Payload;
 use everstep_core::status::StepStatus;
+use everstep_core::story::{AttemptStory, StepStory};
+use everstep_engine::LogLine;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -47,6 +49,27 @@ pub(crate) struct Step {
     pub(crate) handle: Option<String>,
 }
 
+impl Step {
+    pub(crate) fn from_story(step: StepStory) -> Self {
+        // A step that is not over has no end, although an attempt may have ended.
+        let ended_at = step.ended_at.filter(|_| !step.is_open());
+        let duration = step.since.zip(ended_at).map(|(since, end)| end.since(since));
+        Self {
+            key: step.key,
+            node: step.node,
+            kind: step.kind,
+            status: step.status,
+            attempts: step.attempts.into_iter().map(Attempt::from_story).collect(),
+            started_at: step.since.map(Time::of),
+            ended_at: ended_at.map(Time::of),
+            duration_ms: duration.map(|duration| duration.as_micros() as f64 / 1_000.0),
+            output: step.output,
+            error: step.error.map(Error::of),
+            handle: step.handle,
+        }
+    }
+}
+
 /// One attempt of a step.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +83,19 @@ pub(crate) struct Attempt {
     pub(crate) error: Option<Error>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) logs: Vec<String>,
+}
+
+impl Attempt {
+    fn from_story(attempt: AttemptStory) -> Self {
+        Self {
+            attempt: attempt.attempt,
+            dispatched_at: attempt.began_at.map(Time::of),
+            ended_at: attempt.ended_at.map(Time::of),
+            status: attempt.status,
+            error: attempt.error.map(Error::of),
+            logs: attempt.logs,
+        }
+    }
 }
 
 /// The status of a step.
@@ -96,6 +132,12 @@ pub(crate) struct Line {
     /// When the attempt ended.
     pub(crate) at: Time,
     pub(crate) line: String,
+}
+
+impl Line {
+    pub(crate) fn from_line(line: LogLine) -> Self {
+        Self { seq: line.seq, step: line.step, attempt: line.attempt, at: Time::of(line.at), line: line.line }
+    }
 }
 
 /// What the steps of a run have left for each other.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Activity, Look, Opened};
+use everstep_engine::{Activity, Opened, RunSnapshot};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) fn of(opened: Opened) -> Self {
+    pub(crate) fn from_opened(opened: Opened) -> Self {
         let (event, child) = match &opened.activity {
             Activity::Wait { event } => (Some(event.clone()), None),
             Activity::Child { run } => (None, Some(*run)),
@@ -68,29 +68,30 @@ fn word(activity: &Activity) -> &'static str {
 
 /// What a run waits for, in one sentence without its beginning: "sleeps at step nap until …".
 /// None for a run that has ended.
-pub(crate) fn sentence(look: &Look) -> Option<String> {
-    match look.status {
+pub(crate) fn sentence(snapshot: &RunSnapshot) -> Option<String> {
+    match snapshot.status {
         Status::Completed | Status::Failed | Status::Cancelled => return None,
         Status::Pending => return Some("waits for a node that has room for it".to_owned()),
         Status::Paused => {
-            let since = look.paused_at.map(|at| format!(" since {}", time(at))).unwrap_or_default();
-            let why = look.failure.as_ref().map(|failure| format!(" because {}", failure.message)).unwrap_or_default();
+            let since = snapshot.paused_at.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+            let why =
+                snapshot.failure.as_ref().map(|failure| format!(" because {}", failure.message)).unwrap_or_default();
             return Some(format!("is paused{since}{why}"));
         }
         Status::Running | Status::Waiting => {}
     }
-    let at = look.worker.as_ref().map(|worker| format!("runs at worker {worker}"));
-    let Some(first) = look.open.first() else { return Some(at.unwrap_or_else(|| "goes on at once".to_owned())) };
+    let at = snapshot.worker.as_ref().map(|worker| format!("runs at worker {worker}"));
+    let Some(first) = snapshot.open.first() else { return Some(at.unwrap_or_else(|| "goes on at once".to_owned())) };
     let mut text = clause(first);
     // A loop is open while its steps are: it is not one more thing to wait for.
-    let others = look.open.iter().skip(1).filter(|open| open.activity != Activity::Body).count() + look.more;
+    let others = snapshot.open.iter().skip(1).filter(|open| open.activity != Activity::Body).count() + snapshot.more;
     if others > 0 {
         let _ = write!(text, " and {others} more");
     }
     Some(at.map_or_else(|| text.clone(), |at| format!("{at}: {text}")))
 }
 
-/// Why a run of code does not go on that could.
+/// Why the run of a code workflow does not continue although it could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForWorker {
     /// Workers serve it, and none of them has it.
@@ -109,7 +110,7 @@ impl ForWorker {
     }
 }
 
-/// What whoever starts a run is told that nobody goes on with.
+/// The warning to the caller that starts a run which no worker can continue.
 pub(crate) fn warning(workflow: &str, version: u32) -> String {
     format!("no worker serves {workflow} version {version}; the run waits for one")
 }
@@ -150,15 +151,15 @@ mod tests {
         Opened { step: step.into(), attempt: 2, since: None, due, activity }
     }
 
-    fn look(open: Vec<Opened>) -> Look {
-        Look { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0, worker: None }
+    fn snapshot(open: Vec<Opened>) -> RunSnapshot {
+        RunSnapshot { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0, worker: None }
     }
 
     #[test]
     fn a_run_says_what_it_waits_for() {
         let day = Some(1_763_251_200_000);
         let run = RunId::new(Timestamp::EPOCH, 7);
-        let say = |step: Opened| sentence(&look(vec![step])).unwrap();
+        let say = |step: Opened| sentence(&snapshot(vec![step])).unwrap();
         let ask = Activity::Wait { event: "approve".to_owned() };
         assert_eq!(
             say(opened("ask", ask.clone(), day)),
@@ -177,15 +178,15 @@ mod tests {
     #[test]
     fn several_things_are_counted_and_a_loop_is_none_of_them() {
         let task = |step| opened(step, Activity::Task, None);
-        let several = look(vec![task("a"), task("b"), task("c"), opened("each", Activity::Body, None)]);
+        let several = snapshot(vec![task("a"), task("b"), task("c"), opened("each", Activity::Body, None)]);
         assert_eq!(sentence(&several).unwrap(), "performs step a, attempt 2 and 2 more");
-        let body = look(vec![opened("each", Activity::Body, None)]);
+        let body = snapshot(vec![opened("each", Activity::Body, None)]);
         assert_eq!(sentence(&body).unwrap(), "goes on inside step each");
     }
 
     #[test]
     fn a_run_of_code_says_where_it_is() {
-        let mut running = look(vec![]);
+        let mut running = snapshot(vec![]);
         (running.status, running.worker) = (Status::Running, Some("host:1".to_owned()));
         assert_eq!(sentence(&running).unwrap(), "runs at worker host:1");
         running.open = vec![opened("nap", Activity::Delay, None)];
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_paused_run_says_since_when_and_why() {
-        let mut paused = look(vec![]);
+        let mut paused = snapshot(vec![]);
         paused.status = Status::Paused;
         paused.paused_at = Some(Timestamp::from_millis(1_763_251_200_000));
         assert_eq!(sentence(&paused).unwrap(), "is paused since 2025-11-16T00:00:00Z");

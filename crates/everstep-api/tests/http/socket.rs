@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::support::{Server, add_key, revoke, wait_for_go};
+use crate::workers::{Worker, start};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const PLACE: &str = "/socket.io/?EIO=4&transport=websocket";
@@ -224,6 +225,31 @@ async fn a_node_in_a_loop_keeps_its_id_in_every_iteration() {
     assert!(bodies[3]["error"].as_str().unwrap().contains("no"), "{}", bodies[3]);
     let last = &told.last().unwrap().1;
     assert!(last["error"].is_string() && last["errorCode"].is_string(), "{last}");
+}
+
+#[tokio::test]
+async fn followers_receive_the_sleeps_of_a_code_workflow() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("flow", 1)]).await;
+    let run = start(&server, "flow", &Value::Null).await;
+    let turn = worker.turn().await;
+    let mut client = Client::connect(&server, server.key()).await;
+    assert_eq!(client.join(&run).await["ok"], true);
+    let failed = json!({"kind": "failed", "step": "pay", "attempt": 1, "error": {"message": "no"},
+        "retry": {"attempts": 2, "backoff": {"kind": "fixed", "baseMs": 10}}, "tookMs": 1});
+    worker.send(&turn, &[failed, json!({"kind": "sleep", "step": "nap", "forMs": 200})]).await;
+    let told = client.until(|_, data| data["stepKey"] == "nap" && data["status"] == "success").await;
+    let told: Vec<_> = steps(&told).into_iter().map(|(_, step, status)| (step, status)).collect();
+    let expected = [("pay", "error"), ("nap", "waiting"), ("nap", "success")];
+    // A retry timer is not a sleep: followers receive the next result of the step instead.
+    assert_eq!(told, expected.map(|(step, status)| (step.to_owned(), status.to_owned())));
+    let shown = server.get(&format!("{run}/steps")).await.is(200);
+    let nap = shown["steps"].as_array().unwrap().iter().find(|step| step["key"] == "nap").unwrap().clone();
+    assert_eq!((&nap["status"], &nap["type"]), (&json!("completed"), &json!("sleep")));
+    let mut late = Client::connect(&server, server.key()).await;
+    assert_eq!(late.join(&run).await["ok"], true);
+    let told = late.until(|_, data| data["stepKey"] == "nap" && data["status"] == "success").await;
+    assert_eq!(told.last().unwrap().1["output"], nap["output"], "streams and /steps show the same output");
 }
 
 #[tokio::test]

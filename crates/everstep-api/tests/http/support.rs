@@ -96,7 +96,7 @@ impl Server {
         let keys = Arc::new(Keys::new(Arc::clone(&access), everstep_api::auth::RATE_LIMIT_DEFAULT));
         let meters: Arc<Meters> = Arc::default();
         let audit = Audit::start(Arc::clone(&access), &meters);
-        let live = Arc::new(Live::new(engine.clone(), streams));
+        let live = Arc::new(Live::new(streams));
         let served = Served {
             engine: engine.clone(),
             workflows: stores.workflows,

@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 use crate::commit::Committer;
 use crate::error::Error;
-use crate::library::Library;
 use crate::message::{Shared, ToClaimer};
 use crate::node::claim::Claimer;
 use crate::node::permits::RunPermits;
 use crate::node::tick::Ticker;
 use crate::options::Options;
 use crate::ports::World;
+use crate::read::Library;
 use crate::shard::{Schedule, Services, Shard, ShardSender, ToShard, Watchers, shard_of};
 use crate::tasks::Dispatcher;
 use crate::upkeep::counts::Tally;

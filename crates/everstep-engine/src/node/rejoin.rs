@@ -5,10 +5,10 @@ use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::library::Library;
 use crate::node::member::Member;
 use crate::options::Options;
 use crate::ports::World;
+use crate::read::Library;
 use crate::upkeep::counts::Tally;
 
 /// How long to wait after a failed attempt to join again.

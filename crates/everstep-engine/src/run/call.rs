@@ -12,10 +12,10 @@ use everstep_store::RunRow;
 use super::active::ActiveRun;
 use super::mailbox::Envelope;
 use crate::error::Error;
-use crate::library::Library;
 use crate::message::Shared;
 use crate::options::Options;
 use crate::ports::World;
+use crate::read::Library;
 use crate::shard::{Services, ShardSender, ToShard, shard_of};
 use crate::start::{Start, StartRequest, check_input};
 

@@ -14,7 +14,7 @@ use super::decide::Decided;
 use super::in_flight::{InFlight, Rest};
 use super::mailbox::{Envelope, ReplyTo};
 use super::ownership::Ownership;
-use crate::look::Look;
+use crate::read::RunSnapshot;
 use crate::shard::Services;
 use crate::tasks::{Job, Tasks};
 use crate::workers::{Seat, WorkerTurn};
@@ -300,11 +300,11 @@ impl ActiveRun {
     }
 
     /// Where the run is. A function that runs at a worker is more than the journal knows.
-    pub(crate) fn look(&self) -> Look {
-        let look = Look::of(&self.state);
+    pub(crate) fn snapshot(&self) -> RunSnapshot {
+        let snapshot = RunSnapshot::from_state(&self.state);
         match &self.performer {
-            Performer::Server(_) => look,
-            Performer::Worker(turn) => turn.show(look),
+            Performer::Server(_) => snapshot,
+            Performer::Worker(turn) => turn.show(snapshot),
         }
     }
 

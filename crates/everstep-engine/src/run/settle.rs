@@ -100,7 +100,7 @@ impl ActiveRun {
         if self.state.parent().is_some() {
             services.read_inbox();
         }
-        let began = in_flight.row.take().map(|row| Box::new(StartedRun { row: *row, look: self.look() }));
+        let began = in_flight.row.take().map(|row| Box::new(StartedRun { row: *row, snapshot: self.snapshot() }));
         let _ = reply.send(Ok(StartReply { run: self.state.run, created: true, began }));
     }
 
@@ -110,8 +110,7 @@ impl ActiveRun {
             workspace: self.workspace,
             workflow: &self.workflow.name,
             version: self.workflow.version,
-            graph: self.workflow.graph(),
-            code: self.state.code(),
+            folded: Some((&self.workflow, &self.state)),
             is_test: self.is_test,
             parent: self.state.parent(),
             started_at: self.state.started_at,

@@ -8,7 +8,7 @@ use everstep_core::run::{Input, State};
 
 use super::Shard;
 use crate::error::Error;
-use crate::look::Look;
+use crate::read::RunSnapshot;
 use crate::run::{Envelope, Loading, Ownership, ReplyTo, RunSlot, is_own_result};
 use crate::workers::{Session, WorkerReport};
 
@@ -89,10 +89,10 @@ impl Shard {
     }
 
     /// Where a run is. What is known here is sure to be the newest only while no other node can own the run.
-    pub(super) fn look(&self, id: RunId) -> Option<Look> {
+    pub(super) fn snapshot(&self, id: RunId) -> Option<RunSnapshot> {
         match self.runs.get(&id)? {
             RunSlot::Active(run) if !run.is_in_flight() && run.ownership() == Ownership::Owner => {
-                self.services.may_dispatch().then(|| run.look())
+                self.services.may_dispatch().then(|| run.snapshot())
             }
             RunSlot::Active(_) | RunSlot::Loading(_) => None,
         }

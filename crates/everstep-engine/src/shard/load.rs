@@ -12,11 +12,11 @@ use everstep_store::Loaded;
 use super::Shard;
 use super::message::{LoadedRun, ToShard};
 use crate::error::Error;
-use crate::library::Library;
 use crate::message::ToClaimer;
 use crate::node::peers::RunInput;
 use crate::node::permits::RunPermit;
 use crate::ports::World;
+use crate::read::Library;
 use crate::run::{ActiveRun, Envelope, Loading, Ownership, ReplyTo, RunSlot, is_usable};
 use crate::workers::report_reply;
 

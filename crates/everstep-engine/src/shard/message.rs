@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::commit::Verdict;
 use crate::error::Error;
-use crate::look::Look;
 use crate::node::permits::{Reservation, RunPermit};
+use crate::read::RunSnapshot;
 use crate::run::Envelope;
 use crate::start::StartRequest;
 use crate::watch::{News, Watcher};
@@ -42,7 +42,7 @@ pub(crate) enum ToShard {
     /// A run's state, unless an item of it is in flight. For tests.
     Inspect(RunId, oneshot::Sender<Option<State>>),
     /// Where a run is that this node owns, unless an item of it is in flight.
-    Look(RunId, oneshot::Sender<Option<Look>>),
+    Snapshot(RunId, oneshot::Sender<Option<RunSnapshot>>),
     /// Whether a run is in memory.
     Has(RunId, oneshot::Sender<bool>),
     Watch(RunId, Watcher),

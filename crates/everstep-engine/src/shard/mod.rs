@@ -123,7 +123,7 @@ impl Shard {
                 }
             }
             ToShard::Inspect(run, reply) => _ = reply.send(self.inspect(run)),
-            ToShard::Look(run, reply) => _ = reply.send(self.look(run)),
+            ToShard::Snapshot(run, reply) => _ = reply.send(self.snapshot(run)),
             ToShard::Has(run, reply) => _ = reply.send(self.runs.contains_key(&run)),
             ToShard::Watch(run, watcher) => self.services.watchers.add(run, watcher),
             ToShard::Follow(run, by) => self.follow(run, by),

@@ -30,7 +30,7 @@ use super::message::WorkerMessage;
 use super::seats::Seat;
 use super::wakes::{Wakes, describe, wake};
 use crate::error::Error;
-use crate::look::Look;
+use crate::read::RunSnapshot;
 use crate::run::{Envelope, InFlight, Ownership, ReplyTo, Rest};
 
 /// A report, with the run and the turn that it is about.
@@ -249,11 +249,11 @@ impl WorkerTurn {
     }
 
     /// Adds what is known of the worker.
-    pub(crate) fn show(&self, look: Look) -> Look {
-        let Some(live) = &self.live else { return look };
-        let is_busy = look.status == Status::Waiting && !live.is_blocked;
-        let status = if is_busy { Status::Running } else { look.status };
-        Look { status, worker: Some(live.seat.session.worker.clone()), ..look }
+    pub(crate) fn show(&self, snapshot: RunSnapshot) -> RunSnapshot {
+        let Some(live) = &self.live else { return snapshot };
+        let is_busy = snapshot.status == Status::Waiting && !live.is_blocked;
+        let status = if is_busy { Status::Running } else { snapshot.status };
+        RunSnapshot { status, worker: Some(live.seat.session.worker.clone()), ..snapshot }
     }
 
     /// Sends the worker a turn that it has not received, or takes the turn of a run that has ended, parks or is

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_core::journal::codec;
-use everstep_core::journal::{Entry, Event};
 use everstep_core::status::Status;
+use everstep_core::story::Story;
 use everstep_engine::{Blind, Engine, Start};
 use everstep_store::RunRow;
 use tempfile::TempDir;
@@ -21,11 +20,10 @@ use crate::signals::StopSignals;
 use crate::wire::LocalNode;
 use crate::{definition, exit, input, output, text, wire};
 
-/// How often the durations on a terminal are brought up to date.
-const TICK: Duration = Duration::from_millis(100);
-/// How long tasks of the run may go on after a signal, so that their results are kept.
-const GRACE: Duration = Duration::from_secs(5);
-const PAGE: usize = 1_000;
+/// How often the durations on a terminal are updated.
+const TICK_INTERVAL: Duration = Duration::from_millis(100);
+/// How long tasks of the run may continue after an interrupt, so that their results are kept.
+const STOP_GRACE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stop = StopSignals::new()?;
@@ -54,12 +52,12 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
         }
     };
     let row = ended?;
-    // Other runs of the folder may be under way; whoever opens it next goes on with them.
-    engine.stop(GRACE).await.context("stopping the engine")?;
+    // Other runs of the folder may be under way; the next process that opens it continues them.
+    engine.stop(STOP_GRACE).await.context("stopping the engine")?;
     conclude(&row)
 }
 
-/// Where the run lives.
+/// Where the run is stored.
 enum Folder {
     Kept(PathBuf),
     /// Removed with this value.
@@ -88,59 +86,43 @@ impl Folder {
 
 /// Shows a run until it has ended, or was paused, and returns its row.
 async fn follow(engine: &Engine, run: RunId, mut live: Live) -> anyhow::Result<RunRow> {
-    let store = &engine.world().runs;
     let now = || engine.world().clock.now();
-    let mut watch = engine.watch(run);
-    let mut seen = 0;
+    let loaded = engine.runs().load(run).await.context("reading the run")?;
+    let mut story = Story::new(loaded.workflow.as_ref());
+    let mut follower = engine.runs().follow(WorkspaceId::DEFAULT, loaded, 0);
     loop {
-        let page = store.journal(run, seen, PAGE).await.context("reading the journal")?;
-        let mut entries = Vec::with_capacity(page.len());
-        for stored in page {
-            seen = stored.seq;
-            entries.push(codec::decode(stored.seq, stored.at, stored.row)?);
-        }
-        live.show(&entries, now());
-        let is_over = |entry: &Entry| {
-            matches!(
-                entry.event,
-                Event::RunCompleted { .. }
-                    | Event::RunFailed { .. }
-                    | Event::RunCancelled { .. }
-                    | Event::RunPaused { .. }
-            )
-        };
-        if entries.last().is_some_and(is_over) {
-            let row = store.get_run(WorkspaceId::DEFAULT, run).await.context("reading the run")?;
-            return row.with_context(|| format!("run {run} is gone"));
-        }
-        if entries.len() == PAGE {
-            continue;
-        }
-        loop {
-            tokio::select! {
-                news = watch.next() => match news {
-                    Some(news) if news.seq().is_some_and(|seq| seq <= seen) => {}
-                    Some(_) => break,
-                    None => {
-                        watch = engine.watch(run);
-                        tokio::time::sleep(TICK).await;
-                        break;
-                    }
-                },
-                () = tokio::time::sleep(TICK) => live.tick(now()),
+        let next = tokio::select! {
+            next = follower.next() => next,
+            () = tokio::time::sleep(TICK_INTERVAL) => {
+                live.tick(&story, now());
+                continue;
             }
+        };
+        let has_ended = next.is_none();
+        let mut read = next;
+        while let Some(journal) = read {
+            let entry = journal.entry?;
+            for update in story.apply(&entry) {
+                live.note(&story, &update, entry.at);
+            }
+            read = follower.next_read();
+        }
+        live.show(&story, now());
+        let is_paused = story.run.status == Status::Paused && follower.is_level();
+        if has_ended || is_paused {
+            return engine.runs().row(WorkspaceId::DEFAULT, run).await.context("reading the run");
         }
     }
 }
 
-/// Stops in order and says how to go on.
+/// Stops in order and says how to continue.
 async fn interrupt(engine: &Engine, args: &RunArgs, run: RunId) -> anyhow::Result<ExitCode> {
     let Some(data) = &args.data else {
         eprintln!("stopped; run {run} was temporary and is gone (keep runs with --data DIR)");
         return Ok(ExitCode::from(exit::INTERRUPTED));
     };
     eprintln!("stopping …");
-    engine.stop(GRACE).await.context("stopping the engine")?;
+    engine.stop(STOP_GRACE).await.context("stopping the engine")?;
     let (file, data) = (args.file.display(), data.display());
     let how = match &args.key {
         Some(key) => {

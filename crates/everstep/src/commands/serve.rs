@@ -50,7 +50,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
 
     let (finish, finished) = oneshot::channel::<()>();
     let engine = node.engine.clone();
-    let live = Arc::new(Live::new(engine.clone(), server.streams));
+    let live = Arc::new(Live::new(server.streams));
     let wire::DataServices { sources, drivers } = node.data.clone();
     let store = config.database.kind();
     let served = Served {

@@ -100,6 +100,30 @@ fn a_failed_run_tells_why_and_exits_with_one() {
 }
 
 #[test]
+fn a_loop_that_waits_between_items_does_not_retry() {
+    let folder = Folder::new();
+    let config = json!({"sourceVariable": "{{[1, 2]}}", "delayBetweenItems": 100});
+    let definition = json!({
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "each", "type": "loop", "config": config},
+            {"id": "visit", "type": "noop"},
+            {"id": "end", "type": "end"},
+        ],
+        "edges": [
+            {"source": "start", "target": "each"},
+            {"source": "each", "target": "visit", "sourceHandle": "loop"},
+            {"source": "each", "target": "end", "sourceHandle": "done"},
+        ],
+    });
+    let file = folder.write("paced.json", definition.to_string());
+    let told = call(&["run", &file]);
+    told.exits(0).says("running   each: 2 items").says("completed each in ");
+    assert!(!told.stderr.contains("retrying"), "{}", told.stderr);
+    told.says("waiting   each: next item in 100 ms");
+}
+
+#[test]
 fn an_invalid_file_is_not_run() {
     let folder = Folder::new();
     let file = folder.write("bad.json", json!({"nodes": [{"id": "s", "type": "start", "x": 1}]}).to_string());

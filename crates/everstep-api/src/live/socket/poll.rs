@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::packet;
-use super::session::{self, PATIENCE, WAITING};
+use super::session::{self, QUEUED_MESSAGES_MAX, WRITE_TIMEOUT};
 use crate::auth::Caller;
 use crate::live::slots::Slot;
 use crate::problem::Problem;
@@ -60,7 +60,7 @@ pub(super) async fn open(
 ) -> Result<Response, Problem> {
     let sid = session::new_sid();
     let (incoming, mut heard) = mpsc::channel(HEARD);
-    let (out, outgoing) = mpsc::channel(WAITING);
+    let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let outgoing = tokio::sync::Mutex::new(outgoing);
     let poll = Arc::new(Poll { incoming, outgoing, asked_at: Mutex::new(Instant::now()) });
     served.live.polls.all().insert(sid.clone(), Arc::clone(&poll));
@@ -120,7 +120,7 @@ impl Poll {
             let mut asked_at = self.asked_at.lock().expect("no holder of the lock panics");
             if is_asking {
                 *asked_at = Instant::now();
-            } else if asked_at.elapsed() > PATIENCE {
+            } else if asked_at.elapsed() > WRITE_TIMEOUT {
                 return;
             }
         }

@@ -1,77 +1,84 @@
-//! A run that a connection has joined: what happened so far, how it stands, and what happens from then on.
+//! A run that a connection has joined: what happened so far, the run's status, and what happens from then on.
 //!
-//! 1. Every entry about a step is told once, in order, whenever the run was joined.
-//! 2. How the run stands is told at the seq N at which it was joined, after the steps up to N, and then whenever its
-//!    status has changed. So the last word about a run is always its end.
+//! 1. Every update of a step is sent once, in order, whenever the run was joined.
+//! 2. The status of the run is sent at the seq N at which it was joined, after the steps up to N, and then whenever it
+//!    has changed. So the last message about a run is always its end.
 //! 3. Then the room is left.
 
 use everstep_core::ids::RunId;
 use everstep_core::status::Status;
-use everstep_store::StoredEntry;
+use everstep_core::story::{Story, Update};
+use everstep_engine::{Follower, JournalEntry};
 use tokio::sync::mpsc;
 
 use super::words;
-use crate::live::feed::Feed;
-use crate::live::fold::{Fold, Snapshot};
 
 pub(super) struct Room {
     run: RunId,
-    feed: Feed,
-    fold: Fold,
+    follower: Follower,
+    story: Story,
     /// The seq at which the run was joined.
     seq: u64,
-    told: Option<Status>,
+    /// The status that was sent last.
+    sent: Option<Status>,
     out: mpsc::Sender<String>,
 }
 
-/// The connection is gone.
+/// The connection is closed.
 struct Gone;
 
 impl Room {
-    pub(super) fn new(run: RunId, snapshot: Snapshot, feed: Feed, out: mpsc::Sender<String>) -> Self {
-        Self { run, feed, fold: snapshot.fold, seq: snapshot.seq, told: None, out }
+    pub(super) fn new(run: RunId, seq: u64, follower: Follower, out: mpsc::Sender<String>) -> Self {
+        let story = Story::live(follower.workflow(), follower.state());
+        Self { run, follower, story, seq, sent: None, out }
     }
 
-    /// Tells everything until the run has ended. It waits while the client does not read.
+    /// Sends everything until the run has ended. It waits while the client does not read.
     pub(super) async fn run(mut self) {
-        // Whoever is gone needs no word.
-        let _ = self.tell_all().await;
+        // A connection that is closed needs no message.
+        let _ = self.send_all().await;
     }
 
-    async fn tell_all(&mut self) -> Result<(), Gone> {
-        if self.feed.after() >= self.seq {
-            self.settle(self.seq).await?;
+    async fn send_all(&mut self) -> Result<(), Gone> {
+        if self.follower.after() >= self.seq {
+            self.send_status(self.seq).await?;
         }
-        while let Some(entry) = self.feed.next().await {
-            self.tell(&entry).await?;
+        while let Some(entry) = self.follower.next().await {
+            self.send_entry(&entry).await?;
         }
         Ok(())
     }
 
-    async fn tell(&mut self, stored: &StoredEntry) -> Result<(), Gone> {
-        let seq = stored.seq;
+    async fn send_entry(&mut self, journal: &JournalEntry) -> Result<(), Gone> {
+        let seq = journal.seq;
         // An item changes the status as a whole.
-        if stored.commit.is_some() && seq > self.seq {
-            self.settle(seq - 1).await?;
+        if journal.commit.is_some() && seq > self.seq {
+            self.send_status(seq - 1).await?;
         }
-        let entry = self.fold.apply(stored);
-        if let Some(update) = entry.and_then(|entry| words::node_update(self.run, &self.fold, &entry)) {
-            self.send(update).await?;
+        self.follower.apply(journal);
+        if let Ok(entry) = &journal.entry {
+            for update in self.story.apply(entry) {
+                if let Update::Step(update) = &update
+                    && let Some(message) = words::node_update(self.run, update)
+                {
+                    self.send(message).await?;
+                }
+            }
         }
-        if seq == self.seq || seq > self.seq && self.feed.is_level() {
-            self.settle(seq).await?;
+        if seq == self.seq || seq > self.seq && self.follower.is_level() {
+            self.send_status(seq).await?;
         }
         Ok(())
     }
 
-    /// Tells how the run stands, if that is another status than before.
-    async fn settle(&mut self, seq: u64) -> Result<(), Gone> {
-        let status = self.fold.status();
-        if self.told == Some(status) {
+    /// Sends the status of the run, if it differs from the last one.
+    async fn send_status(&mut self, seq: u64) -> Result<(), Gone> {
+        let status = self.follower.status();
+        if self.sent == Some(status) {
             return Ok(());
         }
-        self.told = Some(status);
-        self.send(words::status_update(self.run, &self.fold, seq)).await
+        self.sent = Some(status);
+        self.send(words::status_update(self.run, &self.follower, seq)).await
     }
 
     async fn send(&self, text: String) -> Result<(), Gone> {

@@ -21,29 +21,29 @@ use super::packet::{self, Packet};
 use super::room::Room;
 use super::{MOST_BYTES, words};
 use crate::auth::{self, Caller, Permission};
-use crate::live::fold::Snapshot;
+use crate::live::joined::JoinedRun;
 use crate::live::pass::{self, LOOKED_AT};
 use crate::live::slots::Slot;
 use crate::problem::Problem;
 use crate::runs;
 use crate::server::Served;
 
-/// A client is asked this often whether it is there, and has so long to say so.
-const PING: Duration = Duration::from_secs(25);
-const PONG: Duration = Duration::from_secs(20);
-/// How long a client may take to say who it is.
-const INTRODUCTION: Duration = Duration::from_secs(10);
-/// Whoever takes nothing for this long is not waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the last words may take.
-const FAREWELL: Duration = Duration::from_secs(1);
-/// Messages that wait for the connection, whichever run they are about.
-pub(super) const WAITING: usize = 4;
+/// How often a client is pinged, and how long it may take to answer.
+const PING_INTERVAL: Duration = Duration::from_secs(25);
+const PONG_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a client may take to authenticate.
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// A client that reads nothing for this long is disconnected.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the last message may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Messages that wait for the connection, about all of its runs.
+pub(super) const QUEUED_MESSAGES_MAX: usize = 4;
 
 /// Serves a WebSocket until one of both ends it.
 pub(super) async fn run(served: Served, socket: WebSocket, shown: Result<Option<Caller>, Problem>, slot: Slot) {
     let (sink, stream) = socket.split();
-    let (out, outgoing) = mpsc::channel(WAITING);
+    let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let mut writer = tokio::spawn(write(sink, outgoing));
     let is_ours = |message: &Result<Message, _>| {
         future::ready(matches!(message, Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_))))
@@ -55,8 +55,8 @@ pub(super) async fn run(served: Served, socket: WebSocket, shown: Result<Option<
         })
     });
     serve(served, new_sid(), packets, out, shown, slot).await;
-    // What was said last is written, unless nobody reads it.
-    if timeout(FAREWELL, &mut writer).await.is_err() {
+    // The last messages are written, unless the client does not read them.
+    if timeout(CLOSE_TIMEOUT, &mut writer).await.is_err() {
         writer.abort();
     }
 }
@@ -81,7 +81,7 @@ pub(super) async fn serve(
 /// Writes what is to be said, as fast as the client takes it.
 async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: mpsc::Receiver<String>) {
     while let Some(text) = outgoing.recv().await {
-        if !matches!(timeout(PATIENCE, sink.send(Message::from(text))).await, Ok(Ok(()))) {
+        if !matches!(timeout(WRITE_TIMEOUT, sink.send(Message::from(text))).await, Ok(Ok(()))) {
             return;
         }
     }
@@ -130,10 +130,10 @@ impl Session {
     async fn run(mut self, packets: impl Stream<Item = String>) {
         let mut packets = pin!(packets);
         let now = Instant::now();
-        let mut ping = interval_at(now + PING, PING);
+        let mut ping = interval_at(now + PING_INTERVAL, PING_INTERVAL);
         let mut look = interval_at(now + LOOKED_AT, LOOKED_AT);
         let mut heard_at = now;
-        let first = packet::open(&self.sid, PING.as_millis(), PONG.as_millis(), MOST_BYTES);
+        let first = packet::open(&self.sid, PING_INTERVAL.as_millis(), PONG_TIMEOUT.as_millis(), MOST_BYTES);
         if self.say(first).await.is_err() {
             return;
         }
@@ -168,11 +168,15 @@ impl Session {
                 self.say(packet::DISCONNECT.to_owned()).await?;
                 return Err(Over);
             }
-            None if began.elapsed() > INTRODUCTION => return Err(Over),
+            None if began.elapsed() > AUTHENTICATION_TIMEOUT => return Err(Over),
             Some(_) | None => {}
         }
         // What the client is slow to read may hold the ping up: then whoever writes loses patience.
-        if heard_at.elapsed() > PING + PONG && self.out.capacity() == WAITING { Err(Over) } else { Ok(()) }
+        if heard_at.elapsed() > PING_INTERVAL + PONG_TIMEOUT && self.out.capacity() == QUEUED_MESSAGES_MAX {
+            Err(Over)
+        } else {
+            Ok(())
+        }
     }
 
     async fn hear(&mut self, text: &str) -> Result<(), Over> {
@@ -266,18 +270,18 @@ impl Session {
             return Ok(Some(json!({"ok": true, "repeated": true})));
         }
         let slot = self.served.live.slots.take(Some(caller.key))?;
-        let snapshot = Snapshot::take(&self.served, caller.workspace, run).await?;
-        snapshot.check(after)?;
-        let status = snapshot.fold.status().as_str().to_uppercase();
-        let answer = json!({"ok": true, "status": status, "seq": snapshot.seq});
+        let joined = JoinedRun::load(&self.served, caller.workspace, run).await?;
+        joined.check(after)?;
+        let (status, seq) = (joined.status().as_str().to_uppercase(), joined.seq);
+        let answer = json!({"ok": true, "status": status, "seq": seq});
         if let Some(id) = id
             && self.say(packet::answer(id, &answer)).await.is_err()
         {
-            // Whoever serves the connection will find out.
+            // The loop that serves the connection finds out by itself.
             return Ok(None);
         }
-        let feed = self.served.live.feed(caller.workspace, run, &snapshot, after);
-        let room = Room::new(run, snapshot, feed, self.out.clone());
+        let (_, follower) = joined.follow(&self.served, caller.workspace, after);
+        let room = Room::new(run, seq, follower, self.out.clone());
         let following = tokio::spawn(async move {
             let _slot = slot;
             room.run().await;
@@ -299,7 +303,7 @@ impl Session {
     }
 
     async fn say(&self, text: String) -> Result<(), Over> {
-        let said = timeout(PATIENCE, self.out.send(text)).await;
+        let said = timeout(WRITE_TIMEOUT, self.out.send(text)).await;
         said.map_err(|_| Over)?.map_err(|_| Over)
     }
 }

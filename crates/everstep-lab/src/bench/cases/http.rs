@@ -72,7 +72,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
             sources: Arc::new(DataSources::new(stores.resources)),
             drivers: Ports::none().drivers,
             meters,
-            live: Arc::new(Live::new(engine.clone(), Streams::default())),
+            live: Arc::new(Live::new(Streams::default())),
             store: "bench",
         };
         let server = tokio::spawn(everstep_api::serve(listener, served, std::future::pending()));

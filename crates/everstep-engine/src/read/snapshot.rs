@@ -1,4 +1,4 @@
-//! What a run is about at a moment, without its context.
+//! What a run does at one moment, without its context.
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
@@ -6,21 +6,21 @@ use everstep_core::run::{OpenActivity, OpenStep, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 
-/// Open steps that are told at most.
-const MOST: usize = 100;
+/// Open steps that a snapshot lists.
+const OPEN_STEPS_MAX: usize = 100;
 
-/// Where a run stands.
+/// What a run does at one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
-    /// The seq of the last entry that is told here.
+pub struct RunSnapshot {
+    /// The seq of the last entry that is part of it.
     pub seq: u64,
     pub status: Status,
     /// Why it is paused or has failed.
     pub failure: Option<Failure>,
     pub paused_at: Option<Timestamp>,
-    /// What goes on, loops and scopes last.
+    /// The steps under way, loops and scopes last.
     pub open: Vec<Opened>,
-    /// How many open steps there are beside those.
+    /// The number of open steps beside those.
     pub more: usize,
     /// The worker that has the run's turn.
     pub worker: Option<String>,
@@ -32,7 +32,7 @@ pub struct Opened {
     pub step: StepKey,
     pub attempt: u32,
     pub since: Option<Timestamp>,
-    /// When it goes on by itself.
+    /// When it continues by itself.
     pub due: Option<Timestamp>,
     pub activity: Activity,
 }
@@ -49,19 +49,19 @@ pub enum Activity {
     Child { run: RunId },
     /// It failed and is tried again.
     Retry,
-    /// Steps inside it go on.
+    /// Steps inside it are under way.
     Body,
-    /// It goes on at once.
+    /// It continues at once.
     Soon,
 }
 
-impl Look {
-    pub fn of(state: &State) -> Self {
+impl RunSnapshot {
+    pub fn from_state(state: &State) -> Self {
         let is_body = |open: &OpenStep<'_>| matches!(open.activity, OpenActivity::Body { .. });
         let all = || state.open().filter(|_| !state.has_ended());
         let steps = all().filter(|open| !is_body(open)).chain(all().filter(is_body));
         let count = all().count();
-        let open: Vec<_> = steps.take(MOST).map(|open| Opened::of(&open)).collect();
+        let open: Vec<_> = steps.take(OPEN_STEPS_MAX).map(|open| Opened::from_open(&open)).collect();
         Self {
             seq: state.seq,
             status: state.status(),
@@ -75,7 +75,7 @@ impl Look {
 }
 
 impl Opened {
-    fn of(open: &OpenStep<'_>) -> Self {
+    fn from_open(open: &OpenStep<'_>) -> Self {
         let (activity, due) = match &open.activity {
             OpenActivity::Task => (Activity::Task, None),
             OpenActivity::Delay { due } => (Activity::Delay, *due),

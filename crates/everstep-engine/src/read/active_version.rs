@@ -1,6 +1,6 @@
-//! Reads the active versions of workflows, once for all who ask at the same time.
+//! Reads the active versions of workflows: callers that ask at the same time share one read.
 //!
-//! Nothing is cached: whoever asks is told what was read after it asked.
+//! Nothing is cached: a caller receives a row that was read after it asked.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,13 +15,13 @@ use crate::ports::World;
 type Key = (WorkspaceId, String);
 type Waiting = Vec<oneshot::Sender<Option<WorkflowRow>>>;
 
-pub(crate) struct Active {
+pub(crate) struct ActiveVersions {
     world: World,
-    /// **Invariant:** a workflow is here while a task reads for it, with those who have asked since its read began.
+    /// **Invariant:** a workflow is here while a task reads it, with the callers that have asked since the read began.
     waiting: Mutex<BTreeMap<Key, Waiting>>,
 }
 
-impl Active {
+impl ActiveVersions {
     pub(crate) fn new(world: World) -> Arc<Self> {
         Arc::new(Self { world, waiting: Mutex::default() })
     }
@@ -31,33 +31,33 @@ impl Active {
         workspace: WorkspaceId,
         name: &str,
     ) -> Result<Option<WorkflowRow>, Error> {
-        let (teller, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let key = (workspace, name.to_owned());
         let is_first = match self.waiting().entry(key.clone()) {
             Entry::Occupied(mut waiting) => {
-                waiting.get_mut().push(teller);
+                waiting.get_mut().push(sender);
                 false
             }
-            Entry::Vacant(place) => {
-                place.insert(vec![teller]);
+            Entry::Vacant(vacant) => {
+                vacant.insert(vec![sender]);
                 true
             }
         };
         if is_first {
-            // A task of its own: whoever asked first may go away while others wait.
+            // A task of its own: the first caller may go away while others wait.
             self.world.spawn.spawn(Box::pin(Arc::clone(self).read(key)));
         }
-        match told.await {
+        match receiver.await {
             Ok(row) => Ok(row),
-            // The read failed: everybody tries alone, and is told their own reason.
+            // The read failed: each caller reads by itself, and receives its own error.
             Err(_) => self.world.workflows.workflow(workspace, name, None).await,
         }
     }
 
-    /// Reads as long as somebody waits.
+    /// Reads as long as callers wait.
     async fn read(self: Arc<Self>, key: Key) {
         loop {
-            let asking = match self.waiting().entry(key.clone()) {
+            let callers = match self.waiting().entry(key.clone()) {
                 Entry::Occupied(waiting) if waiting.get().is_empty() => {
                     waiting.remove();
                     return;
@@ -66,9 +66,9 @@ impl Active {
                 Entry::Vacant(_) => return,
             };
             if let Ok(row) = self.world.workflows.workflow(key.0, &key.1, None).await {
-                for teller in asking {
-                    // Whoever asked may have gone.
-                    let _ = teller.send(row.clone());
+                for sender in callers {
+                    // The caller may have gone away.
+                    let _ = sender.send(row.clone());
                 }
             }
         }

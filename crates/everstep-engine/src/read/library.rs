@@ -6,35 +6,34 @@ use std::sync::{Arc, RwLock};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Event;
-use everstep_core::journal::codec;
 use everstep_core::payload::Payload;
 use everstep_core::workflow::{Style, Workflow, is_name};
-use everstep_store::{Expects, NewWorkflow, Put, Registered, RunRow, StoredEntry, WorkflowRow};
+use everstep_store::{Expects, NewWorkflow, Put, Registered, RunRow, WorkflowRow};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::active::Active;
-
+use super::active_version::ActiveVersions;
+use super::journal::JournalEntry;
 use crate::error::Error;
 use crate::ports::World;
 use crate::start::{Start, TEST};
 use crate::workers::{self, ServedWorkflow};
 
-/// How long runs are kept when neither the workflow nor the start says so.
-const RETENTION_DAYS: u32 = 30;
-/// Days that test runs are kept.
+/// Days for which an ended run is kept when neither the workflow nor the start says so.
+const RETENTION_DAYS_DEFAULT: u32 = 30;
+/// Days for which a test run is kept.
 const TEST_RETENTION_DAYS: u32 = 1;
 /// The style of workflows that are functions in users' processes.
 const CODE: &str = "code";
 /// The greatest version that a worker may serve.
-const MOST_VERSION: u32 = i32::MAX as u32;
+const VERSION_MAX: u32 = i32::MAX as u32;
 
 /// Versions that were compiled, with their digests.
 type Compiled = BTreeMap<(WorkspaceId, String, u32), (String, Arc<Version>)>;
 
 pub struct Library {
     world: World,
-    active: Arc<Active>,
+    active: Arc<ActiveVersions>,
     compiled: RwLock<Compiled>,
 }
 
@@ -57,7 +56,7 @@ pub enum Save {
     },
     /// It cannot be run; nothing was written.
     Invalid(Vec<Problem>),
-    /// The workflow is not as expected; nothing was written. This version is active; 0 stands for none.
+    /// The workflow is not as expected; nothing was written. `active` is the active version; 0 if there is none.
     Unexpected { active: u32 },
 }
 
@@ -70,7 +69,7 @@ pub struct Version {
 
 impl Library {
     pub(crate) fn new(world: World) -> Self {
-        Self { active: Active::new(world.clone()), world, compiled: RwLock::default() }
+        Self { active: ActiveVersions::new(world.clone()), world, compiled: RwLock::default() }
     }
 
     /// Checks a definition and saves it as the active version. The same definition again is the same version.
@@ -114,7 +113,7 @@ impl Library {
             style: "graph".to_owned(),
             definition,
             digest,
-            retention_days: graph.retention_days().unwrap_or(RETENTION_DAYS),
+            retention_days: graph.retention_days().unwrap_or(RETENTION_DAYS_DEFAULT),
             created_at: self.world.clock.now(),
         };
         match self.world.workflows.save_workflow(row, saving.activate, saving.expects).await? {
@@ -155,7 +154,7 @@ impl Library {
     }
 
     /// A version to start a run of. A code workflow is known by its name alone: also a version that no worker has
-    /// registered may be asked for, and with `may_be_code` a name that nobody has.
+    /// registered may be asked for, and with `may_be_code` an unknown name.
     pub(crate) async fn find_named(
         &self,
         workspace: WorkspaceId,
@@ -167,7 +166,7 @@ impl Library {
             Err(error @ Error::WorkflowNotFound { .. }) => error,
             found => return found,
         };
-        if version.is_some_and(|version| !(1..=MOST_VERSION).contains(&version)) {
+        if version.is_some_and(|version| !(1..=VERSION_MAX).contains(&version)) {
             return Err(missing);
         }
         let active = if version.is_some() { self.world.workflows.workflow(workspace, name, None).await? } else { None };
@@ -182,7 +181,7 @@ impl Library {
                     Err(Error::StyleConflict { .. }) => return Err(missing),
                     registered => registered?,
                 }
-                RETENTION_DAYS
+                RETENTION_DAYS_DEFAULT
             }
             Some(_) | None => return Err(missing),
         };
@@ -206,8 +205,8 @@ impl Library {
         let mut rows = Vec::with_capacity(workflows.len());
         for served in workflows {
             check_name(&served.name)?;
-            if !(1..=MOST_VERSION).contains(&served.version) {
-                return Err(Error::Invalid(format!("{}: a version is from 1 to {MOST_VERSION}", served.name)));
+            if !(1..=VERSION_MAX).contains(&served.version) {
+                return Err(Error::Invalid(format!("{}: a version is from 1 to {VERSION_MAX}", served.name)));
             }
             let row = NewWorkflow {
                 workspace,
@@ -215,7 +214,7 @@ impl Library {
                 style: CODE.to_owned(),
                 definition: definition.clone(),
                 digest: digest.to_owned(),
-                retention_days: served.retention_days.unwrap_or(RETENTION_DAYS),
+                retention_days: served.retention_days.unwrap_or(RETENTION_DAYS_DEFAULT),
                 created_at: now,
             };
             rows.push((row, served.version));
@@ -251,9 +250,28 @@ impl Library {
     /// The definition that a run's first entry holds.
     async fn held_by(&self, row: &RunRow) -> Result<Option<Payload>, Error> {
         let first = self.world.runs.journal(row.id, 0, 1).await?.into_iter().next();
-        let Some(StoredEntry { seq, at, row, .. }) = first else { return Ok(None) };
-        let event = codec::decode(seq, at, row).map_err(|error| Error::Invalid(error.to_string()))?.event;
-        Ok(if let Event::RunStarted { definition, .. } = event { definition } else { None })
+        let Some(first) = first.map(JournalEntry::decode) else { return Ok(None) };
+        match first.entry.map_err(|error| Error::Invalid(error.to_string()))?.event {
+            Event::RunStarted { definition, .. } => Ok(definition),
+            Event::StepDispatched { .. }
+            | Event::StepCompleted { .. }
+            | Event::StepFailed { .. }
+            | Event::StepSkipped { .. }
+            | Event::TimerSet { .. }
+            | Event::TimerFired { .. }
+            | Event::WaitOpened { .. }
+            | Event::WaitResolved { .. }
+            | Event::SignalBuffered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnLost { .. }
+            | Event::ContextSet { .. }
+            | Event::RunPaused { .. }
+            | Event::RunResumed
+            | Event::RunRetried
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => Ok(None),
+        }
     }
 
     /// Compiles a definition that is not saved. Its runs are test runs: they are neither listed nor counted, and are

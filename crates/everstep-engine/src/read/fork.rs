@@ -1,12 +1,11 @@
-//! Forks: a new run that goes on from what another was after one of its entries.
+//! Forks: a new run that continues from the state of another run after one of its entries.
 //!
-//! The entries are copied as they are, up to the end of an item; what was open is found open by whoever claims the new
-//! run. What the original did to the world stays done, and is told.
+//! The entries are copied unchanged, up to the end of an item. The node that claims the new run finds the open steps and
+//! performs them again. External effects of the original run are not undone; the answer lists them.
 
 use std::collections::BTreeSet;
 
 use everstep_core::ids::{CommitId, RunId, StepKey, WorkspaceId};
-use everstep_core::journal::codec;
 use everstep_core::journal::{Dispatch, Event};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -18,22 +17,21 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::message::ToClaimer;
 
-/// Entries that are read at once.
-const PAGE: usize = 1_000;
-/// Children and steps that are told at most.
-const MOST: usize = 1_000;
+const READ_BATCH_ENTRIES: usize = 1_000;
+/// Children, and steps, that the answer lists.
+const LISTED_MAX: usize = 1_000;
 
 /// A run that was forked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forked {
     pub run: RunId,
-    /// False when a fork with the same key was there before.
+    /// False when a fork with the same key existed already.
     pub created: bool,
     /// The seq of the last entry that both runs share.
     pub at: u64,
-    /// The runs that the original has started. None of them is the fork's.
+    /// The runs that the original has started. The fork does not share them.
     pub children: Vec<(StepKey, RunId)>,
-    /// Steps that the original has begun and that the fork performs again, or may.
+    /// Steps that the original has begun and that the fork may perform again.
     pub repeated: Vec<StepKey>,
 }
 
@@ -79,7 +77,7 @@ impl Engine {
         match self.write_fork(row, at, run, now).await? {
             Ok(Some(at)) => Ok(Ok(past.forked(run, true, at))),
             Ok(None) => Err(Error::RunNotFound(source)),
-            // Two forks with one key at once: one is refused, for the run is there.
+            // Two forks with one key at the same time: the database refuses the second, because the run exists.
             Err(error) if key.is_some() => match store.get_run(workspace, run).await? {
                 Some(_) => self.found(run, &past).await,
                 None => Err(error.into()),
@@ -88,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// Writes the new run. Whoever asks for it may not wait so long: what is written is counted and claimed all the same.
+    /// Writes the new run, in a task of its own: if the caller goes away, the run is still counted and claimed.
     async fn write_fork(
         &self,
         source: RunRow,
@@ -103,7 +101,7 @@ impl Engine {
             if matches!(copied, Ok(Some(_))) && !source.is_test {
                 engine.tally().change(source.workspace, &source.workflow, None, Status::Running);
             }
-            // Nobody owns it, and it is due. What was not answered may have been written, too.
+            // The run is due and has no owner. It may have been written even if the database did not answer.
             let member = engine.member();
             let _ = member.claimer.send(ToClaimer::Room);
             let _ = reply.send(copied);
@@ -111,7 +109,7 @@ impl Engine {
         answer.await.map_err(|_| Error::Stopping)
     }
 
-    /// A fork that was there before. It shares what it was given then, wherever its original is by now.
+    /// A fork that existed already. It shares the entries that it was given then, however far its original is by now.
     async fn found(&self, run: RunId, past: &Past) -> Result<Result<Forked, Unforkable>, Error> {
         Ok(self.read_past(run).await?.map(|fork| past.forked(run, false, past.shared_with(&fork))))
     }
@@ -119,13 +117,12 @@ impl Engine {
     async fn read_past(&self, run: RunId) -> Result<Result<Past, Unforkable>, Error> {
         let mut past = Past::default();
         loop {
-            let page = self.world().runs.journal(run, past.last, PAGE).await?;
-            let is_last = page.len() < PAGE;
-            for stored in page {
-                let (seq, commit) = (stored.seq, stored.commit);
-                match codec::decode(seq, stored.at, stored.row) {
-                    Ok(entry) => past.take(seq, commit, &entry.event),
-                    Err(_) => return Ok(Err(Unforkable::Unreadable { seq })),
+            let batch = self.runs().read_batch(run, past.last, READ_BATCH_ENTRIES).await?;
+            let is_last = batch.len() < READ_BATCH_ENTRIES;
+            for journal in batch {
+                match journal.entry {
+                    Ok(entry) => past.apply(journal.seq, journal.commit, &entry.event),
+                    Err(_) => return Ok(Err(Unforkable::Unreadable { seq: journal.seq })),
                 }
             }
             if is_last {
@@ -136,7 +133,7 @@ impl Engine {
     }
 }
 
-/// The id of the fork that has a key. It is of the original's time: where its journal is there is room for another.
+/// The id of the fork that has a key. It contains the original's time, so that both journals are in one partition.
 fn keyed_id(source: RunId, key: &str) -> RunId {
     let mut hash = Sha256::new();
     hash.update(source.uuid().as_bytes());
@@ -146,26 +143,25 @@ fn keyed_id(source: RunId, key: &str) -> RunId {
     RunId::new(Timestamp::from_millis(millis), u128::from_be_bytes(bytes))
 }
 
-/// What a journal says that a fork must know.
+/// What a fork must know about the journal of its original.
 #[derive(Default)]
 struct Past {
     last: u64,
     has_ended: bool,
     /// The seqs at which items end, and whether the run was over then.
     items: Vec<(u64, bool)>,
-    /// The seqs at which items begin, and what their proposals are called.
+    /// The seqs at which items begin, with their commit ids.
     heads: Vec<(u64, CommitId)>,
     children: Vec<(StepKey, RunId)>,
-    /// What handlers and workers were given, with the seq of the dispatch and that of its end. A worker tells of both
-    /// at once.
+    /// Work of handlers and workers, with the seqs of its dispatch and of its end. For a worker both are one entry.
     tasks: Vec<(StepKey, u64, u64)>,
     open: std::collections::BTreeMap<StepKey, usize>,
-    /// Steps that were ever dispatched. Those of a worker never are.
+    /// Steps that were ever dispatched. The steps of a worker never are.
     dispatched: BTreeSet<StepKey>,
 }
 
 impl Past {
-    fn take(&mut self, seq: u64, commit: Option<CommitId>, event: &Event) {
+    fn apply(&mut self, seq: u64, commit: Option<CommitId>, event: &Event) {
         if commit.is_some() && self.last > 0 {
             self.items.push((self.last, self.has_ended));
         }
@@ -221,22 +217,22 @@ impl Past {
         }
     }
 
-    /// The last entry that a fork has in common with this run: items of its own have other names.
+    /// The last entry that a fork has in common with this run: its own items have other commit ids.
     fn shared_with(&self, fork: &Self) -> u64 {
         let own = fork.heads.iter().enumerate().find(|(index, head)| self.heads.get(*index) != Some(*head));
         own.map_or(fork.last, |(_, (seq, _))| seq - 1)
     }
 
     fn forked(&self, run: RunId, created: bool, at: u64) -> Forked {
-        let children = self.children.iter().take(MOST).cloned().collect();
+        let children = self.children.iter().take(LISTED_MAX).cloned().collect();
         Forked { run, created, at, children, repeated: self.repeated(at) }
     }
 
-    /// The steps that were under way at an entry, or that handlers were given after it.
+    /// The steps that were under way at an entry, or were performed after it.
     fn repeated(&self, at: u64) -> Vec<StepKey> {
         let tasks = self.tasks.iter().filter(|(_, _, ended)| *ended > at);
         let steps: BTreeSet<_> = tasks.map(|(step, ..)| step.clone()).collect();
-        steps.into_iter().take(MOST).collect()
+        steps.into_iter().take(LISTED_MAX).collect()
     }
 }
 
@@ -254,10 +250,10 @@ mod tests {
     fn past() -> Past {
         let mut past = Past::default();
         let step = || StepKey::from("a");
-        past.take(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), cause: None, definition: None });
-        past.take(2, None, &Event::StepDispatched { step: step(), attempt: 1, dispatch: Dispatch::Task });
-        past.take(3, Some(named(2)), &Event::StepCompleted { step: step(), attempt: 1, outcome: Default::default() });
-        past.take(4, None, &Event::RunCompleted { output: Payload::null() });
+        past.apply(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), cause: None, definition: None });
+        past.apply(2, None, &Event::StepDispatched { step: step(), attempt: 1, dispatch: Dispatch::Task });
+        past.apply(3, Some(named(2)), &Event::StepCompleted { step: step(), attempt: 1, outcome: Default::default() });
+        past.apply(4, None, &Event::RunCompleted { output: Payload::null() });
         past.close();
         past
     }
@@ -280,17 +276,17 @@ mod tests {
         let completed =
             |step: &str| Event::StepCompleted { step: step.into(), attempt: 1, outcome: Default::default() };
         let failed = |step: &str| Event::failed(step.into(), 1, Failure::fatal("X", "no"));
-        past.take(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), cause: None, definition: None });
-        past.take(2, Some(named(2)), &completed("reserve"));
-        past.take(3, Some(named(3)), &completed("charge"));
-        past.take(4, Some(named(4)), &failed("ship"));
+        past.apply(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), cause: None, definition: None });
+        past.apply(2, Some(named(2)), &completed("reserve"));
+        past.apply(3, Some(named(3)), &completed("charge"));
+        past.apply(4, Some(named(4)), &failed("ship"));
         // What a call gives, or is refused, no worker has performed.
-        past.take(
+        past.apply(
             5,
             Some(named(5)),
             &Event::StepDispatched { step: "call".into(), attempt: 1, dispatch: Dispatch::Instant },
         );
-        past.take(6, None, &failed("call"));
+        past.apply(6, None, &failed("call"));
         past.close();
         assert_eq!(past.repeated(2), ["charge".into(), "ship".into()]);
         assert_eq!(past.repeated(3), ["ship".into()]);
@@ -301,7 +297,7 @@ mod tests {
     fn a_fork_shares_the_items_that_it_was_given() {
         let mut fork = Past { last: 2, heads: vec![(1, named(1))], ..Past::default() };
         assert_eq!(past().shared_with(&fork), 2);
-        fork.take(3, Some(named(9)), &Event::RunPaused { reason: None });
+        fork.apply(3, Some(named(9)), &Event::RunPaused { reason: None });
         assert_eq!(past().shared_with(&fork), 2);
         assert_eq!(past().shared_with(&past()), 4);
     }

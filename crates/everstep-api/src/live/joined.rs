@@ -1,0 +1,46 @@
+//! A run as it is when somebody begins to follow it.
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::status::Status;
+use everstep_engine::{Follower, LoadedRun};
+
+use crate::problem::Problem;
+use crate::runs;
+use crate::server::Served;
+use crate::wire::Run;
+
+/// A run, read at one moment, with all that is needed to follow it from there.
+pub(crate) struct JoinedRun {
+    pub(crate) run: Run,
+    /// The seq of the last entry that is part of it.
+    pub(crate) seq: u64,
+    loaded: LoadedRun,
+}
+
+impl JoinedRun {
+    /// Reads a run of a workspace.
+    pub(crate) async fn load(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<Self, Problem> {
+        runs::row(served, workspace, run).await?;
+        let _permit = served.live.loads.acquire().await.expect("the semaphore is never closed");
+        let loaded = served.engine.runs().load(run).await?;
+        Ok(Self { run: runs::show_loaded(served, &loaded).await, seq: loaded.row.seq, loaded })
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.loaded.status()
+    }
+
+    /// Refuses to continue after an entry that does not exist.
+    pub(crate) fn check(&self, after: u64) -> Result<(), Problem> {
+        if after <= self.seq {
+            return Ok(());
+        }
+        let detail = format!("the run's last entry is {}; there is nothing after {after}", self.seq);
+        Err(Problem::invalid(detail).hint("send the seq of an entry of this run, or nothing"))
+    }
+
+    /// Follows the run from after an entry.
+    pub(crate) fn follow(self, served: &Served, workspace: WorkspaceId, after: u64) -> (Run, Follower) {
+        (self.run, served.engine.runs().follow(workspace, self.loaded, after))
+    }
+}

@@ -1,0 +1,83 @@
+//! Pages of a journal.
+
+use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
+use everstep_core::journal::codec::{self, Unreadable};
+use everstep_core::journal::{Entry, Kind};
+use everstep_core::time::Timestamp;
+use everstep_store::StoredEntry;
+
+use super::runs::Runs;
+use crate::error::Error;
+
+/// Entries that are read at once.
+const READ_BATCH_ENTRIES: usize = 50;
+
+/// One entry with what its row says, which is known also if this build cannot read the entry.
+#[derive(Debug)]
+pub struct JournalEntry {
+    pub seq: u64,
+    pub at: Timestamp,
+    /// The node that wrote it.
+    pub writer: NodeId,
+    /// The item that it belongs to, on the item's first entry.
+    pub commit: Option<CommitId>,
+    pub kind: Kind,
+    pub step: Option<StepKey>,
+    /// 0 where there is none.
+    pub attempt: u32,
+    /// The size of its stored payload.
+    pub bytes: usize,
+    pub entry: Result<Entry, Unreadable>,
+}
+
+/// A page of a journal.
+pub struct JournalPage {
+    pub entries: Vec<JournalEntry>,
+    /// The seq after which the next page begins; none on the last page.
+    pub next_after: Option<u64>,
+}
+
+impl JournalEntry {
+    pub(crate) fn decode(stored: StoredEntry) -> Self {
+        let StoredEntry { seq, at, writer, commit, row } = stored;
+        Self {
+            seq,
+            at,
+            writer,
+            commit,
+            kind: row.kind,
+            step: row.step.clone(),
+            attempt: row.attempt,
+            bytes: row.payload.len(),
+            entry: codec::decode(seq, at, row),
+        }
+    }
+}
+
+impl Runs {
+    /// The entries after one. The page ends with so many entries, or once it has so many bytes.
+    pub async fn journal(
+        &self,
+        run: RunId,
+        mut after: u64,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<JournalPage, Error> {
+        let (mut entries, mut bytes, mut has_more) = (Vec::new(), 0, true);
+        while has_more && entries.len() < limit && bytes < bytes_max {
+            let wanted = READ_BATCH_ENTRIES.min(limit - entries.len());
+            let batch = self.read_batch(run, after, wanted).await?;
+            has_more = batch.len() == wanted;
+            after = batch.last().map_or(after, |entry| entry.seq);
+            bytes += batch.iter().map(|entry| entry.bytes).sum::<usize>();
+            entries.extend(batch);
+        }
+        Ok(JournalPage { entries, next_after: has_more.then_some(after) })
+    }
+
+    /// So many entries after one, decoded.
+    pub(super) async fn read_batch(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<JournalEntry>, Error> {
+        let batch = self.engine.world().runs.journal(run, after, limit).await?;
+        Ok(batch.into_iter().map(JournalEntry::decode).collect())
+    }
+}

@@ -1,0 +1,28 @@
+//! Reads runs and workflows for callers. Nothing here changes a run that exists.
+//!
+//! * `runs` is the one reader of runs: rows, lists, states. `journal`, `steps` and `logs` are its pages of a journal,
+//!   `follow` and `followed` its way to read a journal as it grows.
+//! * `snapshot` is what a run does at one moment, from memory or from its state.
+//! * `library` compiles workflow versions; `active_version` reads which one is active.
+//! * `fork` copies a part of a journal into a new run.
+
+mod active_version;
+mod follow;
+mod followed;
+mod fork;
+mod journal;
+mod library;
+mod logs;
+mod runs;
+mod snapshot;
+mod steps;
+
+pub use follow::Follower;
+pub(crate) use followed::FollowedRuns;
+pub use fork::{Forked, Unforkable};
+pub use journal::{JournalEntry, JournalPage};
+pub use library::{Library, Save, Saving, Version};
+pub use logs::{LogLine, LogPage};
+pub use runs::{LoadedRun, Runs};
+pub use snapshot::{Activity, Opened, RunSnapshot};
+pub use steps::StepPage;

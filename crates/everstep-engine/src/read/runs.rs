@@ -1,0 +1,118 @@
+//! The one reader of runs.
+
+use std::sync::Arc;
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::run::{SNAPSHOT_FORMAT, State};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_core::workflow::Workflow;
+use everstep_store::{Loaded, RunFilter, RunPage, RunRow};
+
+use super::journal::JournalEntry;
+use super::snapshot::RunSnapshot;
+use crate::engine::Engine;
+use crate::error::Error;
+
+/// Entries that are read at once to fold a state.
+const FOLD_BATCH_ENTRIES: usize = 500;
+
+/// Reads runs: the only code that pages through journals, decodes them, and decides what to do about snapshots and
+/// entries that this build cannot read.
+#[derive(Clone)]
+pub struct Runs {
+    pub(super) engine: Engine,
+}
+
+/// A run as the database had it at one moment.
+pub struct LoadedRun {
+    pub row: RunRow,
+    /// None if this build cannot read the workflow.
+    pub workflow: Option<Arc<Workflow>>,
+    /// None if this build cannot read all of the journal.
+    pub state: Option<State>,
+}
+
+impl Engine {
+    /// Reads runs.
+    pub fn runs(&self) -> Runs {
+        Runs { engine: self.clone() }
+    }
+}
+
+impl Runs {
+    /// A run's row. A run of another workspace does not exist.
+    pub async fn row(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
+        let row = self.engine.world().runs.get_run(workspace, run).await?;
+        row.ok_or(Error::RunNotFound(run))
+    }
+
+    /// Runs of a workspace, newest first. Paging is by keyset: runs created while you page do not shift later pages.
+    pub async fn list(
+        &self,
+        workspace: WorkspaceId,
+        filter: RunFilter,
+        after: Option<(Timestamp, RunId)>,
+        limit: usize,
+    ) -> Result<RunPage, Error> {
+        Ok(self.engine.world().runs.list_runs(workspace, filter, after, limit).await?)
+    }
+
+    /// A run with its state, read at one moment.
+    pub async fn load(&self, run: RunId) -> Result<LoadedRun, Error> {
+        let loaded = self.engine.world().runs.load_run(run).await?.ok_or(Error::RunNotFound(run))?;
+        let workflow = self.engine.library().of_run(&loaded.run).await.ok();
+        let state = workflow.as_ref().and_then(|workflow| fold(&loaded, workflow));
+        Ok(LoadedRun { row: loaded.run, workflow, state })
+    }
+
+    /// The state that a run had after an entry, with its workflow. The journal is read from its beginning.
+    pub async fn state_at(&self, row: &RunRow, seq: u64) -> Result<(Arc<Workflow>, State), Error> {
+        let workflow = self.engine.library().of_run(row).await?;
+        let mut state = State::new(row.id, &workflow);
+        while state.seq < seq {
+            let wanted = usize::try_from(seq - state.seq).unwrap_or(usize::MAX).min(FOLD_BATCH_ENTRIES);
+            let batch = self.engine.world().runs.journal(row.id, state.seq, wanted).await?;
+            if batch.is_empty() {
+                break;
+            }
+            for entry in batch.into_iter().map(JournalEntry::decode) {
+                let entry = entry.entry.map_err(|error| Error::Busy(error.to_string()))?;
+                state.apply(&workflow, &entry).map_err(|misfit| Error::Busy(misfit.to_string()))?;
+            }
+        }
+        Ok((workflow, state))
+    }
+}
+
+impl LoadedRun {
+    /// What the run does, by its state; none if it has ended or cannot be read.
+    pub fn snapshot(&self) -> Option<RunSnapshot> {
+        self.state.as_ref().filter(|_| self.row.ended_at.is_none()).map(RunSnapshot::from_state)
+    }
+
+    /// The status by the state, or by the row where the state cannot be read.
+    pub fn status(&self) -> Status {
+        self.state.as_ref().map_or(self.row.status, State::status)
+    }
+
+    /// Why the run failed or is paused.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.state.as_ref().and_then(State::failure)
+    }
+}
+
+/// The state after the entries that were loaded; none if this build cannot read all of them.
+fn fold(loaded: &Loaded, workflow: &Workflow) -> Option<State> {
+    let mut state = match &loaded.snapshot {
+        Some(snapshot) if snapshot.format != SNAPSHOT_FORMAT => return None,
+        Some(snapshot) => State::from_snapshot(workflow, &snapshot.state).ok()?,
+        None => State::new(loaded.run.id, workflow),
+    };
+    for stored in &loaded.entries {
+        let entry = JournalEntry::decode(stored.clone()).entry.ok()?;
+        state.apply(workflow, &entry).ok()?;
+    }
+    loaded.unreadable.is_none().then_some(state)
+}
