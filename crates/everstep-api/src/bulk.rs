@@ -18,7 +18,7 @@ use crate::filter;
 use crate::headers::IdempotencyKey;
 use crate::problem::Problem;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Action, Bulk, Gathered, Refusal};
 
 const RUNS_DEFAULT: u64 = 1_000;
@@ -35,7 +35,7 @@ const REFUSALS_MAX: usize = 20;
 /// Sends a control to all runs that a filter finds, page by page. The idempotency key applies to each run, so that a
 /// repeated call does nothing twice.
 pub(crate) async fn post(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     key: IdempotencyKey,
     body: Body<{ 64 * 1024 }>,
@@ -65,10 +65,10 @@ pub(crate) async fn post(
     let began = Instant::now();
     loop {
         let room = usize::try_from(limit - gathered.matched).expect("a call is bounded").min(LIST_BATCH_RUNS);
-        let page = served.engine.runs().list(caller.workspace, filter.clone(), after, room).await?;
+        let page = app.engine.runs().list(caller.workspace, filter.clone(), after, room).await?;
         gathered.matched += page.runs.len() as u64;
         if !dry_run {
-            let asks: Vec<_> = page.runs.iter().map(|run| ask(&served, &caller, run.id, &input, key.clone())).collect();
+            let asks: Vec<_> = page.runs.iter().map(|run| ask(&app, &caller, run.id, &input, key.clone())).collect();
             let mut answers = stream::iter(asks).buffer_unordered(CONCURRENT_RUNS);
             while let Some((run, answer)) = answers.next().await {
                 gathered.count(run, answer);
@@ -84,9 +84,9 @@ pub(crate) async fn post(
 
 type Asked = BoxFuture<'static, (RunId, Result<Reply, Error>)>;
 
-fn ask(served: &Served, caller: &Caller, run: RunId, input: &Input, key: Option<String>) -> Asked {
+fn ask(app: &AppState, caller: &Caller, run: RunId, input: &Input, key: Option<String>) -> Asked {
     let addressed = RunInput { workspace: caller.workspace, run, input: input.clone(), expected: None, key };
-    let engine = served.engine.clone();
+    let engine = app.engine.clone();
     Box::pin(async move { (run, engine.route(addressed).await) })
 }
 

@@ -8,7 +8,7 @@ use everstep_handlers::{CatalogueEntry, catalogue};
 use crate::auth::{Caller, Permission};
 use crate::openapi::doc;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::table::Table;
 use crate::wire::Kinds;
 
@@ -33,16 +33,16 @@ pub(crate) fn add(table: Table) -> Table {
         )
 }
 
-async fn list(State(served): State<Served>, _: Caller) -> Json<Kinds> {
-    Json(Kinds { kinds: catalogue(&served.engine.world().handlers) })
+async fn list(State(app): State<AppState>, _: Caller) -> Json<Kinds> {
+    Json(Kinds { kinds: catalogue(&app.engine.world().handlers) })
 }
 
 async fn get(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     _: Caller,
     Path(kind): Path<String>,
 ) -> Result<Json<CatalogueEntry>, Problem> {
-    let entries = catalogue(&served.engine.world().handlers);
+    let entries = catalogue(&app.engine.world().handlers);
     let names = || entries.iter().map(|entry| &*entry.name).collect::<Vec<_>>().join(", ");
     let hint = format!("there are {}", names());
     let found = entries.into_iter().find(|entry| entry.name == kind);

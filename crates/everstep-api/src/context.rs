@@ -8,25 +8,25 @@ use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Context, Scope};
 
 pub(crate) const AT: &[Parameter] =
     &[Parameter::whole("at", 1, i64::MAX as u64, "As it was after this entry of the journal; the last one otherwise.")];
 
 pub(crate) async fn get(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     query: Query,
 ) -> Result<Json<Context>, Problem> {
     let at = query.number("at", 1..=i64::MAX as u64)?;
-    let row = runs::row(&served, caller.workspace, runs::read_id(&id)?).await?;
+    let row = runs::row(&app, caller.workspace, runs::read_id(&id)?).await?;
     if let Some(at) = at.filter(|at| *at > row.seq) {
         let hint = format!("its last entry is {}", row.seq);
         return Err(Problem::invalid(format!("run {} has no entry {at} yet", row.id)).hint(hint));
     }
-    let (workflow, state) = served.engine.runs().state_at(&row, at.unwrap_or(row.seq)).await?;
+    let (workflow, state) = app.engine.runs().state_at(&row, at.unwrap_or(row.seq)).await?;
     let scopes = state.scopes(&workflow).into_iter().map(|(scope, context)| Scope { scope, context });
     Ok(Json(Context { seq: state.seq, context: state.context(&workflow), scopes: scopes.collect() }))
 }

@@ -17,7 +17,7 @@ use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Cancel, Control, Outcome};
 
 /// Bytes of a control.
@@ -32,7 +32,7 @@ type Answer = Result<Json<Outcome>, Problem>;
 
 /// Gives a run a signal; the body is its payload.
 pub(crate) async fn signal(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path((id, event)): Path<(String, String)>,
     query: Query,
@@ -48,12 +48,12 @@ pub(crate) async fn signal(
         Some(true) => Input::BufferedSignal { event, payload },
         Some(false) | None => Input::Signal { event, payload },
     };
-    deliver(&served, &caller, &id, key, version.or(None)?, input).await
+    deliver(&app, &caller, &id, key, version.or(None)?, input).await
 }
 
 /// Gives a run of a workflow a signal.
 pub(crate) async fn signal_of_workflow(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path((name, id, event)): Path<(String, String, String)>,
     query: Query,
@@ -61,24 +61,24 @@ pub(crate) async fn signal_of_workflow(
     version: IfMatch,
     body: Body<{ limits::PAYLOAD_BYTES }>,
 ) -> Answer {
-    runs::row_of(&served, caller.workspace, &name, &id).await?;
-    signal(State(served), caller, Path((id, event)), query, key, version, body).await
+    runs::row_of(&app, caller.workspace, &name, &id).await?;
+    signal(State(app), caller, Path((id, event)), query, key, version, body).await
 }
 
 /// Cancels a run of a workflow.
 pub(crate) async fn cancel_of_workflow(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path((name, id)): Path<(String, String)>,
     key: IdempotencyKey,
     version: IfMatch,
 ) -> Answer {
-    runs::row_of(&served, caller.workspace, &name, &id).await?;
-    deliver(&served, &caller, &id, key, version.or(None)?, Input::Cancel { reason: None }).await
+    runs::row_of(&app, caller.workspace, &name, &id).await?;
+    deliver(&app, &caller, &id, key, version.or(None)?, Input::Cancel { reason: None }).await
 }
 
 pub(crate) async fn cancel(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     key: IdempotencyKey,
@@ -86,11 +86,11 @@ pub(crate) async fn cancel(
     body: Body<CONTROL>,
 ) -> Answer {
     let Cancel { reason, expected_version } = body.json_or_default()?;
-    deliver(&served, &caller, &id, key, version.or(expected_version)?, Input::Cancel { reason }).await
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Cancel { reason }).await
 }
 
 pub(crate) async fn pause(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     key: IdempotencyKey,
@@ -98,11 +98,11 @@ pub(crate) async fn pause(
     body: Body<CONTROL>,
 ) -> Answer {
     let Control { expected_version } = body.json_or_default()?;
-    deliver(&served, &caller, &id, key, version.or(expected_version)?, Input::Pause { reason: None }).await
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Pause { reason: None }).await
 }
 
 pub(crate) async fn resume(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     key: IdempotencyKey,
@@ -110,12 +110,12 @@ pub(crate) async fn resume(
     body: Body<CONTROL>,
 ) -> Answer {
     let Control { expected_version } = body.json_or_default()?;
-    deliver(&served, &caller, &id, key, version.or(expected_version)?, Input::Resume).await
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Resume).await
 }
 
 /// Tries the failed steps of a failed run again.
 pub(crate) async fn retry(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     key: IdempotencyKey,
@@ -123,11 +123,11 @@ pub(crate) async fn retry(
     body: Body<CONTROL>,
 ) -> Answer {
     let Control { expected_version } = body.json_or_default()?;
-    deliver(&served, &caller, &id, key, version.or(expected_version)?, Input::Retry).await
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Retry).await
 }
 
 async fn deliver(
-    served: &Served,
+    app: &AppState,
     caller: &Caller,
     id: &str,
     key: IdempotencyKey,
@@ -136,7 +136,7 @@ async fn deliver(
 ) -> Answer {
     let (workspace, key) = (caller.workspace, key.into_inner());
     let addressed = RunInput { workspace, run: runs::read_id(id)?, input, expected, key };
-    answer(within_deadline(served.engine.route(addressed)).await?)
+    answer(within_deadline(app.engine.route(addressed)).await?)
 }
 
 fn answer(reply: Reply) -> Answer {

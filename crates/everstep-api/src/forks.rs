@@ -12,11 +12,11 @@ use crate::deadline::within_deadline;
 use crate::headers::IdempotencyKey;
 use crate::problem::Problem;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Fork, Forked, NotUndone, StartedChild};
 
 pub(crate) async fn post(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     key: IdempotencyKey,
@@ -25,9 +25,9 @@ pub(crate) async fn post(
     let Fork { at } = body.json_or_default()?;
     let source = runs::read_id(&id)?;
     let key = key.into_inner();
-    let forked = within_deadline(served.engine.fork(caller.workspace, source, at, key.as_deref())).await?;
+    let forked = within_deadline(app.engine.fork(caller.workspace, source, at, key.as_deref())).await?;
     let forked = forked.map_err(|reason| refuse(source, &reason))?;
-    let run = runs::show(&served, runs::row(&served, caller.workspace, forked.run).await?).await?;
+    let run = runs::show(&app, runs::row(&app, caller.workspace, forked.run).await?).await?;
     let children = forked.children.into_iter().map(|(step, run)| StartedChild { step, run }).collect();
     let not_undone = NotUndone { children, steps: forked.repeated };
     let status = if forked.created { StatusCode::CREATED } else { StatusCode::OK };

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Alive, Database, Readiness};
 
 /// A database that has not answered after this long is not ready.
@@ -18,8 +18,8 @@ pub(crate) async fn live() -> Json<Alive> {
 }
 
 /// Answers 200 while this node may write and its database answers, else 503 with the reason in the same body.
-pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Readiness>) {
-    let engine = &served.engine;
+pub(crate) async fn ready(State(app): State<AppState>) -> (StatusCode, Json<Readiness>) {
+    let engine = &app.engine;
     let asked = tokio::time::timeout(CHECK_TIMEOUT, engine.check_database()).await;
     let trouble = match asked {
         Ok(Ok(())) => None,
@@ -37,7 +37,7 @@ pub(crate) async fn ready(State(served): State<Served>) -> (StatusCode, Json<Rea
     let body = Readiness {
         status: status(is_ready),
         node: engine.node(),
-        store: Database { kind: served.store, status: status(trouble.is_none()), error: trouble },
+        store: Database { kind: app.store, status: status(trouble.is_none()), error: trouble },
         active_runs: engine.active_runs(),
         fenced: engine.is_fenced(),
         in_touch: engine.is_in_touch(),

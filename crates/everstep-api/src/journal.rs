@@ -8,7 +8,7 @@ use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Entries, Entry};
 
 const PAGE_SIZE_DEFAULT: u64 = 100;
@@ -22,7 +22,7 @@ pub(crate) const PAGE: &[Parameter] = &[
 ];
 
 pub(crate) async fn get(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     query: Query,
@@ -31,8 +31,8 @@ pub(crate) async fn get(
     let after = query.number("after", 0..=i64::MAX as u64)?.unwrap_or(0);
     let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
-    runs::row(&served, caller.workspace, id).await?;
-    let page = served.engine.runs().journal(id, after, limit, PAGE_BYTES_MAX).await?;
+    runs::row(&app, caller.workspace, id).await?;
+    let page = app.engine.runs().journal(id, after, limit, PAGE_BYTES_MAX).await?;
     let entries = page.entries.into_iter().map(Entry::from_journal).collect();
     Ok(Json(Entries { entries, next_after: page.next_after }))
 }

@@ -57,5 +57,5 @@ pub use live::{Live, Streams};
 pub use metrics::{Meters, serve_metrics};
 pub use openapi::openapi;
 pub use routes::routes;
-pub use server::{Served, router, serve};
+pub use server::{AppState, router, serve};
 pub use table::Route;

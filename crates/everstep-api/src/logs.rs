@@ -8,7 +8,7 @@ use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Line, Logs};
 
 const PAGE_LINES_DEFAULT: u64 = 500;
@@ -26,15 +26,15 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
 ];
 
 pub(crate) async fn get(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     query: Query,
 ) -> Result<Json<Logs>, Problem> {
-    let row = runs::row(&served, caller.workspace, runs::read_id(&id)?).await?;
+    let row = runs::row(&app, caller.workspace, runs::read_id(&id)?).await?;
     let limit = query.number("limit", 1..=PAGE_LINES_MAX)?.unwrap_or(PAGE_LINES_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let page = served.engine.runs().logs(row.id, runs::read_seq(&query)?, limit, query.text("step")).await?;
+    let page = app.engine.runs().logs(row.id, runs::read_seq(&query)?, limit, query.text("step")).await?;
     let next_cursor = page.next_after.map(|after| after.to_string());
     Ok(Json(Logs { logs: page.lines.into_iter().map(Line::from_line).collect(), next_cursor }))
 }

@@ -7,13 +7,13 @@ use crate::access;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Node, Nodes};
 
-pub(crate) async fn list(State(served): State<Served>, caller: Caller, _: Query) -> Result<Json<Nodes>, Problem> {
+pub(crate) async fn list(State(app): State<AppState>, caller: Caller, _: Query) -> Result<Json<Nodes>, Problem> {
     // What a node holds is of all workspaces.
     access::only_for_the_default(&caller, "nodes are listed")?;
-    let engine = &served.engine;
+    let engine = &app.engine;
     let mut nodes = Vec::new();
     for row in engine.nodes().await? {
         let runs = engine.owned_runs(row.id).await?.len();

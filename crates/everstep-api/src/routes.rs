@@ -6,7 +6,7 @@ use axum::middleware;
 
 use crate::auth::{self, Permission};
 use crate::openapi::{self, doc};
-use crate::server::Served;
+use crate::server::AppState;
 use crate::table::{Route, Table};
 use crate::wire::{Alive, Nodes, Object, Readiness, Welcome};
 use crate::{
@@ -18,14 +18,14 @@ pub fn routes() -> Vec<Route> {
     table().routes
 }
 
-pub(crate) fn router(served: Served) -> Router {
+pub(crate) fn router(app: AppState) -> Router {
     let Table { open, guarded, .. } = table();
     let guarded = guarded
         .fallback(problem::nothing_here)
         .method_not_allowed_fallback(problem::wrong_method)
-        .layer(middleware::from_fn_with_state(served.clone(), audit::audit_request))
-        .layer(middleware::from_fn_with_state(served.clone(), auth::authenticate));
-    open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(served)
+        .layer(middleware::from_fn_with_state(app.clone(), audit::audit_request))
+        .layer(middleware::from_fn_with_state(app.clone(), auth::authenticate));
+    open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(app)
 }
 
 fn table() -> Table {

@@ -17,7 +17,7 @@ use crate::filter;
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{ForWorker, Run, RunSummary, Runs};
 
 /// What a list of all runs is asked with.
@@ -54,64 +54,64 @@ const PAGE_SIZE_MAX: u64 = 500;
 type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem>;
 
 /// Runs, newest first. Paging is by keyset: runs created while you page do not shift later pages.
-pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
-    page(&served, caller.workspace, filter::from_query(&query)?, &query).await.map(Json)
+pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
+    page(&app, caller.workspace, filter::from_query(&query)?, &query).await.map(Json)
 }
 
 /// The runs of one workflow.
 pub(crate) async fn list_of_workflow(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     query: Query,
 ) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter { workflow: Some(name.clone()), ..filter::from_query(&query)? };
-    let page = page(&served, caller.workspace, filter, &query).await?;
+    let page = page(&app, caller.workspace, filter, &query).await?;
     // A workflow that was deleted may have runs; a name without any run must be that of a workflow.
     let may_be_unknown = page.runs.is_empty() && page.next_cursor.is_none() && query.is_empty();
-    if may_be_unknown && served.workflows.workflow(caller.workspace, &name, None).await?.is_none() {
+    if may_be_unknown && app.workflows.workflow(caller.workspace, &name, None).await?.is_none() {
         return Err(engine::Error::WorkflowNotFound { name, version: None }.into());
     }
     Ok(Json(page))
 }
 
-async fn page(served: &Served, workspace: WorkspaceId, filter: RunFilter, query: &Query) -> Result<Runs, Problem> {
+async fn page(app: &AppState, workspace: WorkspaceId, filter: RunFilter, query: &Query) -> Result<Runs, Problem> {
     let after = query.text("cursor").map(read_cursor).transpose()?;
     let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let page = served.engine.runs().list(workspace, filter, after, limit).await?;
+    let page = app.engine.runs().list(workspace, filter, after, limit).await?;
     let runs = page.runs.into_iter().map(RunSummary::of).collect();
     Ok(Runs { runs, next_cursor: page.next.map(write_cursor) })
 }
 
 /// One run; with `waitSeconds` as soon as it has ended, or when the time is over.
-pub(crate) async fn get(State(served): State<Served>, caller: Caller, Path(id): Path<String>, query: Query) -> Shown {
-    let row = row(&served, caller.workspace, read_id(&id)?).await?;
-    show_when_ended(&served, row, &query).await
+pub(crate) async fn get(State(app): State<AppState>, caller: Caller, Path(id): Path<String>, query: Query) -> Shown {
+    let row = row(&app, caller.workspace, read_id(&id)?).await?;
+    show_when_ended(&app, row, &query).await
 }
 
 /// One run of a workflow.
 pub(crate) async fn get_of_workflow(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path((name, id)): Path<(String, String)>,
     query: Query,
 ) -> Shown {
-    let row = row_of(&served, caller.workspace, &name, &id).await?;
-    show_when_ended(&served, row, &query).await
+    let row = row_of(&app, caller.workspace, &name, &id).await?;
+    show_when_ended(&app, row, &query).await
 }
 
-async fn show_when_ended(served: &Served, mut row: RunRow, query: &Query) -> Shown {
+async fn show_when_ended(app: &AppState, mut row: RunRow, query: &Query) -> Shown {
     let seconds = wait_seconds(query)?;
     if row.ended_at.is_none() && !seconds.is_zero() {
-        let ended = served.engine.wait(row.workspace, row.id);
+        let ended = app.engine.wait(row.workspace, row.id);
         row = match tokio::time::timeout(seconds, ended).await {
             Ok(Ok(row)) => row,
             // The time is over, or this node stops: the run is shown as it is.
-            Ok(Err(_)) | Err(_) => self::row(served, row.workspace, row.id).await?,
+            Ok(Err(_)) | Err(_) => self::row(app, row.workspace, row.id).await?,
         };
     }
-    let run = show(served, row).await?;
+    let run = show(app, row).await?;
     let version = HeaderValue::from_str(&format!("\"{}\"", run.version)).expect("a number is plain text");
     Ok(([(header::ETAG, version)], Json(run)))
 }
@@ -127,18 +127,18 @@ pub(crate) fn read_id(id: &str) -> Result<RunId, Problem> {
 }
 
 /// A run's row. Every route that names a run reads it first: a run of another workspace does not exist.
-pub(crate) async fn row(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Problem> {
-    Ok(served.engine.runs().row(workspace, run).await?)
+pub(crate) async fn row(app: &AppState, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Problem> {
+    Ok(app.engine.runs().row(workspace, run).await?)
 }
 
 /// The row of a run of a workflow. A run of another workflow is not found.
 pub(crate) async fn row_of(
-    served: &Served,
+    app: &AppState,
     workspace: WorkspaceId,
     workflow: &str,
     id: &str,
 ) -> Result<RunRow, Problem> {
-    let row = row(served, workspace, read_id(id)?).await?;
+    let row = row(app, workspace, read_id(id)?).await?;
     if row.workflow != workflow {
         return Err(Problem::not_found(format!("run {} is no run of workflow {workflow:?}", row.id)));
     }
@@ -147,38 +147,38 @@ pub(crate) async fn row_of(
 
 /// A run as its journal describes it, from memory where this node holds it. The row of an open run may be a little
 /// behind.
-pub(crate) async fn show(served: &Served, row: RunRow) -> Result<Run, Problem> {
+pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
     if row.ended_at.is_some() {
         return Ok(Run::of(row));
     }
-    if let Some(snapshot) = served.engine.snapshot(row.id).await {
-        return Ok(show_snapshot(served, row, snapshot, Where::Here).await);
+    if let Some(snapshot) = app.engine.snapshot(row.id).await {
+        return Ok(show_snapshot(app, row, snapshot, Where::Here).await);
     }
-    Ok(show_loaded(served, &served.engine.runs().load(row.id).await?).await)
+    Ok(show_loaded(app, &app.engine.runs().load(row.id).await?).await)
 }
 
 /// A run that was read from the database. If this build cannot read its journal, its row describes it.
-pub(crate) async fn show_loaded(served: &Served, loaded: &LoadedRun) -> Run {
+pub(crate) async fn show_loaded(app: &AppState, loaded: &LoadedRun) -> Run {
     let run = Run::of(loaded.row.clone());
     let Some((workflow, snapshot)) = loaded.workflow.as_ref().zip(loaded.snapshot()) else { return run };
-    let for_worker = for_worker(served, &loaded.row, workflow, &snapshot, Where::Anywhere).await;
+    let for_worker = for_worker(app, &loaded.row, workflow, &snapshot, Where::Anywhere).await;
     run.with_snapshot(snapshot, for_worker)
 }
 
 /// A run as it was when its start was written.
-pub(crate) async fn show_begun(served: &Served, began: StartedRun) -> Run {
+pub(crate) async fn show_begun(app: &AppState, began: StartedRun) -> Run {
     let StartedRun { row, snapshot } = began;
     if row.ended_at.is_some() {
         return Run::of(row);
     }
     let place = if row.owner.is_some() { Where::Here } else { Where::Anywhere };
-    show_snapshot(served, row, snapshot, place).await
+    show_snapshot(app, row, snapshot, place).await
 }
 
-async fn show_snapshot(served: &Served, row: RunRow, snapshot: RunSnapshot, place: Where) -> Run {
-    let for_worker = match may_want_worker(served, &row, &snapshot) {
-        true => match served.engine.library().of_run(&row).await {
-            Ok(workflow) => for_worker(served, &row, &workflow, &snapshot, place).await,
+async fn show_snapshot(app: &AppState, row: RunRow, snapshot: RunSnapshot, place: Where) -> Run {
+    let for_worker = match may_want_worker(app, &row, &snapshot) {
+        true => match app.engine.library().of_run(&row).await {
+            Ok(workflow) => for_worker(app, &row, &workflow, &snapshot, place).await,
             Err(_) => None,
         },
         false => None,
@@ -197,8 +197,8 @@ pub(crate) enum Where {
 
 /// Whether a run needs a worker to continue, provided that its workflow is code: it has no open step, or it is due and
 /// no node has claimed it.
-fn may_want_worker(served: &Served, row: &RunRow, snapshot: &RunSnapshot) -> bool {
-    let is_left = row.owner.is_none() && row.wake_at <= served.engine.world().clock.now();
+fn may_want_worker(app: &AppState, row: &RunRow, snapshot: &RunSnapshot) -> bool {
+    let is_left = row.owner.is_none() && row.wake_at <= app.engine.world().clock.now();
     let could_continue = match snapshot.status {
         Status::Pending | Status::Running => snapshot.open.is_empty() || is_left,
         Status::Waiting => is_left,
@@ -209,17 +209,17 @@ fn may_want_worker(served: &Served, row: &RunRow, snapshot: &RunSnapshot) -> boo
 
 /// What a run of a code workflow waits for, if it needs a worker to continue.
 async fn for_worker(
-    served: &Served,
+    app: &AppState,
     row: &RunRow,
     workflow: &workflow::Workflow,
     snapshot: &RunSnapshot,
     place: Where,
 ) -> Option<ForWorker> {
-    if !workflow.needs_worker() || !may_want_worker(served, row, snapshot) {
+    if !workflow.needs_worker() || !may_want_worker(app, row, snapshot) {
         return None;
     }
     let (name, version) = (&*workflow.name, workflow.version);
-    let is_served = served.live.elsewhere.is_served(&served.engine, row.workspace, name, version).await.ok()?;
+    let is_served = app.live.elsewhere.is_served(&app.engine, row.workspace, name, version).await.ok()?;
     match (is_served, place) {
         (false, _) => Some(ForWorker::Unserved),
         (true, Where::Here) => Some(ForWorker::Served),

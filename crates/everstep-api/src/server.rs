@@ -18,9 +18,9 @@ use crate::live::Live;
 use crate::metrics::Meters;
 use crate::routes;
 
-/// What the routes speak about.
+/// The state that all routes share.
 #[derive(Clone)]
-pub struct Served {
+pub struct AppState {
     pub engine: Engine,
     pub workflows: Arc<dyn WorkflowStore>,
     pub access: Arc<dyn AccessStore>,
@@ -36,21 +36,21 @@ pub struct Served {
     pub live: Arc<Live>,
 }
 
-pub fn router(served: Served) -> Router {
-    routes::router(served)
+pub fn router(app: AppState) -> Router {
+    routes::router(app)
 }
 
 /// Answers requests until `stop` is ready, then finishes those that it has begun.
 pub fn serve(
     listener: TcpListener,
-    served: Served,
+    app: AppState,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> BoxFuture<'static, io::Result<()>> {
-    let live = Arc::clone(&served.live);
+    let live = Arc::clone(&app.live);
     let stop = async move {
         stop.await;
         // Streams would never be finished by themselves.
         live.stop();
     };
-    listen::serve(listener, router(served), Box::pin(stop))
+    listen::serve(listener, router(app), Box::pin(stop))
 }

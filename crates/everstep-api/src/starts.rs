@@ -24,7 +24,7 @@ use crate::openapi::{Doc, doc};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{self, Batch, OfDefinition, OfWorkflow, Run, Started, StartedBatch, StartedOne};
 use crate::workflows;
 
@@ -41,7 +41,7 @@ type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<S
 
 /// Starts a run of a workflow. Its key is the workflow's own: two workflows may use the same.
 pub(crate) async fn of_workflow(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     query: Query,
@@ -52,7 +52,7 @@ pub(crate) async fn of_workflow(
     asked.idempotency_key = header.or(asked.idempotency_key)?;
     check_name(&name)?;
     let start = prepare(caller.workspace, &name, asked)?;
-    self::start(&served, start, &query, Unknown::IsCode).await
+    self::start(&app, start, &query, Unknown::IsCode).await
 }
 
 /// A start of a workflow, as it is asked for.
@@ -70,7 +70,7 @@ fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Star
 
 /// Starts many runs of a workflow. Each is started, or refused, by itself; they share what it costs to write them.
 pub(crate) async fn batch(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     header: IdempotencyKey,
@@ -91,20 +91,20 @@ pub(crate) async fn batch(
     for start in starts.iter().flatten() {
         if let Entry::Vacant(place) = versions.entry(start.version) {
             let alike = Start { workspace: start.workspace, version: start.version, ..Start::new(&*name, json!({})) };
-            place.insert(find(&served, alike).await);
+            place.insert(find(&app, alike).await);
         }
     }
     let starts = starts.into_iter().map(|start| async {
         let start = start?;
         let version = versions[&start.version].as_ref().map_err(Problem::clone)?;
-        within_deadline(served.engine.start_run(Start { found: Some(Arc::clone(version)), ..start })).await
+        within_deadline(app.engine.start_run(Start { found: Some(Arc::clone(version)), ..start })).await
     });
     let started = future::join_all(starts).await;
     let mut warning = None;
     for workflow in versions.values().flatten().map(|found| &found.workflow).filter(|workflow| workflow.needs_worker())
     {
-        let elsewhere = &served.live.elsewhere;
-        let is_served = elsewhere.is_served(&served.engine, caller.workspace, &name, workflow.version).await;
+        let elsewhere = &app.live.elsewhere;
+        let is_served = elsewhere.is_served(&app.engine, caller.workspace, &name, workflow.version).await;
         // What was started is told, whether or not this can be found out.
         if is_served.is_ok_and(|is_so| !is_so) {
             warning = Some(wire::warning(&name, workflow.version));
@@ -116,12 +116,12 @@ pub(crate) async fn batch(
 }
 
 /// The version that starts take.
-async fn find(served: &Served, start: Start) -> Result<Arc<Version>, Problem> {
-    let start = settle(served, start, Unknown::IsCode).await?;
-    let library = served.engine.library();
+async fn find(app: &AppState, start: Start) -> Result<Arc<Version>, Problem> {
+    let start = settle(app, start, Unknown::IsCode).await?;
+    let library = app.engine.library();
     match library.find_to_start(&start).await {
         Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
-            let start = code_or_missing(served, start, Unknown::IsCode).await?;
+            let start = code_or_missing(app, start, Unknown::IsCode).await?;
             Ok(library.find_to_start(&start).await?)
         }
         found => Ok(found?),
@@ -138,22 +138,22 @@ enum Unknown {
 }
 
 /// Refuses a start of a version that is not there, or is no more. One of code need not be known.
-async fn settle(served: &Served, start: Start, unknown: Unknown) -> Result<Start, Problem> {
+async fn settle(app: &AppState, start: Start, unknown: Unknown) -> Result<Start, Problem> {
     match start.version {
-        Some(version) if !workflows::is_listed(served, start.workspace, &start.workflow, version).await? => {
-            code_or_missing(served, start, unknown).await
+        Some(version) if !workflows::is_listed(app, start.workspace, &start.workflow, version).await? => {
+            code_or_missing(app, start, unknown).await
         }
         Some(_) | None => Ok(start),
     }
 }
 
 /// A start of a workflow that was not found.
-async fn code_or_missing(served: &Served, start: Start, unknown: Unknown) -> Result<Start, Problem> {
+async fn code_or_missing(app: &AppState, start: Start, unknown: Unknown) -> Result<Start, Problem> {
     let (workspace, name, version) = (start.workspace, &*start.workflow, start.version);
-    if unknown == Unknown::IsCode && workflows::may_be_code(served, workspace, name, version).await? {
+    if unknown == Unknown::IsCode && workflows::may_be_code(app, workspace, name, version).await? {
         return Ok(Start { may_be_code: true, ..start });
     }
-    Err(workflows::missing(served, workspace, name, version).await)
+    Err(workflows::missing(app, workspace, name, version).await)
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
@@ -193,7 +193,7 @@ pub(crate) fn of_definition_doc() -> Doc {
 
 /// Starts a run of a workflow that the body names. Its key is the workspace's.
 pub(crate) async fn of_definition(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     query: Query,
     header: IdempotencyKey,
@@ -209,7 +209,7 @@ pub(crate) async fn of_definition(
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     check_size(&input)?;
     let start = Start { workspace: caller.workspace, key, ..Start::new(definition_id, input) };
-    self::start(&served, start, &query, Unknown::IsRefused).await
+    self::start(&app, start, &query, Unknown::IsRefused).await
 }
 
 /// Refuses an input that is too large, as a body would be. The engine checks everything else.
@@ -237,19 +237,19 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 }
 
 /// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
-async fn start(served: &Served, start: Start, query: &Query, unknown: Unknown) -> Answer {
+async fn start(app: &AppState, start: Start, query: &Query, unknown: Unknown) -> Answer {
     let seconds = runs::wait_seconds(query)?;
     let workspace = start.workspace;
-    let start = settle(served, start, unknown).await?;
-    let (started, run) = match begin(served, start.clone(), seconds).await? {
+    let start = settle(app, start, unknown).await?;
+    let (started, run) = match begin(app, start.clone(), seconds).await? {
         Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
-            begin(served, code_or_missing(served, start, unknown).await?, seconds).await??
+            begin(app, code_or_missing(app, start, unknown).await?, seconds).await??
         }
         begun => begun?,
     };
     let run = match run {
         Some(run) => run,
-        None => runs::show(served, runs::row(served, workspace, started.run).await?).await?,
+        None => runs::show(app, runs::row(app, workspace, started.run).await?).await?,
     };
     let warning = run.warning();
     let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
@@ -259,25 +259,25 @@ async fn start(served: &Served, start: Start, query: &Query, unknown: Unknown) -
 
 /// Starts a run, and waits for its end for so long. What the engine refuses is told apart from what takes too long.
 async fn begin(
-    served: &Served,
+    app: &AppState,
     start: Start,
     seconds: Duration,
 ) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
     let start = Start { detail, ..start };
-    let mut started = match within_deadline(async { Ok(served.engine.start_run(start).await) }).await? {
+    let mut started = match within_deadline(async { Ok(app.engine.start_run(start).await) }).await? {
         Ok(started) => started,
         Err(error) => return Ok(Err(error)),
     };
     let mut run = None;
     if let Some(began) = started.began.take() {
-        run = Some(runs::show_begun(served, *began).await);
+        run = Some(runs::show_begun(app, *began).await);
     }
     // When the time is over, or this node stops, the run is shown as it is.
     if let Some(end) = started.end.take()
         && let Ok(Ok(row)) = tokio::time::timeout(seconds, end.row()).await
     {
-        run = Some(runs::show(served, row).await?);
+        run = Some(runs::show(app, row).await?);
     }
     Ok(Ok((started, run)))
 }

@@ -9,7 +9,7 @@ use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Step, Steps};
 
 const PAGE_SIZE_DEFAULT: u64 = 100;
@@ -21,30 +21,30 @@ pub(crate) const PAGE: &[Parameter] = &[
 ];
 
 pub(crate) async fn get(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     query: Query,
 ) -> Result<Json<Steps>, Problem> {
-    let row = runs::row(&served, caller.workspace, runs::read_id(&id)?).await?;
-    show(&served, &row, &query).await
+    let row = runs::row(&app, caller.workspace, runs::read_id(&id)?).await?;
+    show(&app, &row, &query).await
 }
 
 pub(crate) async fn of_workflow(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path((name, id)): Path<(String, String)>,
     query: Query,
 ) -> Result<Json<Steps>, Problem> {
-    let row = runs::row_of(&served, caller.workspace, &name, &id).await?;
-    show(&served, &row, &query).await
+    let row = runs::row_of(&app, caller.workspace, &name, &id).await?;
+    show(&app, &row, &query).await
 }
 
-async fn show(served: &Served, row: &RunRow, query: &Query) -> Result<Json<Steps>, Problem> {
+async fn show(app: &AppState, row: &RunRow, query: &Query) -> Result<Json<Steps>, Problem> {
     let after = runs::read_seq(query)?;
     let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let page = served.engine.runs().story(row, after, limit).await?;
+    let page = app.engine.runs().story(row, after, limit).await?;
     let next_cursor = page.next_after.map(|seq| seq.to_string());
     Ok(Json(Steps { steps: page.steps.into_iter().map(Step::from_story).collect(), next_cursor }))
 }

@@ -12,7 +12,7 @@ use axum::routing::{MethodFilter, on};
 use crate::auth::{self, Access, Gate, TICKET, TicketPolicy};
 use crate::openapi::Doc;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 
 /// One route, as tests and documents see it.
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ impl Route {
 
 #[derive(Default)]
 pub(crate) struct Table {
-    pub(crate) open: Router<Served>,
-    pub(crate) guarded: Router<Served>,
+    pub(crate) open: Router<AppState>,
+    pub(crate) guarded: Router<AppState>,
     pub(crate) routes: Vec<Route>,
 }
 
@@ -52,7 +52,7 @@ impl Table {
     /// A route that anybody may ask.
     pub(crate) fn open<H, T>(mut self, method: Method, path: &'static str, doc: Doc, handler: H) -> Self
     where
-        H: Handler<T, Served>,
+        H: Handler<T, AppState>,
         T: 'static,
     {
         let parameters = doc.query;
@@ -67,7 +67,7 @@ impl Table {
     /// documents do not list it, and it has its own tests.
     pub(crate) fn protocol<H, T>(mut self, method: &Method, path: &'static str, handler: H) -> Self
     where
-        H: Handler<T, Served>,
+        H: Handler<T, AppState>,
         T: 'static,
     {
         self.open = self.open.route(path, on(filter(method), handler));
@@ -84,7 +84,7 @@ impl Table {
         handler: H,
     ) -> Self
     where
-        H: Handler<T, Served>,
+        H: Handler<T, AppState>,
         T: 'static,
     {
         let (access, parameters) = (access.into(), doc.query);

@@ -13,7 +13,7 @@ use crate::body::Body;
 use crate::deadline::within_deadline;
 use crate::problem::Problem;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::starts;
 use crate::wire::{Started, TestRun};
 use crate::workflows;
@@ -24,27 +24,27 @@ const BODY_BYTES_MAX: usize = 16 * 1024 * 1024 + limits::PAYLOAD_BYTES;
 type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
 
 /// Starts a run of a definition, which is checked as it would be when saved.
-pub(crate) async fn post(State(served): State<Served>, caller: Caller, body: Body<BODY_BYTES_MAX>) -> Answer {
+pub(crate) async fn post(State(app): State<AppState>, caller: Caller, body: Body<BODY_BYTES_MAX>) -> Answer {
     let TestRun { definition, input } = body.json()?;
     starts::check_size(&input)?;
     let Strict(definition) = serde_json::from_str(definition.json())
         .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
-    let version = served.engine.library().compile_test(&definition).map_err(workflows::refuse)?;
+    let version = app.engine.library().compile_test(&definition).map_err(workflows::refuse)?;
     let start = Start { workspace: caller.workspace, ..Start::of_version(&version, input) };
-    let started = within_deadline(served.engine.start_run(start)).await?;
-    let run = runs::show(&served, runs::row(&served, caller.workspace, started.run).await?).await?;
+    let started = within_deadline(app.engine.start_run(start)).await?;
+    let run = runs::show(&app, runs::row(&app, caller.workspace, started.run).await?).await?;
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(Started { run, created: true, warning: None })))
 }
 
 /// Stops a test run and deletes it, with its journal.
 pub(crate) async fn delete(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     let workspace = caller.workspace;
-    let row = runs::row(&served, workspace, runs::read_id(&id)?).await?;
+    let row = runs::row(&app, workspace, runs::read_id(&id)?).await?;
     if !row.is_test {
         let detail = format!("run {} is not a test run", row.id);
         let hint = "POST /v1/runs/{id}/cancel stops a run; it is deleted when its retention is over";
@@ -54,9 +54,9 @@ pub(crate) async fn delete(
         let input = Input::Cancel { reason: Some("the test was stopped".to_owned()) };
         let addressed = RunInput { workspace, run: row.id, input, expected: None, key: None };
         // The answer does not matter: the run may have ended by itself.
-        within_deadline(served.engine.route(addressed)).await?;
+        within_deadline(app.engine.route(addressed)).await?;
     }
-    if !served.engine.delete_test_run(workspace, row.id).await? {
+    if !app.engine.delete_test_run(workspace, row.id).await? {
         return Err(Problem::unavailable("the test run has not ended yet; try again"));
     }
     Ok(StatusCode::NO_CONTENT)

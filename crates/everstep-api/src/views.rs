@@ -8,13 +8,13 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::problem::Problem;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{View, Viewed};
 
 const FIELDS_MAX: usize = 100;
 
 pub(crate) async fn post(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     body: Body<{ 64 * 1024 }>,
@@ -24,10 +24,10 @@ pub(crate) async fn post(
     if let Some(count) = fields.as_ref().map(Vec::len).filter(|count| *count > FIELDS_MAX) {
         return Err(Problem::invalid(format!("widgetConfig.fields has at most {FIELDS_MAX} fields, not {count}")));
     }
-    let row = runs::row(&served, caller.workspace, runs::read_id(&id)?).await?;
+    let row = runs::row(&app, caller.workspace, runs::read_id(&id)?).await?;
     // Only a run that has completed has an output.
     let data = fields.zip(row.output.as_ref()).map(|(fields, output)| select(&fields, output.value()));
-    Ok(Json(Viewed { run: runs::show(&served, row).await?, data }))
+    Ok(Json(Viewed { run: runs::show(&app, row).await?, data }))
 }
 
 /// The values at paths, by path. What is not there is null.

@@ -31,7 +31,8 @@ impl Remote {
     /// The server that was named; none when none was.
     pub(crate) fn from_settings(settings: &RemoteSettings) -> anyhow::Result<Option<Self>> {
         let Some(server) = settings.server.as_deref().filter(|server| !server.is_empty()) else { return Ok(None) };
-        let wrong = || invalid(format!("--server (EVERSTEP_URL) is {server:?}; write http://HOST:PORT or https://HOST"));
+        let wrong =
+            || invalid(format!("--server (EVERSTEP_URL) is {server:?}; write http://HOST:PORT or https://HOST"));
         let url: Url = server.parse().map_err(|_| wrong())?;
         if !["http", "https"].contains(&url.scheme()) || !["", "/"].contains(&url.path()) || url.query().is_some() {
             return Err(wrong());

@@ -9,7 +9,7 @@ use crate::auth::Caller;
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{AuditEntries, AuditEntry};
 
 pub(crate) const FILTERS: &[Parameter] = &[
@@ -22,7 +22,7 @@ pub(crate) const FILTERS: &[Parameter] = &[
 ];
 
 pub(crate) async fn list(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     query: Query,
 ) -> Result<Json<AuditEntries>, Problem> {
@@ -33,7 +33,7 @@ pub(crate) async fn list(
         since: query.time("since")?,
         until: query.time("until")?,
     };
-    let store = &served.access;
+    let store = &app.access;
     let rows = store.list_audit(caller.workspace, filter, page.cursor()?, page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &AuditRow| row.id.to_string());
     Ok(Json(AuditEntries { entries: rows.into_iter().map(AuditEntry::of).collect(), next_cursor }))

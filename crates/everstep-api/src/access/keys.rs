@@ -15,15 +15,15 @@ use crate::headers::IdempotencyKey;
 use crate::id;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Key, Keys, MadeKey, NewKey};
 
 const BODY_BYTES_MAX: usize = 16 * 1024;
 
-pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Keys>, Problem> {
+pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Keys>, Problem> {
     let page = Page::read(&query)?;
     let after: Option<Uuid> = page.cursor()?;
-    let rows = served.access.list_keys(caller.workspace).await?;
+    let rows = app.access.list_keys(caller.workspace).await?;
     let from = match after {
         None => 0,
         Some(id) => rows.iter().position(|row| row.id == id).map_or(rows.len(), |place| place + 1),
@@ -34,21 +34,21 @@ pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Qu
 
 /// Makes a key. It is shown in this answer, and never again.
 pub(crate) async fn make(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     key: IdempotencyKey,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
-    let now = served.engine.world().clock.now();
+    let now = app.engine.world().clock.now();
     let new = read(body.json()?, now)?;
     if let Some(more) = new.allows.permissions().iter().find(|permission| !caller.may(**permission)) {
         return Err(auth::lacks_permission(*more));
     }
     // The limit protects this server, and so those of other workspaces.
-    if !served.keys.is_within_default(new.rate_limit) {
+    if !app.keys.is_within_default(new.rate_limit) {
         only_for_the_default(&caller, "limits above the server's own are given")?;
     }
-    let (store, secret) = (&served.access, ApiKey::generate());
+    let (store, secret) = (&app.access, ApiKey::generate());
     let mut row = new.row(&secret, caller.workspace, now);
     let key = key.into_inner();
     if let Some(key) = &key {
@@ -70,17 +70,17 @@ pub(crate) async fn make(
 
 /// Revokes a key. The last one of an admin stays: without it nobody could make another over HTTP.
 pub(crate) async fn revoke(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     _: Query,
 ) -> Result<Json<Key>, Problem> {
     let missing = || Problem::not_found(format!("key {id:?} was not found"));
     let key: Uuid = id.parse().map_err(|_| missing())?;
-    let (store, now) = (&served.access, served.engine.world().clock.now());
+    let (store, now) = (&app.access, app.engine.world().clock.now());
     // Two admins who revoke each other's key at once find this one closed. On two nodes they may both succeed: then
     // whoever may use the database makes a key on the command line.
-    let _one_at_a_time = served.keys.revoking.lock().await;
+    let _one_at_a_time = app.keys.revoking.lock().await;
     let rows = store.list_keys(caller.workspace).await?;
     let row = rows.iter().find(|row| row.id == key).ok_or_else(missing)?;
     let others = rows.iter().filter(|row| row.id != key);
@@ -90,7 +90,7 @@ pub(crate) async fn revoke(
         return Err(problem.hint("make another first: POST /v1/keys with {\"name\": …, \"role\": \"admin\"}"));
     }
     let revoked = store.revoke_key(caller.workspace, key, now).await?.ok_or_else(missing)?;
-    served.keys.forget(&revoked.hash);
+    app.keys.forget(&revoked.hash);
     Ok(Json(Key::of(revoked)))
 }
 

@@ -6,11 +6,11 @@ use axum::extract::State;
 use crate::auth::{Caller, Permission};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Me, MyKey, MyWorkspace, Time};
 
-pub(crate) async fn show(State(served): State<Served>, caller: Caller, _: Query) -> Result<Json<Me>, Problem> {
-    let workspaces = served.access.workspaces().await?;
+pub(crate) async fn show(State(app): State<AppState>, caller: Caller, _: Query) -> Result<Json<Me>, Problem> {
+    let workspaces = app.access.workspaces().await?;
     let name = workspaces.into_iter().find(|row| row.id == caller.workspace).map(|row| row.name);
     let permissions = Permission::ALL.iter().copied().filter(|permission| caller.may(*permission)).collect();
     Ok(Json(Me {

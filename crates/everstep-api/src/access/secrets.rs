@@ -10,41 +10,41 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{NewSecret, Secret, Secrets};
 
 /// Bytes of a request: each byte of a secret may be written as six.
 const BODY_BYTES_MAX: usize = 6 * everstep_vault::SECRET_BYTES_MAX + 1_024;
 
 /// Names and times, never values.
-pub(crate) async fn list(State(served): State<Served>, caller: Caller, query: Query) -> Result<Json<Secrets>, Problem> {
+pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Secrets>, Problem> {
     let page = Page::read(&query)?;
     let after: Option<String> = page.cursor()?;
-    let rows = served.vault.list(caller.workspace, after.as_deref(), page.limit + 1).await?;
+    let rows = app.vault.list(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |info: &SecretInfo| info.name.clone());
     Ok(Json(Secrets { secrets: rows.into_iter().map(Secret::of).collect(), next_cursor }))
 }
 
 pub(crate) async fn set(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<Secret>), Problem> {
     let NewSecret { value } = body.json()?;
-    let now = served.engine.world().clock.now();
-    let (info, is_new) = served.vault.put(caller.workspace, &name, &value, now).await?;
+    let now = app.engine.world().clock.now();
+    let (info, is_new) = app.vault.put(caller.workspace, &name, &value, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(Secret::of(info))))
 }
 
 pub(crate) async fn delete(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     _: Query,
 ) -> Result<StatusCode, Problem> {
-    served.vault.delete(caller.workspace, &name).await?;
+    app.vault.delete(caller.workspace, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

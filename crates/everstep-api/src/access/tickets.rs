@@ -7,20 +7,20 @@ use axum::http::StatusCode;
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Empty, Ticket, Time};
 
 const BODY_BYTES_MAX: usize = 1_024;
 
 /// Makes a ticket that opens live routes in place of the caller's key, for a minute.
 pub(crate) async fn make(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<Ticket>), Problem> {
     // There is nothing to ask for.
     let Empty {} = body.json_or_default()?;
-    let ticket = served.keys.make_ticket(&caller, served.engine.world().clock.now()).await?;
+    let ticket = app.keys.make_ticket(&caller, app.engine.world().clock.now()).await?;
     let made = Ticket { ticket: ticket.reveal(), expires_at: Time::of(ticket.ends_at) };
     Ok((StatusCode::CREATED, Json(made)))
 }

@@ -14,7 +14,7 @@ use crate::body::Body;
 use crate::id;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{ChangedOptions, ChangedWorkspace, Key, MadeWorkspace, NewWorkspace, Workspace, Workspaces};
 
 const BODY_BYTES_MAX: usize = 16 * 1024;
@@ -22,14 +22,14 @@ const BODY_BYTES_MAX: usize = 16 * 1024;
 const NAME_CHARS_MAX: usize = 64;
 
 pub(crate) async fn list(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     query: Query,
 ) -> Result<Json<Workspaces>, Problem> {
     only_for_the_default(&caller, "workspaces are listed")?;
     let page = Page::read(&query)?;
     let after: Option<String> = page.cursor()?;
-    let rows = served.access.workspaces().await?;
+    let rows = app.access.workspaces().await?;
     let rest = rows.into_iter().filter(|row| after.as_ref().is_none_or(|after| row.name > *after));
     let (rows, next_cursor) = page.cut(rest, |row| row.name.clone());
     Ok(Json(Workspaces { workspaces: rows.into_iter().map(Workspace::of).collect(), next_cursor }))
@@ -37,14 +37,14 @@ pub(crate) async fn list(
 
 /// Makes a workspace, with an admin's key that is shown in this answer and never again.
 pub(crate) async fn make(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<MadeWorkspace>), Problem> {
     only_for_the_default(&caller, "workspaces are made")?;
     let NewWorkspace { name, options } = body.json()?;
     check_workspace_name(&name).map_err(Problem::invalid)?;
-    let (store, now) = (&served.access, served.engine.world().clock.now());
+    let (store, now) = (&app.access, app.engine.world().clock.now());
     let taken = || {
         let detail = format!("there is a workspace {name:?} already");
         Problem::new(StatusCode::CONFLICT, "WORKSPACE_EXISTS", detail)
@@ -68,13 +68,13 @@ pub(crate) async fn make(
 
 /// Changes the options of a workspace: its own admins may, and those of the default workspace.
 pub(crate) async fn change_options(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<Json<Workspace>, Problem> {
     let ChangedWorkspace { options } = body.json()?;
-    let store = &served.access;
+    let store = &app.access;
     let is_seen = |row: &WorkspaceRow| row.name == name && [row.id, WorkspaceId::DEFAULT].contains(&caller.workspace);
     let missing = || Problem::not_found(format!("workspace {name:?} was not found"));
     let mut row = store.workspaces().await?.into_iter().find(is_seen).ok_or_else(missing)?;

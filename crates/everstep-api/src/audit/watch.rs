@@ -11,26 +11,26 @@ use serde_json::{Value, json};
 
 use crate::auth::{Access, Caller, Gate, Permission};
 use crate::id;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::worker;
 
 /// Characters of a field that a client determines.
 const FIELD_CHARS_MAX: usize = 1_024;
 
 /// Writes down what succeeds and is more than a look.
-pub(crate) async fn audit_request(State(served): State<Served>, request: Request, next: Next) -> Response {
+pub(crate) async fn audit_request(State(app): State<AppState>, request: Request, next: Next) -> Response {
     // What workers say all the time is in the journals of their runs.
     if request.method().is_safe() || worker::is_uncounted(request.uri().path()) {
         return next.run(request).await;
     }
     // A client that goes away ends its request, but what was done must not go without its row.
-    match tokio::spawn(answer(served, request, next)).await {
+    match tokio::spawn(answer(app, request, next)).await {
         Ok(response) => response,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 
-async fn answer(served: Served, request: Request, next: Next) -> Response {
+async fn answer(app: AppState, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let (method, target) = (parts.method.clone(), shorten(&worker::redact(parts.uri.path())));
     let (key, id) = (text(&parts.headers, "idempotency-key"), text(&parts.headers, "x-request-id"));
@@ -46,22 +46,22 @@ async fn answer(served: Served, request: Request, next: Next) -> Response {
     if let Some(id) = id {
         details["requestId"] = id.into();
     }
-    let row = row(&caller, &method, path, target, Payload::from(details), served.engine.world().clock.now());
+    let row = row(&caller, &method, path, target, Payload::from(details), app.engine.world().clock.now());
     match access {
         // Whoever may look alone has changed nothing, whatever the method.
         Access::Permission(Permission::Read | Permission::View) => {}
-        Access::Permission(Permission::Publish | Permission::Admin) => served.audit.write(row).await,
+        Access::Permission(Permission::Publish | Permission::Admin) => app.audit.write(row).await,
         Access::Permission(Permission::Manage | Permission::Serve) | Access::Key | Access::Public => {
-            served.audit.enqueue(row).await;
+            app.audit.enqueue(row).await;
         }
     }
     response
 }
 
 /// Writes down what was done otherwise than by a request of its own.
-pub(crate) async fn write_action(served: &Served, caller: &Caller, action: &str, target: &str, mut details: Value) {
+pub(crate) async fn write_action(app: &AppState, caller: &Caller, action: &str, target: &str, mut details: Value) {
     details["keyName"] = (*caller.name).into();
-    let now = served.engine.world().clock.now();
+    let now = app.engine.world().clock.now();
     let row = AuditRow {
         id: id::new_id(now),
         workspace: caller.workspace,
@@ -71,7 +71,7 @@ pub(crate) async fn write_action(served: &Served, caller: &Caller, action: &str,
         target: target.to_owned(),
         details: Payload::from(details),
     };
-    served.audit.enqueue(row).await;
+    app.audit.enqueue(row).await;
 }
 
 fn row(caller: &Caller, method: &Method, path: &str, target: String, details: Payload, now: Timestamp) -> AuditRow {

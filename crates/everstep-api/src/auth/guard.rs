@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use crate::auth::ticket::Ticket;
 use crate::auth::{ApiKey, Caller, Permission};
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::worker;
 
 const SEND_KEY_HINT: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; \
@@ -75,8 +75,8 @@ pub(crate) struct Gate {
 }
 
 /// Lets nobody through without a key, and tells the route who it is.
-pub(crate) async fn authenticate(State(served): State<Served>, mut request: Request, next: Next) -> Response {
-    match find_caller(&served, request.uri(), request.headers()).await {
+pub(crate) async fn authenticate(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    match find_caller(&app, request.uri(), request.headers()).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -110,38 +110,38 @@ pub(crate) fn lacks_permission(permission: Permission) -> Problem {
 }
 
 /// The holder of a key, counted against its limit.
-pub(crate) async fn authenticate_api_key(served: &Served, text: &str) -> Result<Caller, Problem> {
-    count_and_admit(served, find_holder(served, text).await?)
+pub(crate) async fn authenticate_api_key(app: &AppState, text: &str) -> Result<Caller, Problem> {
+    count_and_admit(app, find_holder(app, text).await?)
 }
 
 /// The holder of a worker's key. What a worker says all the time is not counted: its session bounds it.
-async fn authenticate_worker(served: &Served, text: &str) -> Result<Caller, Problem> {
-    let caller = find_holder(served, text).await?;
-    if caller.may(Permission::Serve) { Ok(caller) } else { count_and_admit(served, caller) }
+async fn authenticate_worker(app: &AppState, text: &str) -> Result<Caller, Problem> {
+    let caller = find_holder(app, text).await?;
+    if caller.may(Permission::Serve) { Ok(caller) } else { count_and_admit(app, caller) }
 }
 
-async fn find_holder(served: &Served, text: &str) -> Result<Caller, Problem> {
+async fn find_holder(app: &AppState, text: &str) -> Result<Caller, Problem> {
     let Ok(secret) = text.parse::<ApiKey>() else { return Err(reject("what was sent has not the form of a key")) };
-    let found = served.keys.find(&secret, served.engine.world().clock.now()).await?;
+    let found = app.keys.find(&secret, app.engine.world().clock.now()).await?;
     found.ok_or_else(|| reject("the key is unknown, has expired or was revoked"))
 }
 
 /// Whoever had a ticket made, counted against the limit of their key.
-pub(crate) async fn authenticate_ticket(served: &Served, text: &str) -> Result<Caller, Problem> {
+pub(crate) async fn authenticate_ticket(app: &AppState, text: &str) -> Result<Caller, Problem> {
     let unknown = || reject("the ticket has ended, or its key has").hint(NEW_TICKET_HINT);
     let ticket = text.parse::<Ticket>().map_err(|()| unknown())?;
-    let found = served.keys.find_ticket(&ticket, served.engine.world().clock.now()).await?;
-    count_and_admit(served, found.ok_or_else(unknown)?)
+    let found = app.keys.find_ticket(&ticket, app.engine.world().clock.now()).await?;
+    count_and_admit(app, found.ok_or_else(unknown)?)
 }
 
-fn count_and_admit(served: &Served, caller: Caller) -> Result<Caller, Problem> {
-    count_request(served, &caller)?;
+fn count_and_admit(app: &AppState, caller: Caller) -> Result<Caller, Problem> {
+    count_request(app, &caller)?;
     Ok(caller)
 }
 
 /// Counts a request against the limit of its key.
-pub(crate) fn count_request(served: &Served, caller: &Caller) -> Result<(), Problem> {
-    let Err(wait) = served.keys.count(caller) else { return Ok(()) };
+pub(crate) fn count_request(app: &AppState, caller: &Caller) -> Result<(), Problem> {
+    let Err(wait) = app.keys.count(caller) else { return Ok(()) };
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
     let detail = "this key has sent more requests than it may";
     let hint = "send fewer at once, give the key a limit of its own, or raise EVERSTEP_RATE_LIMIT on the server";
@@ -149,27 +149,27 @@ pub(crate) fn count_request(served: &Served, caller: &Caller) -> Result<(), Prob
     Err(problem.hint(hint).retry_after(seconds))
 }
 
-async fn find_caller(served: &Served, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Problem> {
+async fn find_caller(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Problem> {
     let query = uri.query().unwrap_or_default();
     reject_keys_in_query(query)?;
     let mut shown = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == TICKET);
     match (sent_key(headers)?, shown.next(), shown.next()) {
         (None, None, _) => Err(reject("this route needs a key")),
-        (None, Some((_, ticket)), None) => authenticate_ticket(served, &ticket).await,
+        (None, Some((_, ticket)), None) => authenticate_ticket(app, &ticket).await,
         (Some(text), None, _) if worker::is_uncounted(uri.path()) && !Ticket::has_prefix(text) => {
-            authenticate_worker(served, text).await
+            authenticate_worker(app, text).await
         }
-        (Some(text), None, _) => authenticate_header(served, text).await,
+        (Some(text), None, _) => authenticate_header(app, text).await,
         (_, Some(_), _) => Err(reject("a ticket is shown once, and without a key")),
     }
 }
 
 /// Whoever has sent a key or a ticket in a header.
-pub(crate) async fn authenticate_header(served: &Served, text: &str) -> Result<Caller, Problem> {
+pub(crate) async fn authenticate_header(app: &AppState, text: &str) -> Result<Caller, Problem> {
     if Ticket::has_prefix(text) {
-        return authenticate_ticket(served, text).await;
+        return authenticate_ticket(app, text).await;
     }
-    authenticate_api_key(served, text).await
+    authenticate_api_key(app, text).await
 }
 
 /// Refuses a query string that holds a key.

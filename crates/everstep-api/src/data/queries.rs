@@ -17,7 +17,7 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{QueryRun, SavedQueries, SavedQuery};
 
 /// The timeout of a query.
@@ -27,54 +27,54 @@ const ARGUMENTS_BYTES_MAX: usize = 1024 * 1024;
 const ROWS_MAX: u32 = 10_000;
 
 pub(super) async fn list(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     query: Query,
 ) -> Result<Json<SavedQueries>, Problem> {
     let page = Page::read(&query)?;
     let after: Option<String> = page.cursor()?;
-    let rows = served.sources.list_queries(caller.workspace, after.as_deref(), page.limit + 1).await?;
+    let rows = app.sources.list_queries(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &SavedResource<QueryDefinition>| row.name.clone());
     Ok(Json(SavedQueries { queries: rows.into_iter().map(SavedQuery::of).collect(), next_cursor }))
 }
 
 pub(super) async fn get(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     _: Query,
 ) -> Result<Json<SavedQuery>, Problem> {
-    let found = served.sources.find_query(caller.workspace, &id).await?;
+    let found = app.sources.find_query(caller.workspace, &id).await?;
     let found = found.ok_or_else(|| Problem::not_found(format!("there is no saved query {id:?}")))?;
     Ok(Json(SavedQuery::of(found)))
 }
 
 pub(super) async fn put(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<SavedQuery>), Problem> {
     let Strict(query) = body.json()?;
-    let now = served.engine.world().clock.now();
-    let (saved, is_new) = served.sources.put_query(caller.workspace, &id, &query, now).await?;
+    let now = app.engine.world().clock.now();
+    let (saved, is_new) = app.sources.put_query(caller.workspace, &id, &query, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(SavedQuery::of(saved))))
 }
 
 pub(super) async fn delete(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     _: Query,
 ) -> Result<StatusCode, Problem> {
-    served.sources.delete_query(caller.workspace, &id).await?;
+    app.sources.delete_query(caller.workspace, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Asks the source as a step would.
 pub(super) async fn run(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     body: Body<ARGUMENTS_BYTES_MAX>,
@@ -84,8 +84,8 @@ pub(super) async fn run(
         return Err(Problem::invalid(format!("`limit` is between 1 and {ROWS_MAX}")));
     }
     let to_problem = |failure| failed(&failure);
-    let query = served.sources.query(caller.workspace, &id).await.map_err(to_problem)?;
-    let source = served.sources.source(caller.workspace, &query.source).await.map_err(to_problem)?;
+    let query = app.sources.query(caller.workspace, &id).await.map_err(to_problem)?;
+    let source = app.sources.source(caller.workspace, &query.source).await.map_err(to_problem)?;
     let args = args.map_or(Value::Null, Value::Object);
     let workspace = caller.workspace;
     let ask = QueryRequest {
@@ -96,6 +96,6 @@ pub(super) async fn run(
         max_rows: limit,
         timeout: QUERY_TIMEOUT,
     };
-    let answer = served.drivers.ask(ask).await.map_err(to_problem)?;
+    let answer = app.drivers.ask(ask).await.map_err(to_problem)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], answer.payload().json().to_owned()))
 }

@@ -13,76 +13,76 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{DataSource, DataSources};
 
 pub(super) async fn list(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     query: Query,
 ) -> Result<Json<DataSources>, Problem> {
     let page = Page::read(&query)?;
     let after: Option<String> = page.cursor()?;
-    let rows = served.sources.list_sources(caller.workspace, after.as_deref(), page.limit + 1).await?;
+    let rows = app.sources.list_sources(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &SavedResource<Source>| row.name.clone());
     Ok(Json(DataSources { data_sources: rows.into_iter().map(DataSource::of).collect(), next_cursor }))
 }
 
 pub(super) async fn get(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     _: Query,
 ) -> Result<Json<DataSource>, Problem> {
-    find(&served, &caller, &name).await.map(DataSource::of).map(Json)
+    find(&app, &caller, &name).await.map(DataSource::of).map(Json)
 }
 
 pub(super) async fn put(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<DataSource>), Problem> {
     let Strict(source) = body.json()?;
-    let now = served.engine.world().clock.now();
-    let (saved, is_new) = served.sources.put_source(caller.workspace, &name, &source, now).await?;
+    let now = app.engine.world().clock.now();
+    let (saved, is_new) = app.sources.put_source(caller.workspace, &name, &source, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(DataSource::of(saved))))
 }
 
 pub(super) async fn delete(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     _: Query,
 ) -> Result<StatusCode, Problem> {
-    served.sources.delete_source(caller.workspace, &name).await?;
+    app.sources.delete_source(caller.workspace, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Tests a source as it is saved.
 pub(super) async fn test(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     _: Query,
 ) -> Result<Json<SourceTest>, Problem> {
-    let source = find(&served, &caller, &name).await?;
-    Ok(Json(served.drivers.test(caller.workspace, &source.body).await))
+    let source = find(&app, &caller, &name).await?;
+    Ok(Json(app.drivers.test(caller.workspace, &source.body).await))
 }
 
 /// Tests a source that is not saved.
 pub(super) async fn test_unsaved(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<Json<SourceTest>, Problem> {
     let Strict(source) = body.json()?;
     let source = Source::read(&source).map_err(ResourceError::Invalid)?;
-    Ok(Json(served.drivers.test(caller.workspace, &source).await))
+    Ok(Json(app.drivers.test(caller.workspace, &source).await))
 }
 
-async fn find(served: &Served, caller: &Caller, name: &str) -> Result<SavedResource<Source>, Problem> {
-    let found = served.sources.find_source(caller.workspace, name).await?;
+async fn find(app: &AppState, caller: &Caller, name: &str) -> Result<SavedResource<Source>, Problem> {
+    let found = app.sources.find_source(caller.workspace, name).await?;
     found.ok_or_else(|| Problem::not_found(format!("there is no data source {name:?}")))
 }

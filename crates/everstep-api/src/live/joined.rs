@@ -6,7 +6,7 @@ use everstep_engine::{Follower, LoadedRun};
 
 use crate::problem::Problem;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::Run;
 
 /// A run, read at one moment, with all that is needed to follow it from there.
@@ -19,11 +19,11 @@ pub(crate) struct JoinedRun {
 
 impl JoinedRun {
     /// Reads a run of a workspace.
-    pub(crate) async fn load(served: &Served, workspace: WorkspaceId, run: RunId) -> Result<Self, Problem> {
-        runs::row(served, workspace, run).await?;
-        let _permit = served.live.loads.acquire().await.expect("the semaphore is never closed");
-        let loaded = served.engine.runs().load(run).await?;
-        Ok(Self { run: runs::show_loaded(served, &loaded).await, seq: loaded.row.seq, loaded })
+    pub(crate) async fn load(app: &AppState, workspace: WorkspaceId, run: RunId) -> Result<Self, Problem> {
+        runs::row(app, workspace, run).await?;
+        let _permit = app.live.loads.acquire().await.expect("the semaphore is never closed");
+        let loaded = app.engine.runs().load(run).await?;
+        Ok(Self { run: runs::show_loaded(app, &loaded).await, seq: loaded.row.seq, loaded })
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -40,7 +40,7 @@ impl JoinedRun {
     }
 
     /// Follows the run from after an entry.
-    pub(crate) fn follow(self, served: &Served, workspace: WorkspaceId, after: u64) -> (Run, Follower) {
-        (self.run, served.engine.runs().follow(workspace, self.loaded, after))
+    pub(crate) fn follow(self, app: &AppState, workspace: WorkspaceId, after: u64) -> (Run, Follower) {
+        (self.run, app.engine.runs().follow(workspace, self.loaded, after))
     }
 }

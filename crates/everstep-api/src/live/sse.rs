@@ -29,7 +29,7 @@ use crate::auth::{Caller, TICKET};
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Entry, Run};
 use crate::{headers, runs};
 
@@ -46,7 +46,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
 ];
 
 pub(crate) async fn events(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
     query: Query,
@@ -54,8 +54,8 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let id = runs::read_id(&id)?;
     let after = after(&query, &headers)?;
-    let slot = served.live.slots.take(Some(caller.key))?;
-    let joined = JoinedRun::load(&served, caller.workspace, id).await?;
+    let slot = app.live.slots.take(Some(caller.key))?;
+    let joined = JoinedRun::load(&app, caller.workspace, id).await?;
     if let Some(after) = after {
         joined.check(after)?;
         if after == joined.seq && joined.status().has_ended() {
@@ -63,13 +63,13 @@ pub(crate) async fn events(
         }
     }
     let seq = joined.seq;
-    let (run, follower) = joined.follow(&served, caller.workspace, after.unwrap_or(seq));
+    let (run, follower) = joined.follow(&app, caller.workspace, after.unwrap_or(seq));
     let (sender, mut receiver) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let run = after.is_none().then_some(run);
     tokio::spawn(async move {
         let _slot = slot;
         let sent = run.as_ref().map(|_| follower.status());
-        Stream { sent, follower, sender, seq }.run(&served, &caller, run).await;
+        Stream { sent, follower, sender, seq }.run(&app, &caller, run).await;
     });
     let body = stream::poll_fn(move |cx| receiver.poll_recv(cx).map(|bytes| bytes.map(Ok::<_, Infallible>)));
     let headers = [
@@ -111,8 +111,8 @@ struct Gone;
 
 impl Stream {
     /// Sends everything, until the run ends, the client disconnects, or it loses its permission.
-    async fn run(mut self, served: &Served, caller: &Caller, run: Option<Run>) {
-        let (now, live) = (Instant::now(), &served.live);
+    async fn run(mut self, app: &AppState, caller: &Caller, run: Option<Run>) {
+        let (now, live) = (Instant::now(), &app.live);
         // A comment keeps proxies from closing an idle connection.
         let mut heartbeat = interval_at(now + live.heartbeat, live.heartbeat);
         let mut look = interval_at(now + LOOKED_AT, LOOKED_AT);
@@ -136,7 +136,7 @@ impl Stream {
         let refused = async {
             loop {
                 look.tick().await;
-                if !pass::holds(served, caller).await {
+                if !pass::holds(app, caller).await {
                     return;
                 }
             }

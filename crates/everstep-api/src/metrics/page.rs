@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use crate::auth::Caller;
 use crate::listen;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 
 /// The content type of the Prometheus text format.
 pub(crate) const CONTENT_TYPE_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -24,43 +24,43 @@ pub(crate) const CONTENT_TYPE_TEXT: &str = "text/plain; version=0.0.4; charset=u
 const COUNTS_TTL: Duration = Duration::from_secs(5);
 
 /// The page for a key. Figures are those of the whole node, so that only its operators see them.
-pub(crate) async fn get(State(served): State<Served>, caller: Caller) -> Result<impl IntoResponse, Problem> {
+pub(crate) async fn get(State(app): State<AppState>, caller: Caller) -> Result<impl IntoResponse, Problem> {
     if caller.workspace != WorkspaceId::DEFAULT {
         let detail = "the figures of a node are for keys of the default workspace";
         return Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail));
     }
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&served).await))
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&app).await))
 }
 
 /// Serves the page, and nothing else, to whoever can reach this address.
-pub fn serve(listener: TcpListener, served: Served) -> BoxFuture<'static, io::Result<()>> {
-    let show = async |State(served): State<Served>| ([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&served).await);
-    let router = Router::new().route("/metrics", routing::get(show)).with_state(served);
+pub fn serve(listener: TcpListener, app: AppState) -> BoxFuture<'static, io::Result<()>> {
+    let show = async |State(app): State<AppState>| ([(header::CONTENT_TYPE, CONTENT_TYPE_TEXT)], page(&app).await);
+    let router = Router::new().route("/metrics", routing::get(show)).with_state(app);
     listen::serve(listener, router, Box::pin(std::future::pending()))
 }
 
-async fn page(served: &Served) -> String {
-    let (engine, meters) = (&served.engine, &served.meters);
+async fn page(app: &AppState) -> String {
+    let (engine, meters) = (&app.engine, &app.meters);
     meters.gauge("everstep_runs_held").set(engine.active_runs() as f64);
     meters.count("everstep_conflicts_total", engine.conflicts());
     meters.count("everstep_store_calls_total", engine.database_calls());
-    if let Err(error) = count_runs(served).await {
+    if let Err(error) = count_runs(app).await {
         // The rest of the page is worth having while the database is away.
         tracing::warn!(%error, "runs in flight could not be read for the metrics");
     }
     meters.render()
 }
 
-async fn count_runs(served: &Served) -> everstep_store::Result<()> {
-    if !served.meters.must_count(COUNTS_TTL) {
+async fn count_runs(app: &AppState) -> everstep_store::Result<()> {
+    if !app.meters.must_count(COUNTS_TTL) {
         return Ok(());
     }
     let mut in_flight: BTreeMap<String, i64> = BTreeMap::new();
-    for workspace in served.access.workspaces().await? {
-        for counts in served.engine.counts(workspace.id).await? {
+    for workspace in app.access.workspaces().await? {
+        for counts in app.engine.counts(workspace.id).await? {
             *in_flight.entry(counts.workflow).or_default() += if counts.status.has_ended() { 0 } else { counts.n };
         }
     }
-    served.meters.show_in_flight(&in_flight);
+    app.meters.show_in_flight(&in_flight);
     Ok(())
 }

@@ -15,32 +15,32 @@ use crate::auth::{self, Caller};
 use crate::body::Body;
 use crate::deadline::within_deadline;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 
 /// Opens a session.
 pub(crate) async fn open(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     body: Body<REQUEST_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<Welcome>), Problem> {
     let hello: Hello = body.json()?;
-    let session = within_deadline(served.engine.open_session(hello.check(caller.workspace)?)).await?;
-    Ok((StatusCode::CREATED, Json(Welcome::to(&served.engine, &session))))
+    let session = within_deadline(app.engine.open_session(hello.check(caller.workspace)?)).await?;
+    Ok((StatusCode::CREATED, Json(Welcome::to(&app.engine, &session))))
 }
 
 /// Ends a session in order.
 pub(crate) async fn close(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     if id.parse::<SessionId>().is_err() {
         return Err(Problem::not_found("this is not the id of a session"));
     }
-    match sessions::locate(&served.engine, caller.workspace, &id).await? {
-        SessionLocation::Local(session) => served.engine.close_session(&session),
+    match sessions::locate(&app.engine, caller.workspace, &id).await? {
+        SessionLocation::Local(session) => app.engine.close_session(&session),
         SessionLocation::Remote(peer) => {
-            forward::forward_close(&served.engine, caller.workspace, &peer, id).await?;
+            forward::forward_close(&app.engine, caller.workspace, &peer, id).await?;
         }
     }
     Ok(StatusCode::NO_CONTENT)
@@ -48,26 +48,26 @@ pub(crate) async fn close(
 
 /// Responds with the messages for a worker, as soon as there are any.
 pub(crate) async fn poll(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     body: Body<REQUEST_BYTES_MAX>,
 ) -> Result<Response, Problem> {
     let poll: Poll = body.json()?;
     poll.check()?;
-    match locate(&served, &caller, &poll.session).await? {
+    match locate(&app, &caller, &poll.session).await? {
         SessionLocation::Local(session) => {
             let messages = tokio::select! {
-                messages = local::poll(&served.engine, &session, &poll) => messages?,
+                messages = local::poll(&app.engine, &session, &poll) => messages?,
                 // The worker polls another node next.
-                () = served.live.stopped() => local::no_messages(),
+                () = app.live.stopped() => local::no_messages(),
             };
             Ok(json(messages))
         }
         SessionLocation::Remote(peer) => {
-            let forwarded = forward::forward_poll(&served.engine, caller.workspace, &peer, body.bytes());
+            let forwarded = forward::forward_poll(&app.engine, caller.workspace, &peer, body.bytes());
             tokio::select! {
-                messages = forwarded => count_if_gone(&served, &caller, messages),
-                () = served.live.stopped() => Ok(json(local::no_messages())),
+                messages = forwarded => count_if_gone(&app, &caller, messages),
+                () = app.live.stopped() => Ok(json(local::no_messages())),
             }
         }
     }
@@ -75,34 +75,34 @@ pub(crate) async fn poll(
 
 /// Accepts reports, and responds when they are in the journal.
 pub(crate) async fn reports(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     body: Body<REQUEST_BYTES_MAX>,
 ) -> Result<Response, Problem> {
     let sent = SentReports::read(&body)?;
-    match locate(&served, &caller, &sent.session).await? {
-        SessionLocation::Local(session) => local::reports(&served.engine, &session, sent).await.map(json),
+    match locate(&app, &caller, &sent.session).await? {
+        SessionLocation::Local(session) => local::reports(&app.engine, &session, sent).await.map(json),
         SessionLocation::Remote(peer) => {
-            let forwarded = forward::forward_reports(&served.engine, caller.workspace, &peer, body.bytes()).await;
-            count_if_gone(&served, &caller, forwarded)
+            let forwarded = forward::forward_reports(&app.engine, caller.workspace, &peer, body.bytes()).await;
+            count_if_gone(&app, &caller, forwarded)
         }
     }
 }
 
 /// Locates a session. Requests of a session are bounded by the session; a request without one counts against the rate
 /// limit of the key.
-async fn locate(served: &Served, caller: &Caller, id: &str) -> Result<SessionLocation, Problem> {
-    if let Some(location) = sessions::locate_cached(&served.engine, caller.workspace, id) {
+async fn locate(app: &AppState, caller: &Caller, id: &str) -> Result<SessionLocation, Problem> {
+    if let Some(location) = sessions::locate_cached(&app.engine, caller.workspace, id) {
         return Ok(location);
     }
-    auth::count_request(served, caller)?;
-    sessions::locate(&served.engine, caller.workspace, id).await
+    auth::count_request(app, caller)?;
+    sessions::locate(&app.engine, caller.workspace, id).await
 }
 
 /// The response of another node. If that node does not have the session, the request counts against the rate limit too.
-fn count_if_gone(served: &Served, caller: &Caller, response: Result<Vec<u8>, Problem>) -> Result<Response, Problem> {
+fn count_if_gone(app: &AppState, caller: &Caller, response: Result<Vec<u8>, Problem>) -> Result<Response, Problem> {
     if response.as_ref().is_err_and(Problem::is_gone) {
-        auth::count_request(served, caller)?;
+        auth::count_request(app, caller)?;
     }
     response.map(json)
 }

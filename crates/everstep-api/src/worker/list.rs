@@ -17,7 +17,7 @@ use super::forward;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Id, Moment};
 
 /// A node that does not answer in this time is listed as silent.
@@ -67,9 +67,9 @@ pub(crate) struct ServedVersion {
     version: u32,
 }
 
-pub(crate) async fn get(State(served): State<Served>, caller: Caller, _: Query) -> Result<Json<Workers>, Problem> {
-    let (mut workers, silent_nodes) = workers_of_peers(&served.engine, caller.workspace).await?;
-    workers.extend(Worker::of_this_node(&served.engine, caller.workspace));
+pub(crate) async fn get(State(app): State<AppState>, caller: Caller, _: Query) -> Result<Json<Workers>, Problem> {
+    let (mut workers, silent_nodes) = workers_of_peers(&app.engine, caller.workspace).await?;
+    workers.extend(Worker::of_this_node(&app.engine, caller.workspace));
     workers.sort_by(|a, b| (&a.worker, &a.connected_at).cmp(&(&b.worker, &b.connected_at)));
     Ok(Json(Workers { workers, silent_nodes }))
 }

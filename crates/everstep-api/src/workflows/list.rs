@@ -12,7 +12,7 @@ use crate::auth::Caller;
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Workflow, WorkflowSummary};
 
 pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[
@@ -26,13 +26,13 @@ const PAGE_SIZE_MAX: u64 = 500;
 
 /// Workflows by name, with how many runs of each have each status.
 pub(crate) async fn list(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     query: Query,
 ) -> Result<(HeaderMap, Json<Vec<WorkflowSummary>>), Problem> {
     let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let store = &served.workflows;
+    let store = &app.workflows;
     // One more than is shown tells whether there is another page.
     let mut rows = store.list_workflows(caller.workspace, query.text("cursor"), limit + 1).await?;
     let has_more = rows.len() > limit;
@@ -43,7 +43,7 @@ pub(crate) async fn list(
         headers.insert(header::LINK, HeaderValue::from_str(&link).expect("a name is plain text"));
     }
     let mut counts: BTreeMap<String, BTreeMap<Status, u64>> = BTreeMap::new();
-    for count in served.engine.counts(caller.workspace).await? {
+    for count in app.engine.counts(caller.workspace).await? {
         let n = u64::try_from(count.n).unwrap_or(0);
         *counts.entry(count.workflow).or_default().entry(count.status).or_default() += n;
     }
@@ -56,12 +56,12 @@ pub(crate) async fn list(
 
 /// The active version of a workflow, or the one that is asked for.
 pub(crate) async fn get(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     query: Query,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
-    let (workflow, active) = find(&served, caller.workspace, &name, read_version(&query)?).await?;
+    let (workflow, active) = find(&app, caller.workspace, &name, read_version(&query)?).await?;
     Ok(([etag(active)], Json(workflow)))
 }
 

@@ -20,7 +20,7 @@ use save::{ACTIVATE_PARAMETERS, create, put, validate};
 use versions::{PAGE_PARAMETERS as VERSIONS_PARAMETERS, activate, delete, list as list_versions};
 
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::Workflow;
 
 /// Bytes of a definition.
@@ -28,35 +28,35 @@ const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A version of a workflow, with what is active: the one that is asked for, or the active one.
 async fn find(
-    served: &Served,
+    app: &AppState,
     workspace: WorkspaceId,
     name: &str,
     version: Option<u32>,
 ) -> Result<(Workflow, Option<u32>), Problem> {
-    let store = &served.workflows;
+    let store = &app.workflows;
     let active = store.workflow(workspace, name, None).await?;
     let number = active.as_ref().map(|row| row.version);
     let row = match version {
         Some(version) if Some(version) != number => {
-            let is_listed = is_listed(served, workspace, name, version).await?;
+            let is_listed = is_listed(app, workspace, name, version).await?;
             if is_listed { store.workflow(workspace, name, Some(version)).await? } else { None }
         }
         _ => active,
     };
     match row {
         Some(row) => Ok((Workflow::of(row, number), number)),
-        None => Err(missing(served, workspace, name, version).await),
+        None => Err(missing(app, workspace, name, version).await),
     }
 }
 
 /// Whether a version may be shown and started. Those of a deleted workflow are kept for its runs alone.
 pub(crate) async fn is_listed(
-    served: &Served,
+    app: &AppState,
     workspace: WorkspaceId,
     name: &str,
     version: u32,
 ) -> Result<bool, Problem> {
-    let versions = served.workflows.list_versions(workspace, name, version.checked_add(1), 1).await?;
+    let versions = app.workflows.list_versions(workspace, name, version.checked_add(1), 1).await?;
     Ok(versions.first().is_some_and(|row| row.version == version))
 }
 
@@ -65,20 +65,20 @@ pub(crate) async fn is_listed(
 /// 1. One of another style is not, be it that none of its versions is active.
 /// 2. Nor is a version that was deleted and that runs refer to.
 pub(crate) async fn may_be_code(
-    served: &Served,
+    app: &AppState,
     workspace: WorkspaceId,
     name: &str,
     version: Option<u32>,
 ) -> Result<bool, Problem> {
-    let store = &served.workflows;
+    let store = &app.workflows;
     let newest = store.list_versions(workspace, name, None, 1).await?.first().map(|row| row.version);
     let row = store.workflow(workspace, name, Some(newest.or(version).unwrap_or(1))).await?;
     Ok(row.is_none_or(|row| row.style == "code"))
 }
 
 /// Why a workflow was not found.
-pub(crate) async fn missing(served: &Served, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Problem {
-    let versions = served.workflows.list_versions(workspace, name, None, 1).await;
+pub(crate) async fn missing(app: &AppState, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Problem {
+    let versions = app.workflows.list_versions(workspace, name, None, 1).await;
     let newest = versions.ok().and_then(|versions| versions.first().map(|row| row.version));
     match (newest, version) {
         (Some(newest), Some(version)) => {

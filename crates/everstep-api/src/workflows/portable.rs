@@ -18,7 +18,7 @@ use crate::headers::IdempotencyKey;
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Clone, Exported, Portable};
 
 pub(crate) const IMPORT_PARAMETERS: &[Parameter] = &[
@@ -32,12 +32,12 @@ const DOCUMENT_BYTES_MAX: usize = DEFINITION_BYTES_MAX + 16 * 1024;
 
 /// A version as a document that any server can import.
 pub(crate) async fn export(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     query: Query,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Exported>), Problem> {
-    let (mut workflow, _) = find(&served, caller.workspace, &name, read_version(&query)?).await?;
+    let (mut workflow, _) = find(&app, caller.workspace, &name, read_version(&query)?).await?;
     let definition = workflow.definition.take().ok_or_else(|| is_code(&name))?;
     let file = format!("attachment; filename=\"{}.v{}.json\"", workflow.name, workflow.version);
     let file = HeaderValue::from_str(&file).expect("a name is plain text");
@@ -46,7 +46,7 @@ pub(crate) async fn export(
 
 /// Saves what was exported: a new workflow, or another version of one.
 pub(crate) async fn import(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     query: Query,
     body: Body<DOCUMENT_BYTES_MAX>,
@@ -60,21 +60,21 @@ pub(crate) async fn import(
     }
     let name = query.text("name").map_or(name, str::to_owned);
     let saving = Saving { activate: query.flag("activate")?.unwrap_or(true), expects: Expects::Anything };
-    save(&served, caller.workspace, &name, &definition, saving).await
+    save(&app, caller.workspace, &name, &definition, saving).await
 }
 
 /// Saves a version of a workflow as the first version of another.
 pub(crate) async fn clone(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     key: IdempotencyKey,
     body: Body<CLONE_BYTES_MAX>,
 ) -> Answer {
     let Clone { name: new, version, activate } = body.json()?;
-    let (workflow, _) = find(&served, caller.workspace, &name, version).await?;
+    let (workflow, _) = find(&app, caller.workspace, &name, version).await?;
     let definition = workflow.definition.ok_or_else(|| is_code(&name))?;
-    make(&served, caller.workspace, &new, definition.value(), activate, key).await
+    make(&app, caller.workspace, &new, definition.value(), activate, key).await
 }
 
 /// Reads a portable document. Its format is looked at first, so that a newer one is told from a wrong one.

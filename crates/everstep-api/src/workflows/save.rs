@@ -17,7 +17,7 @@ use crate::headers::{IdempotencyKey, IfMatch};
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{NewWorkflow, Validation, Workflow};
 
 pub(crate) const ACTIVATE_PARAMETERS: &[Parameter] =
@@ -27,7 +27,7 @@ pub(super) type Answer = Result<(StatusCode, [(HeaderName, HeaderValue); 2], Jso
 
 /// Saves a definition as a version. The same definition as the newest version's is that version.
 pub(crate) async fn put(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     query: Query,
@@ -37,12 +37,12 @@ pub(crate) async fn put(
     let activate = query.flag("activate")?.unwrap_or(true);
     let Strict(definition): Strict = body.json()?;
     let expects = version.active()?;
-    save(&served, caller.workspace, &name, &definition, Saving { activate, expects }).await
+    save(&app, caller.workspace, &name, &definition, Saving { activate, expects }).await
 }
 
 /// Saves the first version of a workflow. There must be none of that name.
 pub(crate) async fn create(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     key: IdempotencyKey,
     body: Body<DEFINITION_BYTES_MAX>,
@@ -51,23 +51,23 @@ pub(crate) async fn create(
     if let Some(description) = description {
         describe(&mut definition, description)?;
     }
-    make(&served, caller.workspace, &name, &definition, activate, key).await
+    make(&app, caller.workspace, &name, &definition, activate, key).await
 }
 
 /// What is wrong with a definition, without saving it.
 pub(crate) async fn validate(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     _: Caller,
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<Validation>, Problem> {
     let Strict(definition): Strict = body.any()?;
-    Ok(Json(Validation::of(served.engine.library().validate(&definition))))
+    Ok(Json(Validation::of(app.engine.library().validate(&definition))))
 }
 
 /// Makes a workflow that must not be there yet. With a key, one whose newest version has the very same definition is
 /// taken for the one that this request has made before.
 pub(super) async fn make(
-    served: &Served,
+    app: &AppState,
     workspace: WorkspaceId,
     name: &str,
     definition: &Value,
@@ -78,24 +78,24 @@ pub(super) async fn make(
         Some(_) => Expects::NothingElse,
         None => Expects::Nothing,
     };
-    save(served, workspace, name, definition, Saving { activate, expects }).await
+    save(app, workspace, name, definition, Saving { activate, expects }).await
 }
 
 /// Saves a version, and shows it.
 pub(super) async fn save(
-    served: &Served,
+    app: &AppState,
     workspace: WorkspaceId,
     name: &str,
     definition: &Value,
     saving: Saving,
 ) -> Answer {
     let (version, is_first) =
-        match within_deadline(served.engine.library().save(workspace, name, definition, saving)).await? {
+        match within_deadline(app.engine.library().save(workspace, name, definition, saving)).await? {
             Save::Saved { version, is_first } => (version, is_first),
             Save::Invalid(problems) => return Err(refuse(problems)),
             Save::Unexpected { active } => return Err(unexpected(name, saving.expects, active)),
         };
-    let (workflow, active) = find(served, workspace, name, Some(version)).await?;
+    let (workflow, active) = find(app, workspace, name, Some(version)).await?;
     let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, [place(name), etag(active)], Json(workflow)))
 }

@@ -15,7 +15,7 @@ use crate::headers::IfMatch;
 use crate::openapi::Parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::wire::{Activate, Version, Versions, Workflow};
 
 pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[
@@ -29,7 +29,7 @@ const ACTIVATION_BYTES_MAX: usize = 16 * 1024;
 
 /// Versions, newest first.
 pub(crate) async fn list(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     query: Query,
@@ -37,12 +37,12 @@ pub(crate) async fn list(
     let before = query.number("cursor", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok());
     let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let store = &served.workflows;
+    let store = &app.workflows;
     let mut rows = store.list_versions(caller.workspace, &name, before, limit + 1).await?;
     // Beyond the first version there is nothing; of a workflow that is not there, neither.
     if rows.is_empty() && (before.is_none() || store.list_versions(caller.workspace, &name, None, 1).await?.is_empty())
     {
-        return Err(missing(&served, caller.workspace, &name, None).await);
+        return Err(missing(&app, caller.workspace, &name, None).await);
     }
     let has_more = rows.len() > limit;
     rows.truncate(limit);
@@ -52,32 +52,32 @@ pub(crate) async fn list(
 
 /// Makes a version the one that new runs take, on every node at once: a start reads it from the database.
 pub(crate) async fn activate(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     expected: IfMatch,
     body: Body<ACTIVATION_BYTES_MAX>,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
     let Activate { version } = body.json()?;
-    let (store, expects) = (&served.workflows, expected.active()?);
+    let (store, expects) = (&app.workflows, expected.active()?);
     let choosing = store.choose_version(caller.workspace, &name, version, expects);
     match within_deadline(async { choosing.await.map_err(Error::from) }).await? {
         Choice::Chosen => {}
-        Choice::NotFound => return Err(missing(&served, caller.workspace, &name, Some(version)).await),
+        Choice::NotFound => return Err(missing(&app, caller.workspace, &name, Some(version)).await),
         Choice::Unexpected { active } => return Err(unexpected(&name, expects, active)),
     }
-    let (workflow, active) = find(&served, caller.workspace, &name, Some(version)).await?;
+    let (workflow, active) = find(&app, caller.workspace, &name, Some(version)).await?;
     Ok(([etag(active)], Json(workflow)))
 }
 
 /// Deletes a workflow of which no run goes on.
 pub(crate) async fn delete(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     Path(name): Path<String>,
     _: Query,
 ) -> Result<StatusCode, Problem> {
-    let store = &served.workflows;
+    let store = &app.workflows;
     let deleting = async { store.delete_workflow(caller.workspace, &name).await.map_err(Error::from) };
     match within_deadline(deleting).await? {
         Deletion::Deleted => Ok(StatusCode::NO_CONTENT),

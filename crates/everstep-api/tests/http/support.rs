@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::{ApiKey, Keys, Permission};
-use everstep_api::{Audit, Live, Meters, Served, Streams, serve};
+use everstep_api::{AppState, Audit, Live, Meters, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
 use everstep_expressions::Expressions;
@@ -97,7 +97,7 @@ impl Server {
         let meters: Arc<Meters> = Arc::default();
         let audit = Audit::start(Arc::clone(&access), &meters);
         let live = Arc::new(Live::new(streams));
-        let served = Served {
+        let app = AppState {
             engine: engine.clone(),
             workflows: stores.workflows,
             access: Arc::clone(&access),
@@ -111,7 +111,7 @@ impl Server {
             live,
         };
         let (running, stopped) = oneshot::channel();
-        tokio::spawn(serve(listener, served, async {
+        tokio::spawn(serve(listener, app, async {
             // A closed channel means the same.
             let _: Result<(), _> = stopped.await;
         }));

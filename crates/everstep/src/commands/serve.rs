@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use everstep_api::auth::Keys;
-use everstep_api::{Audit, Live, Meters, Served};
+use everstep_api::{AppState, Audit, Live, Meters};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -53,7 +53,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let live = Arc::new(Live::new(server.streams));
     let wire::DataServices { sources, drivers } = node.data.clone();
     let store = config.database.kind();
-    let served = Served {
+    let app = AppState {
         engine,
         workflows: stores.workflows,
         access: stores.access,
@@ -66,12 +66,12 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         store,
         live,
     };
-    tokio::spawn(Arc::clone(&served.meters).keep());
+    tokio::spawn(Arc::clone(&app.meters).keep());
     if let Some(address) = config.telemetry.metrics_listen {
         let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;
-        tokio::spawn(everstep_api::serve_metrics(listener, served.clone()));
+        tokio::spawn(everstep_api::serve_metrics(listener, app.clone()));
     }
-    let http = tokio::spawn(everstep_api::serve(listener, served, async {
+    let http = tokio::spawn(everstep_api::serve(listener, app, async {
         // A closed channel means the same.
         let _ = finished.await;
     }));

@@ -22,46 +22,46 @@ pub(crate) use self::poll::Polls;
 use crate::auth;
 use crate::body;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 
 /// What a client may send at once. It asks; it has nothing to tell.
 const MOST_BYTES: usize = 64 * 1024;
 
 /// Opens a connection, or answers a poll.
 pub(crate) async fn open(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     uri: Uri,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let asked = Asked::read(&served, &uri)?;
+    let asked = Asked::read(&app, &uri)?;
     if let Asked::Poll { sid: Some(sid) } = &asked {
-        return poll::get(&served, sid).await;
+        return poll::get(&app, sid).await;
     }
-    let slot = served.live.slots.take(None)?;
+    let slot = app.live.slots.take(None)?;
     // A key that is wrong is told of in the protocol's own words, which a client can read.
     let shown = match auth::sent_key(&headers) {
-        Ok(Some(text)) => auth::authenticate_header(&served, text).await.map(Some),
+        Ok(Some(text)) => auth::authenticate_header(&app, text).await.map(Some),
         Ok(None) => Ok(None),
         Err(problem) => Err(problem),
     };
     if let Asked::Poll { .. } = asked {
-        return poll::open(served, shown, slot).await;
+        return poll::open(app, shown, slot).await;
     }
     let upgrade =
         upgrade.map_err(|error| Problem::invalid(format!("this is no WebSocket: {error}")).hint(TRANSPORT))?;
     let upgrade = upgrade.max_message_size(MOST_BYTES).max_frame_size(MOST_BYTES);
-    Ok(upgrade.on_upgrade(|socket| session::run(served, socket, shown, slot)).into_response())
+    Ok(upgrade.on_upgrade(|socket| session::run(app, socket, shown, slot)).into_response())
 }
 
 /// Hears what a client that polls sends.
-pub(crate) async fn hear(State(served): State<Served>, uri: Uri, request: Request) -> Result<Response, Problem> {
-    let Asked::Poll { sid: Some(sid) } = Asked::read(&served, &uri)? else {
+pub(crate) async fn hear(State(app): State<AppState>, uri: Uri, request: Request) -> Result<Response, Problem> {
+    let Asked::Poll { sid: Some(sid) } = Asked::read(&app, &uri)? else {
         return Err(Problem::invalid("packets are sent to a connection that is polled").hint(TRANSPORT));
     };
     let body = body::read(request.into_body(), MOST_BYTES, body::READ_TIMEOUT).await;
     let body = body.map_err(|_| Problem::too_large(format!("a client sends at most {MOST_BYTES} bytes at once")))?;
-    poll::post(&served, &sid, &body).await
+    poll::post(&app, &sid, &body).await
 }
 
 const TRANSPORT: &str = "connect with io(url, { transports: [\"websocket\"] })";
@@ -77,11 +77,11 @@ enum Asked {
 }
 
 impl Asked {
-    fn read(served: &Served, uri: &Uri) -> Result<Self, Problem> {
+    fn read(app: &AppState, uri: &Uri) -> Result<Self, Problem> {
         let query = uri.query().unwrap_or_default();
         auth::reject_keys_in_query(query)?;
         let asked = Self::parse(query)?;
-        if matches!(asked, Self::Poll { .. }) && served.engine.is_shared() {
+        if matches!(asked, Self::Poll { .. }) && app.engine.is_shared() {
             let detail = "with several nodes polling is not served: a poll may reach another node than the one before";
             return Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT));
         }

@@ -19,7 +19,7 @@ use super::session::{self, QUEUED_MESSAGES_MAX, WRITE_TIMEOUT};
 use crate::auth::Caller;
 use crate::live::slots::Slot;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 
 /// Packets that a client may send before they are heard.
 const HEARD: usize = 16;
@@ -54,7 +54,7 @@ impl Polls {
 
 /// Opens a connection. The answer is its first packet.
 pub(super) async fn open(
-    served: Served,
+    app: AppState,
     shown: Result<Option<Caller>, Problem>,
     slot: Slot,
 ) -> Result<Response, Problem> {
@@ -63,10 +63,10 @@ pub(super) async fn open(
     let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let outgoing = tokio::sync::Mutex::new(outgoing);
     let poll = Arc::new(Poll { incoming, outgoing, asked_at: Mutex::new(Instant::now()) });
-    served.live.polls.all().insert(sid.clone(), Arc::clone(&poll));
-    let (live, name) = (Arc::clone(&served.live), sid.clone());
+    app.live.polls.all().insert(sid.clone(), Arc::clone(&poll));
+    let (live, name) = (Arc::clone(&app.live), sid.clone());
     let packets = stream::poll_fn(move |cx| heard.poll_recv(cx));
-    let serving = session::serve(served, name.clone(), packets, out, shown, slot);
+    let serving = session::serve(app, name.clone(), packets, out, shown, slot);
     let asked = Arc::clone(&poll);
     tokio::spawn(async move {
         tokio::select! {
@@ -79,13 +79,13 @@ pub(super) async fn open(
 }
 
 /// Answers a poll as soon as there is something to say.
-pub(super) async fn get(served: &Served, sid: &str) -> Result<Response, Problem> {
-    served.live.polls.find(sid)?.take().await
+pub(super) async fn get(app: &AppState, sid: &str) -> Result<Response, Problem> {
+    app.live.polls.find(sid)?.take().await
 }
 
 /// Hears what a client sends.
-pub(super) async fn post(served: &Served, sid: &str, body: &Bytes) -> Result<Response, Problem> {
-    let poll = served.live.polls.find(sid)?;
+pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Response, Problem> {
+    let poll = app.live.polls.find(sid)?;
     let text = str::from_utf8(body).map_err(|_| Problem::invalid("packets are UTF-8"))?;
     for packet in text.split(BETWEEN) {
         let sent = poll.incoming.send(packet.to_owned()).await;

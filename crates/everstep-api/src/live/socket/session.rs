@@ -26,7 +26,7 @@ use crate::live::pass::{self, LOOKED_AT};
 use crate::live::slots::Slot;
 use crate::problem::Problem;
 use crate::runs;
-use crate::server::Served;
+use crate::server::AppState;
 
 /// How often a client is pinged, and how long it may take to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(25);
@@ -41,7 +41,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) const QUEUED_MESSAGES_MAX: usize = 4;
 
 /// Serves a WebSocket until one of both ends it.
-pub(super) async fn run(served: Served, socket: WebSocket, shown: Result<Option<Caller>, Problem>, slot: Slot) {
+pub(super) async fn run(app: AppState, socket: WebSocket, shown: Result<Option<Caller>, Problem>, slot: Slot) {
     let (sink, stream) = socket.split();
     let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let mut writer = tokio::spawn(write(sink, outgoing));
@@ -54,7 +54,7 @@ pub(super) async fn run(served: Served, socket: WebSocket, shown: Result<Option<
             _ => None,
         })
     });
-    serve(served, new_sid(), packets, out, shown, slot).await;
+    serve(app, new_sid(), packets, out, shown, slot).await;
     // The last messages are written, unless the client does not read them.
     if timeout(CLOSE_TIMEOUT, &mut writer).await.is_err() {
         writer.abort();
@@ -63,15 +63,15 @@ pub(super) async fn run(served: Served, socket: WebSocket, shown: Result<Option<
 
 /// Serves one connection, by whichever transport, until its packets end or this node stops.
 pub(super) async fn serve(
-    served: Served,
+    app: AppState,
     sid: String,
     packets: impl Stream<Item = String>,
     out: mpsc::Sender<String>,
     shown: Result<Option<Caller>, Problem>,
     slot: Slot,
 ) {
-    let live = Arc::clone(&served.live);
-    let session = Session { served, sid, out, shown, member: None, rooms: HashMap::new(), slot };
+    let live = Arc::clone(&app.live);
+    let session = Session { app, sid, out, shown, member: None, rooms: HashMap::new(), slot };
     tokio::select! {
         () = session.run(packets) => {}
         () = live.stopped() => {}
@@ -89,7 +89,7 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: mpsc::Rece
 }
 
 struct Session {
-    served: Served,
+    app: AppState,
     sid: String,
     out: mpsc::Sender<String>,
     /// What the headers have shown.
@@ -163,7 +163,7 @@ impl Session {
     /// Looks whether the client is there, and may be.
     async fn look(&mut self, began: Instant, heard_at: Instant) -> Result<(), Over> {
         match &self.member {
-            Some(caller) if !pass::holds(&self.served, caller).await => {
+            Some(caller) if !pass::holds(&self.app, caller).await => {
                 // The client is told not to come again by itself.
                 self.say(packet::DISCONNECT.to_owned()).await?;
                 return Err(Over);
@@ -219,11 +219,9 @@ impl Session {
             .map_err(|error| auth::reject(&format!("auth is {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}")))?;
         let caller = match (shown, credentials) {
             (Some(caller), Credentials { key: None, ticket: None }) => caller,
-            (None, Credentials { key: Some(key), ticket: None }) => {
-                auth::authenticate_api_key(&self.served, &key).await?
-            }
+            (None, Credentials { key: Some(key), ticket: None }) => auth::authenticate_api_key(&self.app, &key).await?,
             (None, Credentials { key: None, ticket: Some(ticket) }) => {
-                auth::authenticate_ticket(&self.served, &ticket).await?
+                auth::authenticate_ticket(&self.app, &ticket).await?
             }
             (None, Credentials { key: None, ticket: None }) => {
                 return Err(auth::reject("this connection needs a key: io(url, { auth: { key: \"es_…\" } })"));
@@ -237,7 +235,7 @@ impl Session {
     /// Answers a request.
     async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), Over> {
         let caller = self.member.as_ref().expect("whoever asks is a member");
-        let answer = match (auth::count_request(&self.served, caller), name) {
+        let answer = match (auth::count_request(&self.app, caller), name) {
             (Err(problem), _) => Err(problem),
             (Ok(()), words::JOIN) => self.join(id, arguments).await,
             (Ok(()), words::LEAVE) => self.leave(arguments).await.map(Some),
@@ -269,8 +267,8 @@ impl Session {
         if self.rooms.contains_key(&run) {
             return Ok(Some(json!({"ok": true, "repeated": true})));
         }
-        let slot = self.served.live.slots.take(Some(caller.key))?;
-        let joined = JoinedRun::load(&self.served, caller.workspace, run).await?;
+        let slot = self.app.live.slots.take(Some(caller.key))?;
+        let joined = JoinedRun::load(&self.app, caller.workspace, run).await?;
         joined.check(after)?;
         let (status, seq) = (joined.status().as_str().to_uppercase(), joined.seq);
         let answer = json!({"ok": true, "status": status, "seq": seq});
@@ -280,7 +278,7 @@ impl Session {
             // The loop that serves the connection finds out by itself.
             return Ok(None);
         }
-        let (_, follower) = joined.follow(&self.served, caller.workspace, after);
+        let (_, follower) = joined.follow(&self.app, caller.workspace, after);
         let room = Room::new(run, seq, follower, self.out.clone());
         let following = tokio::spawn(async move {
             let _slot = slot;

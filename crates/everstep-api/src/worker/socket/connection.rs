@@ -18,7 +18,7 @@ use super::reader::Reader;
 use super::writer::Writer;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::worker::hello::Welcome;
 use crate::worker::limits::REQUEST_BYTES_MAX;
 use crate::worker::message;
@@ -29,7 +29,7 @@ pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const OUTGOING_FRAMES_MAX: usize = 4;
 
 pub(crate) async fn open(
-    State(served): State<Served>,
+    State(app): State<AppState>,
     caller: Caller,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
@@ -39,22 +39,22 @@ pub(crate) async fn open(
         Problem::new(StatusCode::UPGRADE_REQUIRED, "UPGRADE_REQUIRED", detail).hint(hint)
     })?;
     let upgrade = upgrade.max_message_size(REQUEST_BYTES_MAX).max_frame_size(REQUEST_BYTES_MAX);
-    Ok(upgrade.on_upgrade(|socket| run(served, caller, socket)).into_response())
+    Ok(upgrade.on_upgrade(|socket| run(app, caller, socket)).into_response())
 }
 
-async fn run(served: Served, caller: Caller, socket: WebSocket) {
+async fn run(app: AppState, caller: Caller, socket: WebSocket) {
     let (mut sink, mut stream) = socket.split();
-    let session = match handshake(&served, &caller, &mut stream).await {
+    let session = match handshake(&app, &caller, &mut stream).await {
         Ok(session) => session,
         Err(Ending::Frames(frames)) => return send_last(&mut sink, frames).await,
         Err(Ending::Disconnected) => return,
     };
-    let carrier = served.engine.attach(&session);
+    let carrier = app.engine.attach(&session);
     let (outgoing, frames) = mpsc::channel(OUTGOING_FRAMES_MAX);
-    let welcome = message::object_with("welcome", &Welcome::to(&served.engine, &session));
+    let welcome = message::object_with("welcome", &Welcome::to(&app.engine, &session));
     let writer = Writer { sink, session: Arc::clone(&session), carrier };
     let mut writer = tokio::spawn(writer.run(welcome, frames));
-    let mut reader = Reader { served, caller, session, carrier, outgoing };
+    let mut reader = Reader { app, caller, session, carrier, outgoing };
     let writer_has_ended = tokio::select! {
         ending = reader.run(&mut stream) => {
             if let Ending::Frames(frames) = ending {
@@ -68,8 +68,8 @@ async fn run(served: Served, caller: Caller, socket: WebSocket) {
         // The writer has sent the reason.
         _ = &mut writer => true,
     };
-    let Reader { served, session, outgoing, .. } = reader;
-    session.detach(carrier, served.engine.world().clock.monotonic());
+    let Reader { app, session, outgoing, .. } = reader;
+    session.detach(carrier, app.engine.world().clock.monotonic());
     drop(outgoing);
     if !writer_has_ended && timeout(CLOSE_TIMEOUT, &mut writer).await.is_err() {
         writer.abort();

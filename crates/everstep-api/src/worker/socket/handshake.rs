@@ -15,7 +15,7 @@ use super::reader::{audit_session, binary_frame, decode};
 use crate::auth::Caller;
 use crate::deadline::within_deadline;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::worker::hello::{self, Hello};
 use crate::worker::sessions;
 
@@ -40,7 +40,7 @@ struct Resume {
 
 /// Reads the first frame, and opens or finds the session.
 pub(super) async fn handshake(
-    served: &Served,
+    app: &AppState,
     caller: &Caller,
     stream: &mut SplitStream<WebSocket>,
 ) -> Result<Arc<Session>, Ending> {
@@ -48,7 +48,7 @@ pub(super) async fn handshake(
     let text = in_time(first_text(stream), silent).await?;
     // A worker without an answer reconnects after this time: a session that is opened later would have no worker.
     let slow = Problem::unavailable("the session could not be opened in time");
-    in_time(open_session(served, caller, &text), slow).await
+    in_time(open_session(app, caller, &text), slow).await
 }
 
 async fn in_time<T>(work: impl Future<Output = Result<T, Ending>>, problem: Problem) -> Result<T, Ending> {
@@ -67,23 +67,23 @@ async fn first_text(stream: &mut SplitStream<WebSocket>) -> Result<Utf8Bytes, En
 }
 
 /// Opens a session, or finds the one that is resumed.
-async fn open_session(served: &Served, caller: &Caller, text: &str) -> Result<Arc<Session>, Ending> {
+async fn open_session(app: &AppState, caller: &Caller, text: &str) -> Result<Arc<Session>, Ending> {
     let first: FirstFrame = decode(text).map_err(|problem| Ending::problem(&problem))?;
     match first {
         FirstFrame { hello: Some(hello), resume: None } => {
             let hello = hello.check(caller.workspace).map_err(|problem| Ending::problem(&problem))?;
-            let opened = within_deadline(served.engine.open_session(hello)).await;
+            let opened = within_deadline(app.engine.open_session(hello)).await;
             let session = opened.map_err(|problem| Ending::problem(&problem))?;
-            audit_session(served, caller, "open", &session).await;
+            audit_session(app, caller, "open", &session).await;
             Ok(session)
         }
         FirstFrame { hello: None, resume: Some(Resume { session, seen, capacity }) } => {
-            let found = sessions::find_local(&served.engine, caller.workspace, &session);
+            let found = sessions::find_local(&app.engine, caller.workspace, &session);
             let session = found.map_err(|problem| Ending::gone(&problem))?;
-            served.engine.heard(&session);
+            app.engine.heard(&session);
             if let Some(capacity) = capacity {
                 hello::check_capacity(capacity).map_err(|problem| Ending::problem(&problem))?;
-                served.engine.set_capacity(&session, capacity);
+                app.engine.set_capacity(&session, capacity);
             }
             session.seen(seen);
             Ok(session)

@@ -18,7 +18,7 @@ use crate::audit;
 use crate::auth::{self, Caller, Permission};
 use crate::live::LOOKED_AT;
 use crate::problem::Problem;
-use crate::server::Served;
+use crate::server::AppState;
 use crate::worker::backpressure::wait_for_room;
 use crate::worker::hello;
 use crate::worker::report::WireReport;
@@ -47,7 +47,7 @@ impl<R> WorkerFrame<R> {
 }
 
 pub(super) struct Reader {
-    pub(super) served: Served,
+    pub(super) app: AppState,
     pub(super) caller: Caller,
     pub(super) session: Arc<Session>,
     pub(super) carrier: u64,
@@ -57,7 +57,7 @@ pub(super) struct Reader {
 impl Reader {
     /// Reads frames until the socket or the session ends, the key becomes invalid, or the server stops.
     pub(super) async fn run(&mut self, stream: &mut SplitStream<WebSocket>) -> Ending {
-        let live = Arc::clone(&self.served.live);
+        let live = Arc::clone(&self.app.live);
         let mut stopped = std::pin::pin!(live.stopped());
         let mut key_check = interval_at(Instant::now() + LOOKED_AT, LOOKED_AT);
         loop {
@@ -81,7 +81,7 @@ impl Reader {
             // The writer closes the socket with the reason.
             return Err(Ending::Disconnected);
         }
-        self.served.engine.heard(&self.session);
+        self.app.engine.heard(&self.session);
         match frame {
             Frame::Text(text) => self.process(&text).await,
             Frame::Ping(_) | Frame::Pong(_) => Ok(()),
@@ -105,7 +105,7 @@ impl Reader {
             }
         };
         let reports = reports.transpose().map_err(|problem| Ending::problem(&problem))?;
-        let engine = &self.served.engine;
+        let engine = &self.app.engine;
         if let Some(seen) = frame.seen {
             self.session.seen(seen);
         }
@@ -124,7 +124,7 @@ impl Reader {
         }
         if frame.bye == Some(true) {
             engine.close_session(&self.session);
-            audit_session(&self.served, &self.caller, "close", &self.session).await;
+            audit_session(&self.app, &self.caller, "close", &self.session).await;
             return Err(Ending::close(close_code::BYE, "goodbye"));
         }
         Ok(())
@@ -132,8 +132,8 @@ impl Reader {
 
     /// Checks that the key is still valid. While the database does not answer, the key stays valid.
     async fn check_key(&self) -> Result<(), Ending> {
-        let now = self.served.engine.world().clock.now();
-        match self.served.keys.find_again(&self.caller, now).await {
+        let now = self.app.engine.world().clock.now();
+        match self.app.keys.find_again(&self.caller, now).await {
             Ok(Some(caller)) if caller.may(Permission::Serve) => Ok(()),
             Err(_) => Ok(()),
             Ok(Some(_)) => Err(Ending::key(&auth::lacks_permission(Permission::Serve))),
@@ -155,7 +155,7 @@ pub(super) fn decode<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Problem
 }
 
 /// Records in the audit that a session was opened or closed: the guard of the routes sees only the upgrade.
-pub(super) async fn audit_session(served: &Served, caller: &Caller, action: &'static str, session: &Session) {
+pub(super) async fn audit_session(app: &AppState, caller: &Caller, action: &'static str, session: &Session) {
     let details = serde_json::json!({"worker": session.worker, "session": session.id.shown()});
-    audit::write_action(served, caller, &format!("worker socket {action}"), "/v1/worker/socket", details).await;
+    audit::write_action(app, caller, &format!("worker socket {action}"), "/v1/worker/socket", details).await;
 }
