@@ -270,6 +270,30 @@ async fn more_runs_than_there_is_room_for_wait_in_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn signals_to_parked_runs_keep_the_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { max_active_runs: 2, ..options() };
+    let engine = engine_with(open(folder.path()).await, options).await;
+    let delay = ("nap", "delay", json!({"config": {"delaySeconds": 1}}));
+    publish(&engine, "w", &chain(&[wait_for("go"), delay])).await;
+    let mut runs = Vec::new();
+    for _ in 0..6 {
+        runs.push(start(&engine, "w", json!({})).await);
+    }
+    let payload = Payload::from(json!({}));
+    let signals =
+        runs.iter().map(|run| engine.send(*run, Input::Signal { event: "go".into(), payload: payload.clone() }));
+    for reply in futures_util::future::join_all(signals).await {
+        assert_eq!(reply, Ok(Reply::Accepted));
+        assert!(engine.active_runs() <= 2, "{} are active", engine.active_runs());
+    }
+    for run in runs {
+        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+        assert!(engine.active_runs() <= 2, "{} are active", engine.active_runs());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_new_work_and_loses_none() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(folder.path(), &Default::default()).unwrap());

@@ -199,7 +199,9 @@ impl Claimer {
             let places = reserved.places();
             self.shared.permits.set_backlog(Share::Server, places == 0);
             if places > 0 {
-                if self.claim_into(SERVER_LANE, reserved).await?.len() < places {
+                let (runs, mut reserved) = self.claim(SERVER_LANE, reserved).await?;
+                self.hand_out(&runs, &mut reserved);
+                if runs.len() < places {
                     return Ok(More::No);
                 }
             } else if self.room(Share::Server) == 0 {
@@ -228,9 +230,13 @@ impl Claimer {
                 }
                 continue;
             }
-            let runs = self.claim_into(lane, reserved).await?;
+            let (runs, mut reserved) = self.claim(lane, reserved).await?;
             let more = More::after(runs.len(), places);
+            // Counted before they are handed out: a run that reached its shard first would stay counted as incoming,
+            // and its seat would be lost.
             self.workers.claimed(lane, &runs, more);
+            self.hand_out(&runs, &mut reserved);
+            drop(reserved);
             if more == More::Likely && places < seats {
                 self.shared.permits.set_backlog(Share::Worker, true);
                 if self.room(Share::Worker) > 0 {
@@ -241,14 +247,10 @@ impl Claimer {
         }
     }
 
-    /// Claims due runs of a lane, as many as places are reserved, and hands them to their shards.
-    async fn claim_into(&mut self, lane: &str, mut reserved: Reservation) -> Result<Vec<RunId>> {
-        let (now, places) = (self.world.clock.now(), reserved.places());
-        match self.world.runs.claim_runs(self.node, lane, now, places).await {
-            Ok(runs) => {
-                self.hand_out(&runs, &mut reserved);
-                Ok(runs)
-            }
+    /// Claims due runs of a lane, as many as places are reserved.
+    async fn claim(&mut self, lane: &str, reserved: Reservation) -> Result<(Vec<RunId>, Reservation)> {
+        match self.world.runs.claim_runs(self.node, lane, self.world.clock.now(), reserved.places()).await {
+            Ok(runs) => Ok((runs, reserved)),
             Err(error) => {
                 self.expect_lost_claims(Some(reserved));
                 Err(error)

@@ -32,7 +32,7 @@ impl NodeClock {
     pub fn new(machine: Arc<dyn Clock>) -> Self {
         let monotonic = machine.monotonic();
         let offset = machine.wall().micros() - micros(monotonic);
-        let slew = Slew { anchor: monotonic, offset, target: offset, skew: None };
+        let slew = Slew { anchor: monotonic, offset, target: offset, skew: None, unannounced: 0 };
         Self { machine, slew: Mutex::new(slew), steps: AtomicU64::new(0) }
     }
 
@@ -75,16 +75,28 @@ impl NodeClock {
     /// was set back, slews. Returns how far it was stepped forward, if that was far enough for alarms to be late.
     pub fn follow_wall(&self) -> Option<Duration> {
         let mut slew = self.slew.lock().expect("no holder of the lock panics");
+        // The wall clock first: if this thread is suspended between the two reads, the node clock is behind, and the
+        // next comparison corrects it at once.
+        let wall = self.machine.wall().micros();
         let monotonic = self.machine.monotonic();
-        let target = self.machine.wall().micros() - micros(monotonic);
+        let target = wall - micros(monotonic);
         let offset = slew.offset_at(monotonic);
         let behind = (target - offset).max(0);
-        *slew = Slew { anchor: monotonic, offset: offset + behind, target, skew: Some(target - offset - behind) };
-        if behind < REARM_STEP_MICROS {
+        // Many small steps make an alarm as late as a large one.
+        let unannounced = slew.unannounced + behind;
+        let is_announced = unannounced >= REARM_STEP_MICROS;
+        *slew = Slew {
+            anchor: monotonic,
+            offset: offset + behind,
+            target,
+            skew: Some(target - offset - behind),
+            unannounced: if is_announced { 0 } else { unannounced },
+        };
+        if !is_announced {
             return None;
         }
         self.steps.fetch_add(1, Ordering::SeqCst);
-        Some(Duration::from_micros(behind.unsigned_abs()))
+        Some(Duration::from_micros(unannounced.unsigned_abs()))
     }
 
     /// Learns what the database's clock showed at some moment between two of our own.
@@ -138,6 +150,8 @@ struct Slew {
     offset: i64,
     target: i64,
     skew: Option<i64>,
+    /// By how much the clock was stepped forward since alarms were last begun again.
+    unannounced: i64,
 }
 
 impl Slew {

@@ -4,8 +4,8 @@
 //! [`Reservation`] for as many as it asks for, from before the query until after its answer. Without the reservation
 //! a start could use the place that a claim under way fills a moment later.
 //!
-//! **Invariant**: permits and reservations together never exceed `max_active_runs`, except for runs that the database
-//! already says are this node's (see [`RunPermits::take_regardless`]).
+//! **Invariant**: permits and reservations together never exceed `max_active_runs`, except for runs that this node
+//! must own in any case (see [`RunPermits::take_regardless`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -115,8 +115,9 @@ impl RunPermits {
         }
     }
 
-    /// Takes a place for a run that the database already says is this node's. Without it the run would be owned by a
-    /// node that does not count it. It exceeds the bound only where claims were made whose reservation is gone.
+    /// Takes a place whether or not one is free: for a run that the database already says is this node's, because a
+    /// claim's answer was lost, and for a run that an input woke and that dispatches a task in the same item. Until the
+    /// excess is gone, nothing is claimed and starts are parked.
     pub(crate) fn take_regardless(self: &Arc<Self>) -> RunPermit {
         self.counts.fetch_add(1, Ordering::SeqCst);
         RunPermit(Arc::clone(self))

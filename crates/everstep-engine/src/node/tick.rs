@@ -176,7 +176,7 @@ impl Ticker {
             self.claimer.workers.claimed(lane, &tick.claimed, more);
         }
         self.claimer.hand_out(&tick.claimed, &mut asked.reserved);
-        let had_no_place = asked.reserved.places() == 0 && claimed == 0;
+        let had_no_place = asked.server == 0;
         let has_server_backlog = had_no_place || (claimed > 0 && claimed >= asked.server);
         let has_worker_backlog = asked.is_full_for_workers || (asked.is_short && claimed > 0);
         self.claimer.shared.permits.set_backlog(Share::Server, has_server_backlog);

@@ -57,6 +57,7 @@ impl ActiveRun {
             self.send_turn(Rest::Active, false, services);
             return self.rest(services);
         }
+        let rest = if rest == Rest::Active { self.find_place(&decided, now, services) } else { rest };
         if planted::is_planted(Bug::DispatchBeforeCommit) {
             let steps = decided.entries.iter().filter_map(|entry| entry.event.step());
             let dispatched: Vec<_> = steps.map(|(step, attempt)| (step.clone(), attempt)).collect();
@@ -70,6 +71,30 @@ impl ActiveRun {
         self.in_flight = Some(in_flight);
         services.submit(item, bytes);
         Next::Keep
+    }
+
+    /// A guest that stays becomes this node's with its next item, so it needs a place. Without one the item is written
+    /// and its callers are answered, but the run is due at once: a claim takes it when a place becomes free.
+    ///
+    /// An item that dispatches a task is the exception. A task is performed by the node that dispatches it; to write
+    /// the dispatch and leave would cost the task an attempt.
+    fn find_place(&mut self, decided: &Decided, now: Timestamp, services: &Services) -> Rest {
+        if self.has_place(services) {
+            return Rest::Active;
+        }
+        if decided.entries.iter().any(propose::is_task) {
+            self.permits.held = Some(services.permit());
+            return Rest::Active;
+        }
+        Rest::Parked(now)
+    }
+
+    /// Whether the run has a place on this node, or gets one now.
+    pub(super) fn has_place(&mut self, services: &Services) -> bool {
+        if self.permits.held.is_none() {
+            self.permits.held = services.try_permit(&self.lane);
+        }
+        self.permits.held.is_some()
     }
 
     /// Answers inputs that write nothing. No gate is asked: the state here is sure to be the newest only while no

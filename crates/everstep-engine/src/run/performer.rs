@@ -136,7 +136,7 @@ impl ActiveRun {
             return;
         }
         turn.leave_if_over(&self.state);
-        if !turn.needs_seat() || services.shared.is_stopping() {
+        if !turn.needs_seat() || services.shared.is_stopping() || !self.has_place(services) {
             return;
         }
         let Some(code) = self.state.code() else { return };

@@ -75,14 +75,14 @@ impl ActiveRun {
         }
         if !is_owner {
             self.permits.held = None;
-        } else if self.permits.held.is_none() {
-            self.permits.held = Some(services.permit());
         }
         self.reply_to_start(&mut in_flight, services);
         self.mailbox.remember_answered(&in_flight.answered);
         let has_ended_itself = in_flight.ends_by_report();
         self.answer(&mut in_flight);
-        self.dispatch(&in_flight.dispatched, services);
+        if is_owner {
+            self.dispatch(&in_flight.dispatched, services);
+        }
         self.send_turn(in_flight.rest, has_ended_itself, services);
         if is_owner {
             self.start_children(services);
@@ -171,6 +171,9 @@ impl ActiveRun {
         let undecided = in_flight.answered.into_iter().map(|(envelope, _)| envelope);
         let waiting = self.mailbox.take_waiting();
         let mailbox = undecided.chain(waiting).filter(|envelope| !is_derived(&envelope.input)).collect();
+        if self.ownership == Ownership::Guest {
+            self.permits.held = None;
+        }
         let (performer, permit) = (std::mem::take(&mut self.performer), self.permits.take_newest());
         Next::Reload(Box::new(Loading { mailbox, performer, permit, must_reload: false, conflict, urgent }))
     }

@@ -10,7 +10,7 @@ use everstep_core::journal::FORMAT;
 use everstep_store::Loaded;
 
 use super::Shard;
-use super::message::{LoadedRun, ToShard};
+use super::message::{LoadResult, ToShard};
 use crate::error::Error;
 use crate::message::ToClaimer;
 use crate::node::peers::RunInput;
@@ -36,9 +36,12 @@ impl Shard {
                 loading.must_reload = true;
                 loading.permit = Some(permit);
             }
-            // The run is here as a guest, or is about to be parked, and was claimed in the meantime.
+            // The run is here as a guest, or is about to be parked, and was claimed before that was written. An owner
+            // that stays was loaded after the claim and before this message: it has a place already.
             Some(RunSlot::Active(run)) => {
-                run.set_claim(permit);
+                if run.ownership() == Ownership::Guest || run.is_leaving() {
+                    run.set_claim(permit);
+                }
                 self.services.workers.arrived(id);
             }
         }
@@ -55,7 +58,10 @@ impl Shard {
                 let permit = Some(self.services.permit());
                 self.load(id, Loading { permit, ..Loading::default() });
             }
-            Some(RunSlot::Loading(loading)) => loading.must_reload = true,
+            Some(RunSlot::Loading(loading)) => {
+                loading.must_reload = true;
+                loading.permit.get_or_insert_with(|| self.services.permit());
+            }
             Some(RunSlot::Active(run)) => {
                 if (run.ownership() == Ownership::Guest || run.is_leaving()) && !run.has_claim() {
                     run.set_claim(self.services.permit());
@@ -86,12 +92,12 @@ impl Shard {
         }));
     }
 
-    pub(super) fn loaded(&mut self, id: RunId, loaded: LoadedRun) {
+    pub(super) fn loaded(&mut self, id: RunId, loaded: LoadResult) {
         self.take_loaded(id, loaded);
         self.services.workers.arrived(id);
     }
 
-    fn take_loaded(&mut self, id: RunId, loaded: LoadedRun) {
+    fn take_loaded(&mut self, id: RunId, loaded: LoadResult) {
         let Some(RunSlot::Loading(_)) = self.runs.get(&id) else { return };
         let Some(RunSlot::Loading(mut loading)) = self.runs.remove(&id) else { return };
         if loading.must_reload {
@@ -199,7 +205,7 @@ fn refuse_foreign_reports(loading: &mut Loading, loaded: &Loaded) {
 }
 
 /// Reads a run and its workflow. If this build cannot read them, that is the run's own failure.
-async fn load_run(world: &World, library: &Library, run: RunId) -> LoadedRun {
+async fn load_run(world: &World, library: &Library, run: RunId) -> LoadResult {
     let unreadable = |reason: String| Failure::fatal(code::JOURNAL_UNREADABLE, reason);
     loop {
         let loaded = match world.runs.load_run(run).await {

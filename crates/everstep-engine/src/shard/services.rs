@@ -17,7 +17,7 @@ use crate::commit::propose::Writer;
 use crate::commit::{Proposal, SECOND_BATCH_ITEMS};
 use crate::message::{Shared, ToClaimer};
 use crate::node::peers::Hint;
-use crate::node::permits::RunPermit;
+use crate::node::permits::{RunPermit, Share};
 use crate::observe::Seen;
 use crate::options::Options;
 use crate::ports::World;
@@ -75,6 +75,11 @@ impl Services {
     /// A permit for a run that the database already says is this node's: see [`RunPermits::take_regardless`].
     ///
     /// [`RunPermits::take_regardless`]: crate::node::permits::RunPermits::take_regardless
+    /// A place for a run of a lane, if one is free.
+    pub(crate) fn try_permit(&self, lane: &str) -> Option<RunPermit> {
+        self.shared.permits.try_take(Share::of_lane(lane))
+    }
+
     pub(crate) fn permit(&self) -> RunPermit {
         self.shared.permits.take_regardless()
     }
