@@ -72,7 +72,7 @@ async fn a_worker_that_is_refused_something_of_one_run_is_blocked_in_others() {
         match worker.next().await {
             WorkerMessage::Revoked { run, .. } => break assert_eq!(run, other.run),
             message => {
-                assert!(matches!(message, WorkerMessage::Ack { .. } | WorkerMessage::Refused { .. }), "{message:?}")
+                assert!(matches!(message, WorkerMessage::Ack { .. } | WorkerMessage::Refused { .. }), "{message:?}");
             }
         }
     }

@@ -45,7 +45,7 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
     Sim(sim::Args),
     Load(Box<load::Args>),
 }

@@ -45,7 +45,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 fn perform(command: Command, config: Config) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
     Box::pin(async move {
         match command {
-            Command::Bench(args) => bench::run(args).await,
+            Command::Bench(args) => bench::run(*args).await,
             Command::Sim(args) => sim::run(&args),
             Command::Load(args) => load::run(&args, &config).await,
         }

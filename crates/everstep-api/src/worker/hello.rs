@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use everstep_core::ids::WorkspaceId;
+use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Engine, Session};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{REPORTS_MAX, REQUEST_BYTES_MAX};
-use super::message::TurnRef;
 use crate::problem::Problem;
+use crate::wire::Id;
 
 /// The version of the worker protocol.
 const PROTOCOL_VERSION: u32 = 1;
@@ -45,7 +45,16 @@ pub(crate) struct Hello {
     /// Turns from an earlier session that the worker continues.
     #[serde(default)]
     #[schemars(length(max = 10_000))]
-    holds: Vec<TurnRef>,
+    holds: Vec<HeldTurn>,
+}
+
+/// A turn that the worker holds.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HeldTurn {
+    #[schemars(with = "Id")]
+    run: RunId,
+    turn: u32,
 }
 
 /// A workflow that a worker serves.

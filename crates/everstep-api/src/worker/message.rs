@@ -7,7 +7,7 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_engine::{self as engine, StepOutcome, WorkerMessage};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::wire::{Id, Json, Time};
 
@@ -48,12 +48,11 @@ struct RefusedReport<'a> {
 }
 
 /// A run and the number of one of its turns.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TurnRef {
+#[derive(Debug, Serialize, JsonSchema)]
+struct TurnRef {
     #[schemars(with = "Id")]
-    pub(super) run: RunId,
-    pub(super) turn: u32,
+    run: RunId,
+    turn: u32,
 }
 
 /// A run that a worker starts or continues.

@@ -145,10 +145,29 @@ impl Story {
 
     /// Whether a step that is not known may begin with an entry.
     fn admits(&self, entry: &Entry) -> bool {
-        match (self.scope, &entry.event) {
-            (Scope::Whole | Scope::Live, _) => true,
-            (Scope::Page, Event::StepDispatched { attempt, .. }) => *attempt == 1,
-            (Scope::Page, event) => matches!(event, Event::StepSkipped { .. }),
+        match self.scope {
+            Scope::Whole | Scope::Live => true,
+            Scope::Page => match &entry.event {
+                Event::StepDispatched { attempt, .. } => *attempt == 1,
+                Event::StepSkipped { .. } => true,
+                Event::RunStarted { .. }
+                | Event::StepCompleted { .. }
+                | Event::StepFailed { .. }
+                | Event::TimerSet { .. }
+                | Event::TimerFired { .. }
+                | Event::ContextSet { .. }
+                | Event::WaitOpened { .. }
+                | Event::WaitResolved { .. }
+                | Event::SignalBuffered { .. }
+                | Event::TurnStarted { .. }
+                | Event::TurnLost { .. }
+                | Event::RunPaused { .. }
+                | Event::RunResumed
+                | Event::RunRetried
+                | Event::RunCompleted { .. }
+                | Event::RunFailed { .. }
+                | Event::RunCancelled { .. } => false,
+            },
         }
     }
 

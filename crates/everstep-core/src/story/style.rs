@@ -106,10 +106,29 @@ impl StoryStyle {
 
     /// When an attempt began that no entry has begun: a worker reports a step of code when it is over.
     pub(super) fn began_at(&self, entry: &Entry) -> Option<Timestamp> {
-        match (self, &entry.event) {
-            (Self::Code(_), Event::StepCompleted { outcome, .. }) => outcome.started_at.or(Some(entry.at)),
-            (Self::Code(_), Event::StepFailed { started_at, .. }) => started_at.or(Some(entry.at)),
-            _ => None,
+        match self {
+            Self::Graph(_) => None,
+            Self::Code(_) => match &entry.event {
+                Event::StepCompleted { outcome, .. } => outcome.started_at.or(Some(entry.at)),
+                Event::StepFailed { started_at, .. } => started_at.or(Some(entry.at)),
+                Event::RunStarted { .. }
+                | Event::StepDispatched { .. }
+                | Event::StepSkipped { .. }
+                | Event::TimerSet { .. }
+                | Event::TimerFired { .. }
+                | Event::ContextSet { .. }
+                | Event::WaitOpened { .. }
+                | Event::WaitResolved { .. }
+                | Event::SignalBuffered { .. }
+                | Event::TurnStarted { .. }
+                | Event::TurnLost { .. }
+                | Event::RunPaused { .. }
+                | Event::RunResumed
+                | Event::RunRetried
+                | Event::RunCompleted { .. }
+                | Event::RunFailed { .. }
+                | Event::RunCancelled { .. } => None,
+            },
         }
     }
 

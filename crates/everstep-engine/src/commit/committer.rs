@@ -167,7 +167,7 @@ impl Writer {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, items = batch.len(), "commit failed; resending");
+                    tracing::warn!(%error, items = batch.len(), "commit failed; sending it again");
                     is_unknown = true;
                     batches.push(batch);
                     self.world.sleep(delay).await;

@@ -153,7 +153,7 @@ mod tests {
         page
     }
 
-    fn keys(page: StepPage) -> (Vec<String>, Option<u64>) {
+    fn keys(page: &StepPage) -> (Vec<String>, Option<u64>) {
         (page.steps.iter().map(|step| step.key.to_string()).collect(), page.next_after)
     }
 
@@ -166,9 +166,9 @@ mod tests {
         let events = [skipped("z"), dispatched("a", 1), completed("a", 1), skipped("b"), dispatched("c", 1)];
         assert!(!page(None, &events[..3], 1, 1).is_settled(), "a later step may follow");
         assert!(page(None, &events, 1, 1).is_settled(), "the page is full and its steps are over");
-        assert_eq!(keys(page(None, &events, 1, 1).finish(false)), found(&["a"], Some(2)));
-        assert_eq!(keys(page(None, &events, 2, 1).finish(false)), found(&["b"], Some(4)));
-        assert_eq!(keys(page(None, &events, 2, 9).finish(false)), found(&["b", "c"], None));
+        assert_eq!(keys(&page(None, &events, 1, 1).finish(false)), found(&["a"], Some(2)));
+        assert_eq!(keys(&page(None, &events, 2, 1).finish(false)), found(&["b"], Some(4)));
+        assert_eq!(keys(&page(None, &events, 2, 9).finish(false)), found(&["b", "c"], None));
         let last = page(None, &events, 4, 9).finish(true);
         assert_eq!(last.steps[0].status, StepStatus::Cancelled, "the run has ended");
     }
@@ -178,8 +178,8 @@ mod tests {
         let events = [dispatched("a", 1), dispatched("b", 1), completed("b", 1), dispatched("a", 2), completed("a", 2)];
         let first = page(None, &events, 0, 1).finish(false);
         assert_eq!((first.steps[0].status, first.steps[0].attempts.len()), (StepStatus::Completed, 2));
-        assert_eq!(keys(first), found(&["a"], Some(1)));
-        assert_eq!(keys(page(None, &events, 1, 9).finish(false)), found(&["b"], None), "not the second attempt of a");
+        assert_eq!(keys(&first), found(&["a"], Some(1)));
+        assert_eq!(keys(&page(None, &events, 1, 9).finish(false)), found(&["b"], None), "not the second attempt of a");
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let events = [completed("a", 1), timer("nap"), completed("b", 1), fired("nap"), completed("c", 1)];
         let (mut after, mut all) = (0, Vec::new());
         loop {
-            let (keys, next) = keys(page(Some(&workflow), &events, after, 1).finish(false));
+            let (keys, next) = keys(&page(Some(&workflow), &events, after, 1).finish(false));
             all.extend(keys);
             let Some(next) = next else { break };
             after = next;

@@ -21,7 +21,7 @@ use crate::workers::{Session, WorkerReport};
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
 /// A run as it was read, with its workflow, or why this build cannot run it.
-pub(crate) type LoadedRun = Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>;
+pub(crate) type LoadResult = Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>;
 
 #[expect(clippy::large_enum_variant, reason = "most messages are inputs")]
 pub(crate) enum ToShard {
@@ -33,7 +33,7 @@ pub(crate) enum ToShard {
     TurnBack(RunId, u32),
     /// The verdicts on items of this shard's runs.
     Settled(Vec<(RunId, Verdict)>),
-    Loaded(RunId, Box<LoadedRun>),
+    Loaded(RunId, Box<LoadResult>),
     /// Runs that this node claimed.
     Claimed(Vec<(RunId, RunPermit)>),
     /// Runs that this node owns in the database; those that are not in memory are loaded. The places of the claims

@@ -94,7 +94,7 @@ impl fmt::Display for Failure {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        write!(f, "replay it with: everstep sim --nodes {} --code {} --seed {}", self.nodes, self.code, self.seed)
+        write!(f, "replay it with: everstep-lab sim --nodes {} --code {} --seed {}", self.nodes, self.code, self.seed)
     }
 }
 
