@@ -35,6 +35,35 @@ pub enum Style {
     Code,
 }
 
+/// The name of a style, as it is stored and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StyleName {
+    Graph,
+    Code,
+}
+
+impl StyleName {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Graph => "graph",
+            Self::Code => "code",
+        }
+    }
+
+    /// The style with a name; `None` for one that this build does not know.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Graph, Self::Code].into_iter().find(|style| style.as_str() == name)
+    }
+
+    /// Whether a version is a definition that users save. Otherwise workers register versions by their name alone.
+    pub fn has_definition(self) -> bool {
+        match self {
+            Self::Graph => true,
+            Self::Code => false,
+        }
+    }
+}
+
 /// How far a run is through its workflow, in the terms of its style.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

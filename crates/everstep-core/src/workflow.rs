@@ -10,7 +10,7 @@ pub struct Workflow {
     pub version: u32,
     pub style: Style,
     /// Whether no library has it, so that the journals of its runs contain its definition.
-    pub is_unpublished: bool,
+    pub is_unsaved: bool,
 }
 
 impl Workflow {

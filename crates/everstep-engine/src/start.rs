@@ -154,7 +154,7 @@ impl StartRequest {
             parent: None,
             tags: start.tags,
             retention_days: options.keep_for(start.retention_days.unwrap_or(version.retention_days)),
-            is_test: workflow.is_unpublished,
+            is_test: workflow.is_unsaved,
             created_at: now,
         };
         let request = Self {

@@ -1,5 +1,7 @@
 //! Conditions for changes of workflows, and their results.
 
+use everstep_core::style::StyleName;
+
 use crate::workflows::NewWorkflow;
 
 /// The expected state of a workflow. It is checked in the transaction of the change, so that of two calls with the same
@@ -69,10 +71,10 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Its style, if a version of `style` cannot follow it: versions of code have numbers of their own.
+    /// Its style, if a version of `style` cannot follow it: workers choose the numbers of versions that they register.
     pub(crate) fn other_style(&self, style: &str) -> Option<String> {
-        let is_code = |style: &str| style == "code";
-        (is_code(&self.style) != is_code(style)).then(|| self.style.clone())
+        let has_definition = |style: &str| StyleName::parse(style).is_none_or(StyleName::has_definition);
+        (has_definition(&self.style) != has_definition(style)).then(|| self.style.clone())
     }
 }
 

@@ -6,6 +6,7 @@ use everstep_core::graph;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::strict::Strict;
+use everstep_core::style::StyleName;
 use everstep_store::{VersionRow, WorkflowRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,14 +37,14 @@ pub(crate) struct Workflow {
 
 impl Workflow {
     pub(crate) fn of(row: WorkflowRow, active_version: Option<u32>) -> Self {
-        let is_code = row.style == "code";
+        let has_definition = StyleName::parse(&row.style).is_none_or(StyleName::has_definition);
         Self {
             name: row.name,
             version: row.version,
             active_version,
             style: row.style,
             description: row.definition.value()["description"].as_str().map(str::to_owned),
-            definition: Some(row.definition).filter(|_| !is_code),
+            definition: Some(row.definition).filter(|_| has_definition),
             digest: row.digest,
             retention_days: row.retention_days,
             created_at: Time::of(row.created_at),

@@ -11,6 +11,7 @@ mod versions;
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::graph;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::style::StyleName;
 use serde_json::{Value, json};
 
 use list::{PAGE_PARAMETERS, VERSION_PARAMETERS, get, list};
@@ -73,7 +74,7 @@ pub(crate) async fn may_be_code(
     let store = &app.workflows;
     let newest = store.list_versions(workspace, name, None, 1).await?.first().map(|row| row.version);
     let row = store.workflow(workspace, name, Some(newest.or(version).unwrap_or(1))).await?;
-    Ok(row.is_none_or(|row| row.style == "code"))
+    Ok(row.is_none_or(|row| StyleName::parse(&row.style) == Some(StyleName::Code)))
 }
 
 /// Why a workflow was not found.

@@ -11,7 +11,7 @@ impl Draft<'_> {
         if self.state.phase != Phase::Pending {
             return Reply::ignored("the run was started before");
         }
-        let definition = self.workflow.style.definition().filter(|_| self.workflow.is_unpublished);
+        let definition = self.workflow.style.definition().filter(|_| self.workflow.is_unsaved);
         let definition = definition.map(|definition| Payload::from(definition.clone()));
         self.write(Event::RunStarted { input, cause, definition });
         Reply::Accepted

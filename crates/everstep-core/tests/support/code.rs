@@ -18,7 +18,7 @@ use super::Game;
 
 /// A workflow of which nothing is known but that it is code.
 pub(crate) fn code() -> Workflow {
-    Workflow { name: "test".into(), version: 1, style: Style::Code, is_unpublished: false }
+    Workflow { name: "test".into(), version: 1, style: Style::Code, is_unsaved: false }
 }
 
 /// A policy without jitter, so that texts have round numbers.

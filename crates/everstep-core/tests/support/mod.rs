@@ -70,13 +70,13 @@ impl Kinds for TestKinds {
 
 pub(crate) fn compile(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     let graph = graph::compile(definition, &TestKinds::new(), &Expressions::default())?;
-    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unpublished: false })
+    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unsaved: false })
 }
 
 /// As `compile`, for a definition that an earlier version of the server saved.
 pub(crate) fn load(definition: &Value) -> Result<Workflow, Vec<Problem>> {
     let graph = graph::load(definition, &TestKinds::new(), &Expressions::default())?;
-    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unpublished: false })
+    Ok(Workflow { name: "test".into(), version: 1, style: Style::Graph(graph), is_unsaved: false })
 }
 
 /// The time of the machine, for tests of speed.

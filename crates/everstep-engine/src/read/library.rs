@@ -7,6 +7,7 @@ use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Event;
 use everstep_core::payload::Payload;
+use everstep_core::style::StyleName;
 use everstep_core::workflow::{Style, Workflow, is_name};
 use everstep_store::{Expects, NewWorkflow, Put, Registered, RunRow, WorkflowRow};
 use serde_json::{Value, json};
@@ -23,8 +24,6 @@ use crate::workers::{self, ServedWorkflow};
 const RETENTION_DAYS_DEFAULT: u32 = 30;
 /// Days for which a test run is kept.
 const TEST_RETENTION_DAYS: u32 = 1;
-/// The style of workflows that are functions in users' processes.
-const CODE: &str = "code";
 /// The greatest version that a worker may serve.
 const VERSION_MAX: u32 = i32::MAX as u32;
 
@@ -110,7 +109,7 @@ impl Library {
         let row = NewWorkflow {
             workspace,
             name: name.to_owned(),
-            style: "graph".to_owned(),
+            style: StyleName::Graph.as_str().to_owned(),
             definition,
             digest,
             retention_days: graph.retention_days().unwrap_or(RETENTION_DAYS_DEFAULT),
@@ -130,20 +129,27 @@ impl Library {
             None => self.active.find(workspace, name).await?,
         };
         let row = row.ok_or_else(|| Error::WorkflowNotFound { name: name.to_owned(), version })?;
-        if row.style == CODE {
-            // Its retention is the worker's last word.
-            let workflow = Arc::new(code(name, row.version));
-            return Ok(Arc::new(Version { workflow, retention_days: row.retention_days }));
+        match read_style(&row)? {
+            StyleName::Graph => self.find_compiled(workspace, row),
+            // Its retention is what a worker said last.
+            StyleName::Code => {
+                let workflow = Arc::new(code(name, row.version));
+                Ok(Arc::new(Version { workflow, retention_days: row.retention_days }))
+            }
         }
+    }
+
+    /// The compiled form of a version that has a definition.
+    fn find_compiled(&self, workspace: WorkspaceId, row: WorkflowRow) -> Result<Arc<Version>, Error> {
         // The number of a version that was deleted may be another's by now.
         if let Some((_, version)) =
-            self.cached(workspace, name, row.version).filter(|(digest, _)| *digest == row.digest)
+            self.cached(workspace, &row.name, row.version).filter(|(digest, _)| *digest == row.digest)
         {
             return Ok(version);
         }
         let digest = row.digest.clone();
         let compiled = Arc::new(self.compile(row)?);
-        let key = (workspace, name.to_owned(), compiled.workflow.version);
+        let key = (workspace, compiled.workflow.name.clone(), compiled.workflow.version);
         self.compiled.write().expect("no holder of the lock panics").insert(key, (digest, Arc::clone(&compiled)));
         Ok(compiled)
     }
@@ -171,7 +177,7 @@ impl Library {
         }
         let active = if version.is_some() { self.world.workflows.workflow(workspace, name, None).await? } else { None };
         let retention_days = match active {
-            Some(active) if active.style == CODE => active.retention_days,
+            Some(active) if read_style(&active)? == StyleName::Code => active.retention_days,
             None if may_be_code => {
                 let served =
                     ServedWorkflow { name: name.to_owned(), version: version.unwrap_or(1), retention_days: None };
@@ -211,7 +217,7 @@ impl Library {
             let row = NewWorkflow {
                 workspace,
                 name: served.name.clone(),
-                style: CODE.to_owned(),
+                style: StyleName::Code.as_str().to_owned(),
                 definition: definition.clone(),
                 digest: digest.to_owned(),
                 retention_days: served.retention_days.unwrap_or(RETENTION_DAYS_DEFAULT),
@@ -235,7 +241,7 @@ impl Library {
         {
             let graph = graph::load(definition.value(), &*self.world.handlers, &*self.world.evaluate);
             let graph = graph.map_err(|problems| cannot_run(&row.workflow, row.version, &problems))?;
-            return Ok(Arc::new(unpublished(&row.workflow, graph)));
+            return Ok(Arc::new(unsaved(&row.workflow, graph)));
         }
         if workers::is_worker_lane(&row.lane) {
             return Ok(Arc::new(code(&row.workflow, row.version)));
@@ -278,7 +284,7 @@ impl Library {
     /// deleted an hour after their end.
     pub fn compile_test(&self, definition: &Value) -> Result<Arc<Version>, Vec<Problem>> {
         let graph = graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)?;
-        let workflow = Arc::new(unpublished(TEST, graph));
+        let workflow = Arc::new(unsaved(TEST, graph));
         Ok(Arc::new(Version { workflow, retention_days: TEST_RETENTION_DAYS }))
     }
 
@@ -291,8 +297,7 @@ impl Library {
     fn compile(&self, row: WorkflowRow) -> Result<Version, Error> {
         let graph = graph::load(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
         let graph = graph.map_err(|problems| cannot_run(&row.name, row.version, &problems))?;
-        let workflow =
-            Workflow { name: row.name, version: row.version, style: Style::Graph(graph), is_unpublished: false };
+        let workflow = Workflow { name: row.name, version: row.version, style: Style::Graph(graph), is_unsaved: false };
         Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days })
     }
 }
@@ -301,14 +306,24 @@ fn digest(definition: &Payload) -> String {
     Sha256::digest(definition.json().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The style of a version. A later build may have saved one that this build does not know.
+fn read_style(row: &WorkflowRow) -> Result<StyleName, Error> {
+    StyleName::parse(&row.style).ok_or_else(|| {
+        let (name, version, style) = (&row.name, row.version, &row.style);
+        Error::Invalid(format!(
+            "{name} version {version} is of style {style:?}, which this node does not know; upgrade it"
+        ))
+    })
+}
+
 /// A workflow of which the server knows nothing but its name.
 fn code(name: &str, version: u32) -> Workflow {
-    Workflow { name: name.to_owned(), version, style: Style::Code, is_unpublished: false }
+    Workflow { name: name.to_owned(), version, style: Style::Code, is_unsaved: false }
 }
 
 /// A workflow that is in no library.
-fn unpublished(name: &str, graph: Graph) -> Workflow {
-    Workflow { name: name.to_owned(), version: 0, style: Style::Graph(graph), is_unpublished: true }
+fn unsaved(name: &str, graph: Graph) -> Workflow {
+    Workflow { name: name.to_owned(), version: 0, style: Style::Graph(graph), is_unsaved: true }
 }
 
 fn cannot_run(name: &str, version: u32, problems: &[Problem]) -> Error {

@@ -57,14 +57,14 @@ impl Judge {
         }
         if is_code(row) {
             let (name, version) = (row.workflow.clone(), row.version);
-            return Ok(Arc::new(Workflow { name, version, style: Style::Code, is_unpublished: false }));
+            return Ok(Arc::new(Workflow { name, version, style: Style::Code, is_unsaved: false }));
         }
         let found = self.store.direct(|db| db.workflow(row.workspace, &row.workflow, Some(row.version)));
         let found = found.map_err(|error| error.to_string())?.ok_or("the workflow is gone")?;
         let graph = graph::load(found.definition.value(), &*self.world.handlers, &*self.world.evaluate)
             .map_err(|problems| format!("{problems:?}"))?;
         let workflow =
-            Workflow { name: found.name, version: found.version, style: Style::Graph(graph), is_unpublished: false };
+            Workflow { name: found.name, version: found.version, style: Style::Graph(graph), is_unsaved: false };
         let workflow = Arc::new(workflow);
         self.workflows.lock().expect("one thread").insert(key, Arc::clone(&workflow));
         Ok(workflow)
