@@ -21,7 +21,7 @@ pub struct Item {
     pub entries: Vec<NewEntry>,
     /// The run's row after this item; `None` does not change it (a step's item never does).
     pub projection: Option<Projection>,
-    pub waits: Vec<Change<Wait>>,
+    pub waits: Vec<WaitChange>,
     /// Inbox rows that this item answers. They are deleted with it; if one is missing, the item is a conflict.
     pub taken: Vec<InboxId>,
     /// Inputs for other runs that need no answer.
@@ -75,10 +75,10 @@ pub struct Projection {
     pub ended_at: Option<Timestamp>,
 }
 
-/// A row that is inserted or deleted.
+/// A row of a wait that is inserted or deleted.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change<T> {
-    Open(T),
+pub enum WaitChange {
+    Open(Wait),
     Close(StepKey),
 }
 

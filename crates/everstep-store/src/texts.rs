@@ -5,7 +5,7 @@
 use everstep_core::ids::StepKey;
 
 use crate::error::{Error, Result};
-use crate::item::{Change, Gate, Item};
+use crate::item::{Gate, Item, WaitChange};
 
 pub(crate) fn has_nul(text: &str) -> bool {
     text.as_bytes().contains(&0)
@@ -28,8 +28,8 @@ pub(crate) fn check_item(item: &Item) -> Result<()> {
     check(item.entries.iter().filter_map(|entry| entry.row.step.as_ref()).map(StepKey::as_str))?;
     for change in &item.waits {
         match change {
-            Change::Open(wait) => check([wait.step.as_str(), &wait.event])?,
-            Change::Close(step) => check([step.as_str()])?,
+            WaitChange::Open(wait) => check([wait.step.as_str(), &wait.event])?,
+            WaitChange::Close(step) => check([step.as_str()])?,
         }
     }
     Ok(())

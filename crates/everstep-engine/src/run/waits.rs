@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use everstep_core::ids::StepKey;
 use everstep_core::journal::{Dispatch, Entry, Event};
 use everstep_core::run::{OpenActivity, State};
-use everstep_store::{Change, Wait};
+use everstep_store::{Wait, WaitChange};
 
 /// The waits of a run that have a row.
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl WaitRows {
     }
 
     /// The rows that appear and disappear with these entries.
-    pub(crate) fn changes(&mut self, state: &State, entries: &[Entry]) -> Vec<Change<Wait>> {
+    pub(crate) fn changes(&mut self, state: &State, entries: &[Entry]) -> Vec<WaitChange> {
         let renews = std::mem::take(&mut self.must_renew);
         if self.steps.is_empty() && !entries.iter().any(opens_wait) {
             return Vec::new();
@@ -41,10 +41,10 @@ impl WaitRows {
             open.insert(step.step.clone());
             let is_known = self.steps.contains(step.step);
             if is_known && renews {
-                changes.push(Change::Close(step.step.clone()));
+                changes.push(WaitChange::Close(step.step.clone()));
             }
             if !is_known || renews {
-                changes.push(Change::Open(Wait {
+                changes.push(WaitChange::Open(Wait {
                     step: step.step.clone(),
                     event: event.to_owned(),
                     pattern: pattern.clone(),
@@ -52,7 +52,7 @@ impl WaitRows {
                 }));
             }
         }
-        changes.extend(self.steps.difference(&open).cloned().map(Change::Close));
+        changes.extend(self.steps.difference(&open).cloned().map(WaitChange::Close));
         self.steps = open;
         changes
     }

@@ -8,8 +8,8 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, Change, Choice, Counts, Deletion, Error, Expects, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome,
-    Put, Registered, Result, RunFilter, RunPage, RunRow, RunStore, Snapshot, StoredEntry, Tick, VersionRow, Wait,
+    Arrival, Choice, Counts, Deletion, Error, Expects, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome, Put,
+    Registered, Result, RunFilter, RunPage, RunRow, RunStore, Snapshot, StoredEntry, Tick, VersionRow, WaitChange,
     Wants, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
 
@@ -49,7 +49,7 @@ impl SimStore {
     fn see_letters(&self, items: &[Item], outcomes: &[Outcome]) {
         for item in applied(items, outcomes) {
             for wait in item.waits.iter().filter(|wait| is_letter(wait)) {
-                let Change::Open(wait) = wait else { continue };
+                let WaitChange::Open(wait) = wait else { continue };
                 if self.executor.chance(60) {
                     let mut ledger = self.ledger();
                     ledger.urgent.push((item.run, wait.step.clone(), wait.event.clone()));
@@ -65,8 +65,8 @@ fn applied<'a>(items: &'a [Item], outcomes: &'a [Outcome]) -> impl Iterator<Item
     items.iter().zip(outcomes).filter(is_applied).map(|(item, _)| item)
 }
 
-fn is_letter(change: &Change<Wait>) -> bool {
-    matches!(change, Change::Open(wait) if wait.event == "letter")
+fn is_letter(change: &WaitChange) -> bool {
+    matches!(change, WaitChange::Open(wait) if wait.event == "letter")
 }
 
 /// What a database refuses to store for ever.

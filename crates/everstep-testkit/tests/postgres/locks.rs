@@ -6,7 +6,7 @@ use std::time::Duration;
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{Change, Error, Gate, Item, NewRun, Outcome, RunStore, Wants};
+use everstep_store::{Error, Gate, Item, NewRun, Outcome, RunStore, WaitChange, Wants};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::Cluster;
 
@@ -115,7 +115,7 @@ fn an_item_that_waited_for_its_run_is_written_whole() {
                 entry(3, Kind::StepDispatched, Some("second")),
             ],
             projection: Some(projection(Status::Running, Some(node), at(9))),
-            waits: vec![Change::Open(wait("first", "paid"))],
+            waits: vec![WaitChange::Open(wait("first", "paid"))],
             taken: sent,
             ..item(run, Gate::Unowned)
         };

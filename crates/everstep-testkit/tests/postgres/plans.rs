@@ -5,8 +5,8 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AccessStore, AuditFilter, AuditRow, Change, Item, NewWorkflow, Registered, ResourceKind, ResourceRow,
-    ResourceStore, RunFilter, RunStore, Snapshot, Wants, WorkflowStore,
+    AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, Registered, ResourceKind, ResourceRow, ResourceStore,
+    RunFilter, RunStore, Snapshot, WaitChange, Wants, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -51,7 +51,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     let run = owned_run(store, node).await;
     let parked = owned_run(store, node).await;
     let news = apply(store, node, &Item { inbox_inputs: vec![inbox_input(run, "news")], ..park(parked, at(0)) }).await;
-    let waiting = Item { waits: vec![Change::Open(wait("s", "paid"))], taken: news, ..step(run, 2) };
+    let waiting = Item { waits: vec![WaitChange::Open(wait("s", "paid"))], taken: news, ..step(run, 2) };
     apply(store, node, &waiting).await;
     // Refused, so that its reason is looked up.
     commit(store, node, &waiting).await;

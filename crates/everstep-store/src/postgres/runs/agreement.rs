@@ -102,6 +102,12 @@ const STEPS_DIFFERENCES: &[Difference] = &[
     },
 ];
 
+/// Parts that the statement for runs does not need.
+const RUNS_OMITTED: &[&str] = &["present", "gone", "unowned", "checked", "waiting", "answered", "inbox_input", "sent"];
+
+/// Parts of the statement for runs that the one for steps does not need.
+const STEPS_OMITTED: &[&str] = &["started", "projected", "opened", "closed"];
+
 /// The parts of a statement by their names, without comments. The name of the last one is `select`.
 fn parts(statement: &str) -> BTreeMap<&str, String> {
     let mut parts: BTreeMap<&str, String> = BTreeMap::new();
@@ -128,7 +134,7 @@ fn names(statement: &str) -> Vec<&str> {
 }
 
 #[track_caller]
-fn assert_agree(longer: &str, shorter: &str, differences: &[Difference]) {
+fn assert_agree(longer: &str, shorter: &str, differences: &[Difference], omitted: &[&str]) {
     let (mut expected, found) = (parts(longer), parts(shorter));
     for difference in differences {
         let part = expected.get_mut(difference.part).expect("a difference names a part");
@@ -145,23 +151,23 @@ fn assert_agree(longer: &str, shorter: &str, differences: &[Difference]) {
         assert_eq!(expected.len(), part.len(), "{name} is longer in one statement");
     }
     let mut order = names(longer);
-    order.retain(|name| found.contains_key(name));
-    assert_eq!(order, names(shorter), "the parts have one order");
+    order.retain(|name| !omitted.contains(name));
+    assert_eq!(order, names(shorter), "the shorter statement has all parts but those it may omit, in the same order");
 }
 
 #[test]
 fn the_statement_for_runs_is_a_part_of_the_whole_one() {
-    assert_agree(ALL, RUNS, RUNS_DIFFERENCES);
+    assert_agree(ALL, RUNS, RUNS_DIFFERENCES, RUNS_OMITTED);
 }
 
 #[test]
 fn the_statement_for_steps_is_a_part_of_the_one_for_runs() {
-    assert_agree(RUNS, STEPS, STEPS_DIFFERENCES);
+    assert_agree(RUNS, STEPS, STEPS_DIFFERENCES, STEPS_OMITTED);
 }
 
 #[test]
 fn a_line_that_is_changed_in_one_statement_is_reported() {
     let changed = STEPS.replace("and not fenced", "and true");
-    let result = std::panic::catch_unwind(|| assert_agree(RUNS, &changed, STEPS_DIFFERENCES));
+    let result = std::panic::catch_unwind(|| assert_agree(RUNS, &changed, STEPS_DIFFERENCES, STEPS_OMITTED));
     assert!(result.is_err());
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::arrays::{Bare, Closed, Entries, Heads, InboxInputs, Projections, Starts, Taken, Waits};
 use crate::error::Result;
-use crate::item::{Change, Gate, Item, Wait};
+use crate::item::{Gate, Item, Wait, WaitChange};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::postgres::queries::{Param, Query, param, query};
@@ -115,13 +115,13 @@ impl<'a> Batch<'a> {
         let mut open: BTreeMap<&StepKey, &Wait> = BTreeMap::new();
         for change in &item.waits {
             match change {
-                Change::Open(wait) => {
+                WaitChange::Open(wait) => {
                     if let Some(twice) = open.insert(&wait.step, wait) {
                         // Written twice, so that the database rejects the item.
                         self.waits.push(item, twice);
                     }
                 }
-                Change::Close(step) => {
+                WaitChange::Close(step) => {
                     open.remove(step);
                     self.closed.push(item, Some(step));
                 }
@@ -166,7 +166,7 @@ impl<'a> Batch<'a> {
 }
 
 fn needs(item: &Item) -> Needs {
-    let opens = item.waits.iter().any(|change| matches!(change, Change::Open(_)));
+    let opens = item.waits.iter().any(|change| matches!(change, WaitChange::Open(_)));
     let is_bare = item.entries.is_empty() && item.projection.is_none();
     let is_unowned = matches!(item.gate, Gate::Unowned);
     if opens || is_bare || is_unowned || !item.taken.is_empty() || !item.inbox_inputs.is_empty() {

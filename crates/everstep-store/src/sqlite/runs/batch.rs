@@ -11,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
 
 use super::sweep;
 use crate::error::Error;
-use crate::item::{Change, Gate, InboxId, InboxInput, Item, NewRun, Outcome, Projection, Sent, Wait};
+use crate::item::{Gate, InboxId, InboxInput, Item, NewRun, Outcome, Projection, Sent, Wait, WaitChange};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
@@ -196,8 +196,8 @@ impl<'tx> Batch<'tx> {
     fn write_rows(&self, item: &Item) -> Result<Outcome, Stop> {
         for change in &item.waits {
             match change {
-                Change::Open(wait) => self.open_wait(item, wait)?,
-                Change::Close(step) => {
+                WaitChange::Open(wait) => self.open_wait(item, wait)?,
+                WaitChange::Close(step) => {
                     self.tx
                         .prepare_cached(query!("commit/4_wait_close"))?
                         .execute(named_params! { ":run": id(item), ":step": step.as_str() })?;

@@ -7,7 +7,7 @@ use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Change, Error, Gate, Item, Outcome, Projection, RunRow, RunStore};
+use everstep_store::{Error, Gate, Item, Outcome, Projection, RunRow, RunStore, WaitChange};
 use serde_json::json;
 
 use crate::contract::fixtures::*;
@@ -23,7 +23,7 @@ pub async fn a_refused_head_writes_nothing_of_its_item((store, tables): (Arc<dyn
     // Everything that an item can write; refused as lost for another node, as a conflict for the owner.
     let full = |seq| Item {
         projection: Some(ended(Status::Completed, at(9))),
-        waits: vec![Change::Open(wait("s1", "paid"))],
+        waits: vec![WaitChange::Open(wait("s1", "paid"))],
         taken: news.clone(),
         inbox_inputs: vec![inbox_input(friend, "never sent")],
         ..step(run, seq)

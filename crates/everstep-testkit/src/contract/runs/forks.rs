@@ -6,7 +6,7 @@ use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_store::{Change, Error, Item, NewRun, Outcome, RunFilter, RunRow, RunStore, Snapshot};
+use everstep_store::{Error, Item, NewRun, Outcome, RunFilter, RunRow, RunStore, Snapshot, WaitChange};
 use serde_json::json;
 
 use crate::contract::fixtures::*;
@@ -29,7 +29,7 @@ async fn source(store: &dyn RunStore) -> RunId {
     let mut first = step(run, 2);
     // Long enough to be compressed.
     first.entries[1].row.payload = b"lorem ipsum ".repeat(1_000);
-    first.waits = vec![Change::Open(wait("s", "paid"))];
+    first.waits = vec![WaitChange::Open(wait("s", "paid"))];
     apply(store, node, &first).await;
     apply(store, node, &Item { inbox_inputs: vec![inbox_input(run, "news")], ..step(run, 4) }).await;
     store.put_snapshot(run, Snapshot { seq: 5, format: 1, state: b"state".to_vec() }).await.unwrap();
@@ -132,7 +132,7 @@ pub async fn an_ended_test_run_is_deleted_whole(store: Arc<dyn RunStore>) {
     let test = || NewRun { is_test: true, ..new() };
     apply(&*store, node, &start_with(run, Some(node), test())).await;
     let item = Item {
-        waits: vec![Change::Open(wait("s", "paid"))],
+        waits: vec![WaitChange::Open(wait("s", "paid"))],
         inbox_inputs: vec![inbox_input(run, "news")],
         ..step(run, 2)
     };

@@ -6,7 +6,7 @@ use everstep_core::journal::{FORMAT, Kind};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Change, Gate, Item, NewRun, Outcome, Projection, RunRow, RunStore};
+use everstep_store::{Gate, Item, NewRun, Outcome, Projection, RunRow, RunStore, WaitChange};
 use serde_json::json;
 
 use crate::contract::fixtures::*;
@@ -67,7 +67,7 @@ pub async fn a_run_that_starts_and_ends_in_one_item_is_completed((store, tables)
     let mut whole = start(run, None);
     whole.entries.push(entry(2, Kind::RunCompleted, None));
     whole.projection = Some(Projection { output: Some(output.clone()), ..ended(Status::Completed, at(1)) });
-    whole.waits = vec![Change::Open(wait("gone", "never"))];
+    whole.waits = vec![WaitChange::Open(wait("gone", "never"))];
     apply(&*store, node, &whole).await;
 
     let loaded = load(&*store, run).await;
@@ -100,7 +100,7 @@ pub async fn a_start_that_exists_writes_nothing_of_its_item((store, tables): (Ar
     let (winner, loser) = (new_run(), new_run());
     apply(&*store, node, &start_with(winner, Some(node), keyed("orders", "7"))).await;
     let late = Item {
-        waits: vec![Change::Open(wait("s1", "paid"))],
+        waits: vec![WaitChange::Open(wait("s1", "paid"))],
         inbox_inputs: vec![inbox_input(winner, "never sent")],
         ..start_with(loser, Some(node), keyed("orders", "7"))
     };

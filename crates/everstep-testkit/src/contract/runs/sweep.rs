@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{Change, Counts, Gate, Item, NewRun, Outcome, RunStore, Snapshot};
+use everstep_store::{Counts, Gate, Item, NewRun, Outcome, RunStore, Snapshot, WaitChange};
 
 use crate::contract::fixtures::*;
 
@@ -62,7 +62,7 @@ pub async fn a_swept_run_leaves_nothing_behind((store, tables): (Arc<dyn RunStor
     let key = Some(("orders".to_owned(), "7".to_owned()));
     apply(&*store, node, &start_with(run, Some(node), NewRun { key: key.clone(), ..new() })).await;
     let item = Item {
-        waits: vec![Change::Open(wait("s", "paid"))],
+        waits: vec![WaitChange::Open(wait("s", "paid"))],
         inbox_inputs: vec![inbox_input(run, "news")],
         ..step(run, 2)
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::ids::RunId;
-use everstep_store::{Change, Item, Outcome, RunStore, Wait};
+use everstep_store::{Item, Outcome, RunStore, Wait, WaitChange};
 
 use crate::contract::fixtures::*;
 
@@ -12,8 +12,8 @@ async fn waiting(tables: &Tables, event: &str) -> Vec<(RunId, String)> {
     waits.into_iter().map(|(run, wait)| (run, wait.step.to_string())).collect()
 }
 
-fn open(step: &str, event: &str) -> Change<Wait> {
-    Change::Open(wait(step, event))
+fn open(step: &str, event: &str) -> WaitChange {
+    WaitChange::Open(wait(step, event))
 }
 
 pub async fn open_waits_are_found_by_their_event((store, tables): (Arc<dyn RunStore>, Tables)) {
@@ -21,7 +21,7 @@ pub async fn open_waits_are_found_by_their_event((store, tables): (Arc<dyn RunSt
     let (first, second) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
     apply(&*store, node, &Item { waits: vec![open("b", "paid")], ..step(second, 2) }).await;
     let unbounded = Wait { deadline: None, ..wait("c", "shipped") };
-    let waits = vec![open("a", "paid"), Change::Open(unbounded.clone())];
+    let waits = vec![open("a", "paid"), WaitChange::Open(unbounded.clone())];
     apply(&*store, node, &Item { waits, ..step(first, 2) }).await;
 
     let paid = tables.waits_for(HERE, "paid", 100).await;
@@ -37,10 +37,10 @@ pub async fn closed_waits_are_gone((store, tables): (Arc<dyn RunStore>, Tables))
     let run = owned_run(&*store, node).await;
     let waits = vec![open("a", "paid"), open("b", "paid")];
     apply(&*store, node, &Item { waits, ..step(run, 2) }).await;
-    apply(&*store, node, &Item { waits: vec![Change::Close("a".into())], ..step(run, 4) }).await;
+    apply(&*store, node, &Item { waits: vec![WaitChange::Close("a".into())], ..step(run, 4) }).await;
     assert_eq!(waiting(&tables, "paid").await, [(run, "b".to_owned())]);
     // Changes happen in their order: a step may wait again.
-    let again = vec![Change::Close("b".into()), open("b", "shipped")];
+    let again = vec![WaitChange::Close("b".into()), open("b", "shipped")];
     apply(&*store, node, &Item { waits: again, ..step(run, 6) }).await;
     assert_eq!(waiting(&tables, "paid").await, []);
     assert_eq!(waiting(&tables, "shipped").await, [(run, "b".to_owned())]);

@@ -6,8 +6,8 @@ use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::{
-    AuditFilter, AuditRow, Change, Counts, Deletion, Error, Gate, Item, KeyRow, NewRun, NewWorkflow, ResourceKind,
-    ResourceRow, Result, RunFilter, Stores, Wants, WorkspaceRow,
+    AuditFilter, AuditRow, Counts, Deletion, Error, Gate, Item, KeyRow, NewRun, NewWorkflow, ResourceKind, ResourceRow,
+    Result, RunFilter, Stores, WaitChange, Wants, WorkspaceRow,
 };
 use serde_json::json;
 
@@ -86,7 +86,8 @@ pub async fn items_with_a_nul_are_not_stored(stores: Stores) {
     .collect();
     let entry = |step| vec![entry(2, Kind::StepSkipped, Some(step))];
     items.push(Item { entries: entry(NUL), ..item(run, Gate::Owned) });
-    for change in [Change::Open(wait(NUL, "paid")), Change::Open(wait("s", NUL)), Change::Close(NUL.into())] {
+    for change in [WaitChange::Open(wait(NUL, "paid")), WaitChange::Open(wait("s", NUL)), WaitChange::Close(NUL.into())]
+    {
         items.push(Item { entries: entry("s"), waits: vec![change], ..item(run, Gate::Owned) });
     }
     for item in items {
