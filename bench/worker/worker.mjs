@@ -64,8 +64,8 @@ const worker = serve({
   workflows: [chain, fan, nothing, nap],
 });
 
-// When a turn comes and when its end is acknowledged is known to the SDK alone, which tells nobody:
-// these are the two places where it knows.
+// Only the SDK knows when a turn arrives and when its end is acknowledged, and it has no public hook for either. The
+// worker's active runs have one method for each.
 watch("turn", ({ run }) => began.set(run, performance.now()));
 watch("drop", ({ id, isRevoked }) => {
   const at = began.get(id);
@@ -77,11 +77,11 @@ watch("drop", ({ id, isRevoked }) => {
   if (ended === 1) process.nextTick(tellEnded);
 });
 
-function watch(place, see) {
-  const inner = worker[place];
-  if (typeof inner !== "function") throw new Error(`the SDK's worker has no ${place} any more: bench/worker must follow`);
-  worker[place] = function (subject) {
-    see(subject);
+function watch(method, observe) {
+  const inner = worker.runs?.[method];
+  if (typeof inner !== "function") throw new Error(`the SDK's active runs have no method ${method}: change bench/worker`);
+  worker.runs[method] = function (subject) {
+    observe(subject);
     return inner.call(this, subject);
   };
 }

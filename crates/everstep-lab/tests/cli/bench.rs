@@ -1,5 +1,8 @@
-//! `everstep-lab bench`: how it finds the server that it measures.
+//! `everstep-lab bench`: how it finds the server that it measures, and its worker.
 
+use std::path::Path;
+
+use crate::lab;
 use crate::support::{Folder, Told, program};
 
 #[test]
@@ -9,4 +12,15 @@ fn a_missing_server_is_reported_with_the_command_that_builds_it() {
     std::fs::copy(env!("CARGO_BIN_EXE_everstep-lab"), &lab).unwrap();
     let told: Told = program(&lab).args(["bench", "code-starts", "--quick"]).output().unwrap().into();
     told.exits(3).says("does not exist").says("-p everstep -p everstep-lab");
+}
+
+/// The worker of the benchmark watches private methods of the SDK, so a change of the SDK can break it.
+#[test]
+fn the_worker_of_the_benchmark_works_with_the_sdk() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = Folder::new();
+    let mut bench = lab();
+    bench.current_dir(root).args(["bench", "code-socket", "--quick", "--json", "--data"]).arg(folder.path());
+    let told: Told = bench.output().unwrap().into();
+    told.exits(0).says("perStep");
 }
