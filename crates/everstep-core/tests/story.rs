@@ -239,6 +239,49 @@ fn a_retry_of_code_opens_the_steps_that_failed_the_run_and_no_others() {
 }
 
 #[test]
+fn a_second_retry_of_code_counts_from_the_step_that_was_open() {
+    let fatal = |step: &str| failed(step, Failure::fatal("X", "no"));
+    let turn = |turn| Event::TurnStarted { turn, worker: "w".to_owned() };
+    let run_failed =
+        |step: Option<&str>| Event::RunFailed { failure: Failure::fatal("X", "no"), step: step.map(Into::into) };
+    let nap = Event::TimerSet { step: "nap".into(), attempt: 1, due: Timestamp::NEVER, why: TimerPurpose::Sleep };
+    let events = vec![
+        started(),
+        turn(1),
+        nap,
+        fatal("handled"),
+        fatal("last"),
+        run_failed(Some("last")),
+        Event::RunRetried,
+        turn(2),
+        fatal("last"),
+        run_failed(None),
+        Event::RunRetried,
+    ];
+    let workflow = code_workflow();
+    let story = fold(Some(&workflow), events);
+    assert_eq!(statuses(&story), [("nap", "waiting"), ("handled", "running"), ("last", "running")]);
+}
+
+#[test]
+fn a_live_story_keeps_open_steps_only() {
+    let mut story = Story::live(None, None);
+    let events = vec![
+        dispatched("each", 1, Dispatch::Body { items: vec![] }),
+        Event::StepSkipped { step: "each[0].a".into() },
+        dispatched("each[0].b", 1, Dispatch::Task),
+        completed("each[0].b", 1, Value::Null),
+        dispatched("each[1].b", 1, Dispatch::Task),
+        dispatched("c", 1, Dispatch::Task),
+    ];
+    let journal = entries([events, vec![completed("each", 1, Value::Null)]].concat());
+    for entry in &journal {
+        story.apply(entry);
+    }
+    assert_eq!(statuses(&story), [("c", "running")]);
+}
+
+#[test]
 fn a_follower_that_joins_during_a_sleep_sees_it_end() {
     let workflow = code_workflow();
     let mut state = State::new(RunId::new(Timestamp::EPOCH, 1), &workflow);

@@ -8,7 +8,7 @@ use super::read::{StepContext, read};
 use super::run::RunStory;
 use super::step::StepStory;
 use super::style::{StoryStyle, timer};
-use super::update::{RunChange, RunUpdate, StepUpdate, Update};
+use super::update::{RunChange, RunUpdate, StepChange, StepUpdate, Update};
 use crate::ids::StepKey;
 use crate::journal::{Entry, Event, TimerPurpose};
 use crate::run::State;
@@ -120,6 +120,14 @@ impl Story {
         }
     }
 
+    /// Drops the values of a step: its output, errors and logs. A reader that shows a part of the steps does so for the
+    /// others, whose values may be large.
+    pub fn drop_values(&mut self, key: &StepKey) {
+        if let Some(step) = self.index.get(key).and_then(|seq| self.steps.get_mut(seq)) {
+            step.drop_values();
+        }
+    }
+
     /// Cancels what is open: the run has ended, by an entry that this build cannot read.
     pub fn end_unread(&mut self) {
         for step in self.steps.values_mut().filter(|step| step.is_open()) {
@@ -181,10 +189,16 @@ impl Story {
             step.apply(&update);
         }
         let mut derived = Vec::new();
-        if update.change.is_end() {
-            if may_be_body {
-                derived = self.leave(&update);
+        if update.change.is_end() && may_be_body {
+            derived = self.leave(&update);
+            for step in derived.iter().filter_map(Update::step) {
+                // Where the failure was not handled, a retry of the run opens the step again.
+                if self.step(step).is_some_and(|step| step.reopens.is_none()) {
+                    self.forget(step);
+                }
             }
+        }
+        if update.change.is_end() || update.change == StepChange::Skipped {
             self.forget(&update.step);
         }
         let own = is_told.then_some(Update::Step(update));

@@ -203,9 +203,21 @@ impl StepStory {
         }
     }
 
-    /// Opens a step that ended, or was given up, with its run.
+    /// Drops what the step has returned, logged and failed with. Its status and the times of its attempts stay.
+    pub(super) fn drop_values(&mut self) {
+        (self.output, self.error) = (None, None);
+        for attempt in &mut self.attempts {
+            (attempt.error, attempt.logs) = (None, Vec::new());
+        }
+    }
+
+    /// Opens a step that ended, or was given up, with its run. As in the run's state, the retry is an entry about the
+    /// steps that had failed; a step that was open continues as it was.
     pub(super) fn reopen(&mut self, seq: u64, status: StepStatus) {
-        (self.seq, self.status, self.ended_at) = (seq, status, None);
+        if self.status == StepStatus::Failed {
+            self.seq = seq;
+        }
+        (self.status, self.ended_at) = (status, None);
         (self.error, self.reopens) = (None, None);
         if let Some(last) = self.attempts.last_mut().filter(|last| last.status == StepStatus::Cancelled) {
             (last.status, last.ended_at) = (status, None);

@@ -23,6 +23,14 @@ pub enum Update<'e> {
 }
 
 impl Update<'_> {
+    /// The step that it is about; none if it is about the run.
+    pub(super) fn step(&self) -> Option<&StepKey> {
+        match self {
+            Self::Run(_) => None,
+            Self::Step(update) => Some(&update.step),
+        }
+    }
+
     /// The same without outputs and log lines.
     #[must_use]
     pub fn without_values(self) -> Self {

@@ -49,13 +49,15 @@ struct PageBuilder {
     limit: usize,
     /// The steps of the page.
     keys: Vec<StepKey>,
+    /// The entry with which the last step of the page begins.
+    last: u64,
     bytes: usize,
     has_more: bool,
 }
 
 impl PageBuilder {
     fn new(story: Story, after: u64, limit: usize) -> Self {
-        Self { story, after, limit, keys: Vec::new(), bytes: 0, has_more: false }
+        Self { story, after, limit, keys: Vec::new(), last: after, bytes: 0, has_more: false }
     }
 
     /// The entry after which the journal must be read.
@@ -88,9 +90,19 @@ impl PageBuilder {
                 }
             } else {
                 self.keys.extend(journal.step.clone());
+                self.last = journal.seq;
             }
         }
         self.story.apply(entry);
+        if let Some((key, _)) = entry.event.step()
+            && self.story.step(key).is_some_and(|step| !self.is_on_page(step))
+        {
+            self.story.drop_values(key);
+        }
+    }
+
+    fn is_on_page(&self, step: &StepStory) -> bool {
+        (self.after + 1..=self.last).contains(&step.first_seq)
     }
 
     /// The page. The steps that are open in a run that has ended are cancelled, whatever could be read.
@@ -98,9 +110,7 @@ impl PageBuilder {
         if has_ended {
             self.story.end_unread();
         }
-        let first = self.keys.first().and_then(|key| self.story.step(key)).map(|step| step.first_seq);
-        let last = self.keys.last().and_then(|key| self.story.step(key)).map(|step| step.first_seq);
-        let (first, last) = (first.unwrap_or(u64::MAX), last.unwrap_or(0));
+        let (first, last) = (self.after + 1, self.last);
         let steps = self.story.into_steps().filter(|step| (first..=last).contains(&step.first_seq)).collect();
         StepPage { steps, next_after: Some(last).filter(|_| self.has_more) }
     }
@@ -202,6 +212,9 @@ mod tests {
             after = next;
         }
         assert_eq!(all, ["a", "nap", "b", "c"]);
+        let middle = page(Some(&workflow), &events, 2, 1);
+        let outputs = middle.story.steps().map(|step| step.output.is_some());
+        assert_eq!(outputs.collect::<Vec<_>>(), [false, false, true, false], "values of other pages are dropped");
         let nap = page(Some(&workflow), &events, 1, 1).finish(false);
         assert_eq!((nap.steps[0].kind.as_deref(), nap.steps[0].status), (Some("sleep"), StepStatus::Completed));
     }
