@@ -40,6 +40,8 @@ pub struct Follower {
     status: Status,
     workflow: Option<Arc<Workflow>>,
     state: Option<State>,
+    /// Why the journal cannot be read to its end.
+    read_error: Option<everstep_store::Error>,
 }
 
 impl Runs {
@@ -60,12 +62,14 @@ impl Runs {
             status: loaded.row.status,
             workflow: loaded.workflow,
             state: loaded.state,
+            read_error: None,
         }
     }
 }
 
 impl Follower {
-    /// The next entry, as soon as it exists; `None` after the last one of a run that has ended or was deleted.
+    /// The next entry, as soon as it exists; `None` after the last one of a run that has ended or was deleted, and
+    /// where the database refuses to read on (see [`Follower::take_read_error`]).
     /// The state changes only with [`Follower::apply`]. Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<JournalEntry> {
         loop {
@@ -84,6 +88,7 @@ impl Follower {
                     }
                     Err(error) => {
                         tracing::warn!(run = %self.run, %error, "a journal that is followed cannot be read");
+                        self.read_error = Some(error);
                         return None;
                     }
                 },
@@ -99,6 +104,11 @@ impl Follower {
         let entry = JournalEntry::decode(self.batch.pop_front()?);
         self.after = entry.seq;
         Some(entry)
+    }
+
+    /// Why [`Follower::next`] ended before the run did.
+    pub fn take_read_error(&mut self) -> Option<everstep_store::Error> {
+        self.read_error.take()
     }
 
     /// The seq of the entry that was returned last, or where the follower began.

@@ -98,6 +98,9 @@ async fn follow(engine: &Engine, run: RunId, mut live: Live) -> anyhow::Result<R
                 continue;
             }
         };
+        if let Some(error) = follower.take_read_error() {
+            return Err(error).context("reading the journal");
+        }
         let has_ended = next.is_none();
         let mut read = next;
         while let Some(journal) = read {
