@@ -306,11 +306,12 @@ fn digest(definition: &Payload) -> String {
     Sha256::digest(definition.json().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The style of a version. A later build may have saved one that this build does not know.
+/// The style of a version. A later build may have saved one that this build does not know. The caller may try again:
+/// another node may know it, or this one after its upgrade.
 fn read_style(row: &WorkflowRow) -> Result<StyleName, Error> {
     StyleName::parse(&row.style).ok_or_else(|| {
         let (name, version, style) = (&row.name, row.version, &row.style);
-        Error::Invalid(format!(
+        Error::Busy(format!(
             "{name} version {version} is of style {style:?}, which this node does not know; upgrade it"
         ))
     })
