@@ -275,10 +275,18 @@ async fn signals_to_parked_runs_keep_the_bound() {
     let options = Options { max_active_runs: 2, ..options() };
     let engine = engine_with(open(folder.path()).await, options).await;
     let delay = ("nap", "delay", json!({"config": {"delaySeconds": 1}}));
-    publish(&engine, "w", &chain(&[wait_for("go"), delay])).await;
+    publish(&engine, "nap", &chain(&[wait_for("go"), delay])).await;
+    wake_parked_runs(&engine, "nap").await;
+    // The first item after the signal would dispatch a task.
+    publish(&engine, "task", &chain(&[wait_for("go"), noop(json!({"delayMs": 20}))])).await;
+    wake_parked_runs(&engine, "task").await;
+}
+
+/// Signals more parked runs at once than the node has places for: two.
+async fn wake_parked_runs(engine: &Engine, workflow: &str) {
     let mut runs = Vec::new();
-    for _ in 0..6 {
-        runs.push(start(&engine, "w", json!({})).await);
+    for _ in 0..12 {
+        runs.push(start(engine, workflow, json!({})).await);
     }
     let payload = Payload::from(json!({}));
     let signals =
@@ -288,7 +296,10 @@ async fn signals_to_parked_runs_keep_the_bound() {
         assert!(engine.active_runs() <= 2, "{} are active", engine.active_runs());
     }
     for run in runs {
-        assert_eq!(finish(&engine, run).await.status, Status::Completed);
+        let row = finish(engine, run).await;
+        assert_eq!(row.status, Status::Completed);
+        let dispatches = kinds(engine, run).await.iter().filter(|kind| **kind == Kind::StepDispatched).count();
+        assert_eq!(dispatches, 4, "start, wait, the step after it and end, an attempt each");
         assert!(engine.active_runs() <= 2, "{} are active", engine.active_runs());
     }
 }

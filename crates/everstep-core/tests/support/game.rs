@@ -102,7 +102,8 @@ impl Game {
     pub(crate) fn record(&mut self, input: Input) {
         self.name_child(&input);
         let child = Family::child_in(&input);
-        let entries = record(&self.workflow, &mut self.state, input, Cx { now: self.now, evaluate: &self.evaluate });
+        let cx = Cx { now: self.now, evaluate: &self.evaluate };
+        let entries = record(&self.workflow, &mut self.state, input, None, cx).entries;
         self.family.heard(child.filter(|_| !entries.is_empty()));
         self.take(entries, true, &mut Vec::new());
     }

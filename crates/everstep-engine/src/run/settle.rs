@@ -73,8 +73,10 @@ impl ActiveRun {
         if is_owner && (!was_owner || in_flight.wakes_run()) {
             self.find_lost_tasks(Some(&in_flight));
         }
-        if !is_owner {
-            self.permits.held = None;
+        // An owned run has one permit. A recovery that read the row before this verdict may have brought another.
+        match is_owner {
+            true => self.permits.claim = None,
+            false => self.permits.held = None,
         }
         self.reply_to_start(&mut in_flight, services);
         self.mailbox.remember_answered(&in_flight.answered);

@@ -72,14 +72,14 @@ impl Services {
         self.shared.may_dispatch(&self.world.clock)
     }
 
-    /// A permit for a run that the database already says is this node's: see [`RunPermits::take_regardless`].
-    ///
-    /// [`RunPermits::take_regardless`]: crate::node::permits::RunPermits::take_regardless
-    /// A place for a run of a lane, if one is free.
+    /// A permit for a run of a lane, if a place is free.
     pub(crate) fn try_permit(&self, lane: &str) -> Option<RunPermit> {
         self.shared.permits.try_take(Share::of_lane(lane))
     }
 
+    /// A permit for a run that the database already says is this node's: see [`RunPermits::take_regardless`].
+    ///
+    /// [`RunPermits::take_regardless`]: crate::node::permits::RunPermits::take_regardless
     pub(crate) fn permit(&self) -> RunPermit {
         self.shared.permits.take_regardless()
     }
