@@ -1,11 +1,14 @@
 //! The seam between a run and the style of its workflow.
 //!
 //! A style is a folder with one entrance. It answers the questions below, and code outside this file and the style's
-//! folder does not ask which style a run has. A new style is a variant of [`Style`] and of [`Progress`]; the compiler
-//! then lists every question that it must answer.
+//! folder does not ask which style a run has. A new style is a variant of [`Style`], of [`Progress`] and of
+//! [`StepFacts`]; the compiler then lists every question that it must answer.
 //!
 //! **Invariant**: a state is asked only together with the workflow that it was folded with, so that both are of one
 //! style. [`fold`] and [`State::from_snapshot`] refuse any other pair.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,13 +20,15 @@ use crate::failure::Failure;
 use crate::graph;
 use crate::graph::Graph;
 use crate::ids::StepKey;
-use crate::journal::{Event, Outcome};
+use crate::journal::{Entry, Event, Outcome};
 use crate::payload::Payload;
 use crate::run::apply::{Fold, Folded};
 use crate::run::decide::Draft;
 use crate::run::task::TaskSpec;
 use crate::run::{Cx, Open, Reply, State};
 use crate::status::StepStatus;
+use crate::story::StepStory;
+use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
 /// How a workflow is written.
@@ -70,6 +75,13 @@ impl StyleName {
 pub(crate) enum Progress {
     Graph(graph::Progress),
     Code(code::Progress),
+}
+
+/// What a story knows about the steps of a run beside the journal, in the terms of its style.
+#[derive(Clone, Debug)]
+pub(crate) enum StepFacts {
+    Graph(graph::StepFacts),
+    Code(code::StepFacts),
 }
 
 /// Where the steps of a workflow are performed.
@@ -220,6 +232,102 @@ impl Progress {
     }
 }
 
+impl StepFacts {
+    /// What is known before the first entry; of a graph while the workflow cannot be read.
+    pub(crate) fn new(workflow: Option<&Arc<Workflow>>) -> Self {
+        match workflow.map(|workflow| &workflow.style) {
+            Some(Style::Graph(_)) | None => Self::Graph(graph::StepFacts::new(workflow)),
+            Some(Style::Code) => Self::Code(code::StepFacts::default()),
+        }
+    }
+
+    /// Takes from a later state what each step is, for a story that does not begin with the first entry.
+    pub(crate) fn learn(&mut self, state: &State) {
+        match self {
+            Self::Graph(_) => {}
+            Self::Code(facts) => facts.learn(state),
+        }
+    }
+
+    /// Remembers what a step is, by an entry about it.
+    pub(crate) fn note(&mut self, step: &StepKey, event: &Event) {
+        match self {
+            Self::Graph(_) => {}
+            Self::Code(facts) => facts.note(step, event),
+        }
+    }
+
+    /// Whether only the whole journal tells which entry of a step is its first.
+    pub(crate) fn needs_whole_journal(&self) -> bool {
+        match self {
+            Self::Graph(_) => false,
+            Self::Code(_) => true,
+        }
+    }
+
+    /// The name of a step without the iterations around it, as [`Style::name_of`].
+    pub(crate) fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
+        match self {
+            Self::Graph(_) => step.place(),
+            Self::Code(_) => step.as_str(),
+        }
+    }
+
+    /// The kind of a step, if it is known.
+    pub(crate) fn kind(&self, step: &StepKey) -> Option<&str> {
+        match self {
+            Self::Graph(facts) => facts.kind(step),
+            Self::Code(facts) => facts.kind(step),
+        }
+    }
+
+    /// When the attempt of an entry began, where no entry has begun it.
+    pub(crate) fn began_at(&self, entry: &Entry) -> Option<Timestamp> {
+        match self {
+            Self::Graph(_) => None,
+            Self::Code(_) => code::began_at(entry),
+        }
+    }
+
+    /// Until when a step sleeps that began to sleep before the first entry of the story.
+    pub(crate) fn sleeps_until(&self, step: &StepKey) -> Option<Timestamp> {
+        match self {
+            Self::Graph(_) => None,
+            Self::Code(facts) => facts.sleeps_until(step),
+        }
+    }
+
+    /// Whether steps contain other steps, which their names tell.
+    pub(crate) fn are_nested(&self) -> bool {
+        match self {
+            Self::Graph(_) => true,
+            // A user chooses the names: brackets in them mean nothing.
+            Self::Code(_) => false,
+        }
+    }
+
+    /// Whether the run continued after a step failed. Such a failure of a loop or scope stays when the run is retried.
+    pub(crate) fn is_failure_handled(&self, step: &StepKey) -> bool {
+        match self {
+            Self::Graph(facts) => facts.is_failure_handled(step),
+            Self::Code(_) => false,
+        }
+    }
+
+    /// The steps that a retry of the run opens again, by their first entry, with the status that they get.
+    /// `failed_step` is the step that made the run fail.
+    pub(crate) fn reopened(
+        &self,
+        steps: &BTreeMap<u64, StepStory>,
+        failed_step: Option<&StepStory>,
+    ) -> Vec<(u64, StepStatus)> {
+        match self {
+            Self::Graph(_) => graph::reopened(steps),
+            Self::Code(_) => code::reopened(steps, failed_step),
+        }
+    }
+}
+
 /// Folds one entry into the progress and the open steps of a run.
 pub(crate) fn fold(style: &Style, progress: &mut Progress, fold: Fold<'_>) -> Folded {
     match (style, progress) {
@@ -276,6 +384,14 @@ pub(crate) fn step_status(workflow: &Workflow, state: &State, step: &StepKey) ->
     match &workflow.style {
         Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).step_status(step),
         Style::Code => code::step_status(state, step),
+    }
+}
+
+/// The kind of a step that an entry has begun, if it is known.
+pub(crate) fn step_kind<'a>(workflow: &'a Workflow, state: &State, step: &StepKey) -> Option<&'a str> {
+    match &workflow.style {
+        Style::Graph(graph) => graph::step_kind(graph, step),
+        Style::Code => code::step_kind(state, step),
     }
 }
 

@@ -8,6 +8,7 @@ mod progress;
 mod report;
 mod reports;
 mod run;
+mod story;
 mod trim;
 mod waits;
 
@@ -16,4 +17,5 @@ pub use progress::{End, Progress, Step};
 pub use report::{Moment, Report, StepKind};
 pub(crate) use reports::{on_report, on_turn_begun, on_turn_lost};
 pub(crate) use run::{check_counts, context, next, step_status};
+pub(crate) use story::{StepFacts, began_at, reopened, step_kind};
 pub(crate) use waits::{on_signal, on_timer};

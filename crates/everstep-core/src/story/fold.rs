@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::observe::timer;
 use super::read::{StepContext, read};
 use super::run::RunStory;
 use super::step::StepStory;
-use super::style::{StoryStyle, timer};
 use super::update::{RunChange, RunUpdate, StepChange, StepUpdate, Update};
 use crate::ids::StepKey;
 use crate::journal::{Entry, Event, TimerPurpose};
 use crate::run::State;
 use crate::status::{Status, StepStatus};
+use crate::style::StepFacts;
 use crate::workflow::Workflow;
 
 /// What happened in a run so far.
@@ -21,7 +22,7 @@ use crate::workflow::Workflow;
 #[derive(Clone, Debug)]
 pub struct Story {
     pub run: RunStory,
-    pub(super) style: StoryStyle,
+    pub(super) facts: StepFacts,
     scope: Scope,
     /// Steps by the seq of their first entry.
     pub(super) steps: BTreeMap<u64, StepStory>,
@@ -42,29 +43,29 @@ enum Scope {
 impl Story {
     /// The story of a run that is read from its first entry.
     pub fn new(workflow: Option<&Arc<Workflow>>) -> Self {
-        Self::with(StoryStyle::new(workflow), Scope::Whole)
+        Self::with(StepFacts::new(workflow), Scope::Whole)
     }
 
     /// The story of the steps that begin after some entry. Steps that began before are left out. Where the style
     /// cannot tell them apart, the story is whole and must be read from its first entry: see [`Story::is_whole`].
     pub fn page(workflow: Option<&Arc<Workflow>>) -> Self {
-        let style = StoryStyle::new(workflow);
-        let scope = if style.needs_whole_journal() { Scope::Whole } else { Scope::Page };
-        Self::with(style, scope)
+        let facts = StepFacts::new(workflow);
+        let scope = if facts.needs_whole_journal() { Scope::Whole } else { Scope::Page };
+        Self::with(facts, scope)
     }
 
     /// A story that produces updates from some entry on and keeps only the steps that are open. `state` is the run's
     /// state at that entry or later, where it is known.
     pub fn live(workflow: Option<&Arc<Workflow>>, state: Option<&State>) -> Self {
-        let mut style = StoryStyle::new(workflow);
+        let mut facts = StepFacts::new(workflow);
         if let Some(state) = state {
-            style.learn(state);
+            facts.learn(state);
         }
-        Self::with(style, Scope::Live)
+        Self::with(facts, Scope::Live)
     }
 
-    fn with(style: StoryStyle, scope: Scope) -> Self {
-        Self { run: RunStory::default(), style, scope, steps: BTreeMap::new(), index: BTreeMap::new() }
+    fn with(facts: StepFacts, scope: Scope) -> Self {
+        Self { run: RunStory::default(), facts, scope, steps: BTreeMap::new(), index: BTreeMap::new() }
     }
 
     /// The steps, in the order in which they began.
@@ -108,7 +109,7 @@ impl Story {
         self.run.seq = entry.seq;
         let context = match entry.event.step() {
             Some((key, attempt)) => {
-                self.style.note(key, &entry.event);
+                self.facts.note(key, &entry.event);
                 self.context(entry, key, attempt)
             }
             None => StepContext::default(),
@@ -139,14 +140,14 @@ impl Story {
     /// What is known about the step of an entry.
     fn context<'e>(&self, entry: &'e Entry, key: &'e StepKey, attempt: u32) -> StepContext<'e> {
         let known = self.step(key);
-        let kind = self.style.kind(key);
+        let kind = self.facts.kind(key);
         // Without the workflow a loop is known by its dispatch.
         let is_body = known.is_some_and(StepStory::is_body);
         StepContext {
-            node: Cow::Borrowed(self.style.node(key)),
+            node: Cow::Borrowed(self.facts.name_of(key)),
             kind: kind.map(|kind| Cow::Owned(kind.to_owned())),
-            since: known.and_then(|step| step.began_at(attempt)).or_else(|| self.style.began_at(entry)),
-            due: known.and_then(|step| step.due).or_else(|| self.style.sleeps_until(key)),
+            since: known.and_then(|step| step.began_at(attempt)).or_else(|| self.facts.began_at(entry)),
+            due: known.and_then(|step| step.due).or_else(|| self.facts.sleeps_until(key)),
             timer: Some(if is_body { TimerPurpose::Pace } else { timer(kind) }),
         }
     }

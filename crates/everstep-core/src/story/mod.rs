@@ -7,7 +7,7 @@
 //! 1. An entry becomes an [`Update`] (`read`): a function of the entry and of what is known about its step.
 //! 2. A story applies the update, and derives those that follow from it: the end of a loop or of a run cancels the
 //!    steps that are open, and the retry of a run opens steps again.
-//! 3. What the styles answer differently is in `style`: the name and the kind of a step, whether its failure was
+//! 3. `style::StepFacts` answers what depends on the style: the name and the kind of a step, whether its failure was
 //!    handled, and which steps a retry opens.
 //!
 //! The fold is total: it accepts every journal, also one whose beginning is missing. Two things the journal does not
@@ -17,15 +17,15 @@
 
 mod derive;
 mod fold;
+mod observe;
 mod read;
 mod run;
 mod step;
-mod style;
 mod update;
 
 pub use fold::Story;
+pub use observe::observe;
 pub use read::{StepContext, read};
 pub use run::RunStory;
 pub use step::{Activity, AttemptStory, StepStory};
-pub use style::observe;
 pub use update::{RunChange, RunUpdate, StepChange, StepUpdate, Update};

@@ -40,7 +40,7 @@ pub struct StepStory {
     pub seq: u64,
     /// The status that a retry of the run gives back: of a step that was open when the run ended, and of a loop or
     /// scope whose failure was not handled.
-    pub(super) reopens: Option<StepStatus>,
+    pub(crate) reopens: Option<StepStatus>,
 }
 
 /// One attempt of a step.

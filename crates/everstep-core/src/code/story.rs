@@ -1,0 +1,149 @@
+//! What a story asks about the steps of a code workflow.
+
+use std::collections::BTreeMap;
+
+use super::progress::Progress;
+use super::report::StepKind;
+use crate::ids::StepKey;
+use crate::journal::{Dispatch, Entry, Event, TimerPurpose};
+use crate::run::{OpenActivity, State};
+use crate::status::StepStatus;
+use crate::story::{Activity, StepStory};
+use crate::time::Timestamp;
+
+/// What is known about the steps beside the journal: steps have any name, and the first entry about a step says what
+/// it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StepFacts {
+    kinds: BTreeMap<StepKey, StepKind>,
+    /// Until when steps sleep that began to sleep before the first entry of the story.
+    sleeping: BTreeMap<StepKey, Timestamp>,
+}
+
+impl StepFacts {
+    pub(crate) fn learn(&mut self, state: &State) {
+        let known = state.code().into_iter().flat_map(Progress::steps);
+        self.kinds.extend(known.map(|(key, step)| (key.clone(), step.kind)));
+        let sleeping = state.open().filter_map(|open| match open.activity {
+            OpenActivity::Delay { due } => Some((open.step.clone(), due?)),
+            OpenActivity::Task
+            | OpenActivity::Wait { .. }
+            | OpenActivity::Child(_)
+            | OpenActivity::Backoff { .. }
+            | OpenActivity::Body { .. }
+            | OpenActivity::Soon => None,
+        });
+        self.sleeping.extend(sleeping);
+    }
+
+    pub(crate) fn note(&mut self, key: &StepKey, event: &Event) {
+        if let Some(kind) = first_kind(event).filter(|_| !self.kinds.contains_key(key)) {
+            self.kinds.insert(key.clone(), kind);
+        }
+    }
+
+    pub(crate) fn kind(&self, key: &StepKey) -> Option<&'static str> {
+        self.kinds.get(key).map(|kind| name(*kind))
+    }
+
+    pub(crate) fn sleeps_until(&self, key: &StepKey) -> Option<Timestamp> {
+        self.sleeping.get(key).copied()
+    }
+}
+
+/// The kind of a step that the journal knows.
+pub(crate) fn step_kind(state: &State, key: &StepKey) -> Option<&'static str> {
+    state.code()?.step(key).map(|step| name(step.kind))
+}
+
+/// When an attempt began that no entry has begun: a worker reports a step when it is over.
+pub(crate) fn began_at(entry: &Entry) -> Option<Timestamp> {
+    match &entry.event {
+        Event::StepCompleted { outcome, .. } => outcome.started_at.or(Some(entry.at)),
+        Event::StepFailed { started_at, .. } => started_at.or(Some(entry.at)),
+        Event::RunStarted { .. }
+        | Event::StepDispatched { .. }
+        | Event::StepSkipped { .. }
+        | Event::TimerSet { .. }
+        | Event::TimerFired { .. }
+        | Event::ContextSet { .. }
+        | Event::WaitOpened { .. }
+        | Event::WaitResolved { .. }
+        | Event::SignalBuffered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnLost { .. }
+        | Event::RunPaused { .. }
+        | Event::RunResumed
+        | Event::RunRetried
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. }
+        | Event::RunCancelled { .. } => None,
+    }
+}
+
+/// The steps that a retry of the run opens again: those that were open when it ended, and the failures that are tried
+/// again by the rules of `Progress::retried`.
+pub(crate) fn reopened(steps: &BTreeMap<u64, StepStory>, failed_step: Option<&StepStory>) -> Vec<(u64, StepStatus)> {
+    let from = find_failures_to_retry(steps, failed_step);
+    let status = |step: &StepStory| match step.reopens {
+        // The other run was cancelled with this one. The function calls it again.
+        Some(StepStatus::Waiting) if is_call(step) => Some(StepStatus::Running),
+        Some(status) => Some(status),
+        None if has_failed(step) && step.seq >= from => Some(StepStatus::Running),
+        None => None,
+    };
+    steps.iter().filter_map(|(first_seq, step)| Some((*first_seq, status(step)?))).collect()
+}
+
+/// The entry from which failures are tried again: that of the step which made the run fail, or else the last one that
+/// is no failure.
+fn find_failures_to_retry(steps: &BTreeMap<u64, StepStory>, failed_step: Option<&StepStory>) -> u64 {
+    let failed = failed_step.filter(|step| has_failed(step));
+    let others = steps.values().filter(|step| !has_failed(step)).map(|step| step.seq);
+    failed.map(|step| step.seq).or_else(|| others.max()).unwrap_or(0)
+}
+
+fn is_call(step: &StepStory) -> bool {
+    matches!(step.activity, Activity::Child { .. })
+}
+
+/// Whether a step failed for good.
+fn has_failed(step: &StepStory) -> bool {
+    step.status == StepStatus::Failed
+}
+
+/// What a step is, by its first entry.
+fn first_kind(event: &Event) -> Option<StepKind> {
+    match event {
+        Event::StepCompleted { .. } | Event::StepFailed { .. } => Some(StepKind::Run),
+        Event::TimerSet { why: TimerPurpose::Sleep, .. } => Some(StepKind::Sleep),
+        Event::WaitOpened { .. } | Event::WaitResolved { .. } => Some(StepKind::Wait),
+        // A call that is refused is an instant.
+        Event::StepDispatched { dispatch: Dispatch::Child(_) | Dispatch::Instant, .. } => Some(StepKind::Call),
+        Event::StepDispatched { .. }
+        | Event::StepSkipped { .. }
+        | Event::TimerSet { .. }
+        | Event::TimerFired { .. }
+        | Event::RunStarted { .. }
+        | Event::SignalBuffered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnLost { .. }
+        | Event::ContextSet { .. }
+        | Event::RunPaused { .. }
+        | Event::RunResumed
+        | Event::RunRetried
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. }
+        | Event::RunCancelled { .. } => None,
+    }
+}
+
+/// The word that clients see.
+fn name(kind: StepKind) -> &'static str {
+    match kind {
+        StepKind::Run => "run",
+        StepKind::Sleep => "sleep",
+        StepKind::Wait => "wait",
+        StepKind::Call => "call",
+    }
+}
