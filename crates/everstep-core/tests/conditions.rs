@@ -156,6 +156,7 @@ fn every_operator_compares_as_it_says() {
                 (json!("FIVE"), json!("(?i)five")),
                 (json!(123), json!(r"^\d+$")),
                 (json!("straße"), json!(r"^\w+$")),
+                (json!("Ωmega"), json!(r"^\p{Greek}\p{Ll}+$")),
             ],
             &[
                 (json!("five"), json!("^v")),
