@@ -9,6 +9,7 @@ mod expects;
 mod filter;
 mod item;
 mod journal;
+mod migrations;
 mod numbers;
 mod pack;
 mod ports;

@@ -9,12 +9,10 @@ use crate::exit::invalid;
 use crate::settings::LogFormat;
 
 pub fn start(log: &LogConfig) -> anyhow::Result<()> {
-    // Migrations, and statements with their values, are not told unless somebody asks for them by name.
+    // Statements with their values are not told unless somebody asks for them by name.
     let mut filter = log.filter.clone();
-    for (name, level) in [("refinery", "refinery_core=warn"), ("tokio_postgres", "tokio_postgres=info")] {
-        if !log.filter.contains(name) {
-            filter = format!("{level},{filter}");
-        }
+    if !log.filter.contains("tokio_postgres") {
+        filter = format!("tokio_postgres=info,{filter}");
     }
     let filter = EnvFilter::try_new(&filter)
         .map_err(|error| invalid(format!("{:?} is no log filter: {error}; write info or debug", log.filter)))?;

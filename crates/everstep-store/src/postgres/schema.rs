@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use refinery::Migration;
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use super::columns;
@@ -12,10 +12,7 @@ use super::errors::Failure;
 use super::queries::{params, query};
 use super::server::Server;
 use crate::error::{Error, Result};
-
-mod migrations {
-    refinery::embed_migrations!("migrations/postgres");
-}
+use crate::migrations::{Applied, CREATE_HISTORY, Migration, POSTGRES, before_history, pending};
 
 /// The advisory lock of calls that change the schema.
 const SCHEMA_LOCK_KEY: i64 = 0x6576_6572_7374_6570;
@@ -25,14 +22,8 @@ const MIGRATION_TIMEOUT: Duration = Duration::from_secs(300);
 const SET_LOCK_TIMEOUT: &str = "set local lock_timeout = '1s'";
 /// How long other users of a table get between two attempts to lock it.
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(250);
-const HISTORY: &str = "create table refinery_schema_history (
-    version integer primary key,
-    name varchar(255),
-    applied_on varchar(255),
-    checksum varchar(255)
-)";
 
-/// Brings the database to the newest schema, all or nothing.
+/// Applies the migrations that the database does not record yet, all or nothing.
 pub(super) async fn migrate(connections: &Connections, server: &Server) -> Result<()> {
     let until = Instant::now() + MIGRATION_TIMEOUT;
     loop {
@@ -68,22 +59,23 @@ async fn try_to_migrate(connections: &Connections, server: &Server) -> Result<Pr
     if let Some(row) = connection.query(query!("schema/2_owner"), &[]).await?.first() {
         return Err(not_ours(columns::get(row, 0)?, server));
     }
-    let is_new = connection.query(query!("schema/2_is_new"), &[]).await?;
-    if columns::get(&is_new[0], 0)? {
-        connection.define(HISTORY).await.map_err(explain)?;
+    let tables = connection.query(query!("schema/2_tables"), &[]).await?;
+    match (columns::get(&tables[0], 0)?, columns::get(&tables[0], 1)?) {
+        (true, _) => {}
+        (false, true) => return Err(before_history()),
+        (false, false) => connection.define(CREATE_HISTORY).await.map_err(explain)?,
     }
     let applied = connection.query(query!("schema/3_applied"), &[]).await.map_err(explain)?;
-    let applied = applied.iter().map(Applied::from_row).collect::<Result<Vec<_>>>()?;
-    let mut migrations = migrations::migrations::runner().get_migrations().clone();
-    migrations.sort();
-    for migration in pending(&migrations, &applied)? {
-        match connection.define(migration.sql().expect("it is embedded")).await {
+    let applied = applied.iter().map(from_row).collect::<Result<Vec<_>>>()?;
+    for migration in pending(POSTGRES, &applied)? {
+        match connection.define(migration.sql).await {
             Err(failure) if failure.is_to_be_resent() => return Ok(Progress::Hindered),
-            defined => defined.map_err(explain)?,
+            defined => defined.map_err(|failure| rejected(migration, failure, server))?,
         }
-        let (version, name, checksum) = (migration.version(), migration.name(), migration.checksum().to_string());
-        let record = params! { "version": version, "name": name, "checksum": checksum };
+        let checksum = migration.checksum();
+        let record = params! { "version": migration.version, "name": migration.name, "checksum": checksum };
         connection.execute(query!("schema/4_record"), record).await.map_err(explain)?;
+        tracing::debug!(%migration, "applied a migration");
     }
     connection.commit().await?;
     Ok(Progress::Done)
@@ -95,39 +87,8 @@ pub(super) async fn lock(connection: &Connection<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A migration that was applied.
-struct Applied {
-    version: i32,
-    name: String,
-    checksum: String,
-}
-
-impl Applied {
-    fn from_row(row: &tokio_postgres::Row) -> Result<Self> {
-        Ok(Self { version: columns::get(row, 0)?, name: columns::get(row, 1)?, checksum: columns::get(row, 2)? })
-    }
-}
-
-/// The migrations that are not applied yet.
-fn pending<'a>(migrations: &'a [Migration], applied: &[Applied]) -> Result<impl Iterator<Item = &'a Migration>> {
-    let newest = migrations.last().map_or(0, Migration::version);
-    for done in applied {
-        let known = migrations.iter().find(|migration| migration.version() == done.version);
-        let Some(known) = known else {
-            return Err(Error::Corrupt(format!(
-                "its schema is of a later release (V{}, and this one knows V{newest}); run that release",
-                done.version
-            )));
-        };
-        if known.checksum().to_string() != done.checksum {
-            return Err(Error::Corrupt(format!(
-                "its schema V{} ({}) is not the one of this release",
-                done.version, done.name
-            )));
-        }
-    }
-    let done: Vec<_> = applied.iter().map(|done| done.version).collect();
-    Ok(migrations.iter().filter(move |migration| !done.contains(&migration.version())))
+fn from_row(row: &Row) -> Result<Applied> {
+    Ok(Applied { version: columns::get(row, 0)?, name: columns::get(row, 1)?, checksum: columns::get(row, 2)? })
 }
 
 fn not_ours(owner: &str, server: &Server) -> Error {
@@ -137,6 +98,16 @@ fn not_ours(owner: &str, server: &Server) -> Error {
          not change them, as a new week or release needs; connect as \"{owner}\", or as an administrator, \
          run: grant \"{owner}\" to \"{user}\""
     ))
+}
+
+/// The error of a migration. Class 42 says that a statement does not fit the tables.
+fn rejected(migration: &Migration, failure: Failure, server: &Server) -> Error {
+    match failure.database() {
+        Some(error) if error.code().code().starts_with("42") && *error.code() != SqlState::INSUFFICIENT_PRIVILEGE => {
+            migration.rejected(error.message())
+        }
+        _ => refused(failure, server),
+    }
 }
 
 fn refused(failure: Failure, server: &Server) -> Error {

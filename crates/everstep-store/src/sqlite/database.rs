@@ -1,4 +1,4 @@
-//! One connection: opening, pragmas, migrations and the clock.
+//! One connection: opening, pragmas and the clock.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -6,11 +6,9 @@ use std::time::{Duration, SystemTime};
 use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::error::{Error, Result};
-
-pub(super) mod migrations {
-    refinery::embed_migrations!("migrations/sqlite");
-}
+use super::schema;
+use crate::error::Result;
+use crate::migrations;
 
 /// The page size and the vacuum mode hold only when they are set before the first table.
 const PRAGMAS: &str = "
@@ -61,9 +59,7 @@ impl Database {
     fn migrated(mut connection: Connection) -> Result<Self> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.execute_batch(PRAGMAS)?;
-        migrations::migrations::runner()
-            .run(&mut connection)
-            .map_err(|error| Error::Corrupt(format!("its schema cannot be brought up to date: {error}")))?;
+        schema::migrate(&mut connection, migrations::SQLITE)?;
         Self::configured(connection)
     }
 
@@ -123,6 +119,7 @@ mod tests {
     use rusqlite::types::Value;
 
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn a_file_is_durable_and_has_large_pages() {
@@ -179,8 +176,8 @@ mod tests {
         database
             .connection
             .execute_batch(
-                "insert into refinery_schema_history (version, name, applied_on, checksum)
-                 values (9999, 'future', '2030-01-01T00:00:00Z', '1')",
+                "insert into everstep_migrations (version, name, checksum, applied_at)
+                 values (9999, 'future', '1', '2030-01-01T00:00:00Z')",
             )
             .unwrap();
         drop(database);

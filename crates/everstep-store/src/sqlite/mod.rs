@@ -5,7 +5,8 @@
 //! calls on its own thread. The statements are in `queries/sqlite`, the schema in `migrations/sqlite`.
 //!
 //! * `runs`, `workflows` (with `register`), `access`, `resources`: one file or folder per port.
-//! * `store`, `threads`, `folder`, `database`: opening, threads, the lock of the data folder, connections.
+//! * `store`, `threads`, `folder`, `database`, `schema`: opening, threads, the lock of the data folder, connections,
+//!   migrations.
 //! * `queries`, `columns`, `errors`: statements, columns of rows, error codes.
 
 mod access;
@@ -17,6 +18,7 @@ mod queries;
 mod register;
 mod resources;
 mod runs;
+mod schema;
 mod store;
 mod threads;
 #[cfg(test)]

@@ -4,14 +4,14 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use refinery::Target;
 use rusqlite::Connection;
 use uuid::Uuid;
 
-use super::database::migrations::migrations;
+use super::schema::migrate;
 use super::{Database, Options, SqliteStore};
 use crate::access::KeyRow;
 use crate::filter::RunFilter;
+use crate::migrations::SQLITE;
 use crate::ports::{AccessStore, RunStore};
 use crate::workflows::Deletion;
 
@@ -63,7 +63,7 @@ async fn a_database_of_the_release_before_is_found_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("everstep.db");
     let mut old = Connection::open(&path).unwrap();
-    migrations::runner().set_target(Target::Version(2)).run(&mut old).unwrap();
+    migrate(&mut old, &SQLITE[..2]).unwrap();
     old.execute_batch(WRITTEN).unwrap();
     old.execute(KEY, (key(1).id.into_bytes(), [1_u8; 32])).unwrap();
     drop(old);

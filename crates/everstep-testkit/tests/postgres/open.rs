@@ -144,7 +144,7 @@ fn nodes_that_start_at_once_all_open_the_database() {
             node.await.unwrap();
         }
         assert_eq!(open(&database).await.nodes().await.unwrap().len(), 6);
-        let history = database.sql("select version, name from refinery_schema_history order by version");
+        let history = database.sql("select version, name from everstep_migrations order by version");
         assert_eq!(history, ["1|initial", "2|keys_and_settings", "3|access_and_resources"]);
     });
 }
@@ -154,10 +154,35 @@ fn a_schema_of_a_later_release_is_refused() {
     run(async {
         let database = Cluster::shared().database();
         drop(open(&database).await);
-        database.sql("insert into refinery_schema_history values (9999, 'future', '2030-01-01T00:00:00Z', '1')");
+        database.sql("insert into everstep_migrations values (9999, 'future', '1', '2030-01-01T00:00:00Z')");
         let error = refused(&database.url()).await;
         assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
         assert!(error.to_string().contains("V9999"), "{error}");
+    });
+}
+
+#[test]
+fn a_changed_migration_is_refused() {
+    run(async {
+        let database = Cluster::shared().database();
+        drop(open(&database).await);
+        database.sql("update everstep_migrations set checksum = '1' where version = 2");
+        let error = refused(&database.url()).await;
+        assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
+        assert!(error.to_string().contains("V2 (keys_and_settings) is not the one of this release"), "{error}");
+    });
+}
+
+#[test]
+fn a_database_of_a_build_before_the_history_is_refused() {
+    run(async {
+        let database = Cluster::shared().database();
+        database.sql("create table refinery_schema_history (version integer primary key)");
+        let error = refused(&database.url()).await;
+        assert!(matches!(error, Error::Unusable(_)), "{error:?}");
+        assert!(error.to_string().contains("cannot be upgraded; use an empty database"), "{error}");
+        let tables = database.sql("select tablename from pg_tables where schemaname = 'public'");
+        assert_eq!(tables, ["refinery_schema_history"]);
     });
 }
 

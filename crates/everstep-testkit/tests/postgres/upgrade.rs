@@ -6,16 +6,16 @@ use std::time::Duration;
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{AccessStore, Deletion, RunFilter, RunStore, WorkflowStore};
+use everstep_store::{AccessStore, Deletion, Error, RunFilter, RunStore, WorkflowStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Database};
 
-use super::{open, session, wait_for_a_waiter};
+use super::{open, refused, session, wait_for_a_waiter};
 
 const FIRST: &str = include_str!("../../../everstep-store/migrations/postgres/V1__initial.sql");
 const SECOND: &str = include_str!("../../../everstep-store/migrations/postgres/V2__keys_and_settings.sql");
-const HISTORY: &str = "create table refinery_schema_history (
-    version integer primary key, name varchar(255), applied_on varchar(255), checksum varchar(255)
+const HISTORY: &str = "create table everstep_migrations (
+    version integer not null primary key, name text not null, checksum text not null, applied_at text not null
 )";
 /// The week of the run, as the release before makes it.
 const WEEK: &str = "
@@ -54,10 +54,10 @@ async fn make_old(database: &Database<'_>) {
     // The checksums are those of the files, which have not changed.
     let other = Cluster::shared().database();
     drop(open(&other).await);
-    let history = "select format('(%s, %L, %L, %L)', version, name, applied_on, checksum)
-        from refinery_schema_history where version <= 2 order by version";
+    let history = "select format('(%s, %L, %L, %L)', version, name, checksum, applied_at)
+        from everstep_migrations where version <= 2 order by version";
     let history = other.sql(history).join(", ");
-    for statements in [HISTORY, FIRST, SECOND, &format!("insert into refinery_schema_history values {history}"), WEEK] {
+    for statements in [HISTORY, FIRST, SECOND, &format!("insert into everstep_migrations values {history}"), WEEK] {
         database.sql(statements);
     }
 }
@@ -110,6 +110,30 @@ fn the_release_before_can_go_on_writing() {
         let run = "01991000-0000-7000-8000-000000000001".parse().unwrap();
         assert_eq!(load(&store, run).await.run.origin, None);
         assert_eq!(store.list_keys(HERE).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_failed_migration_leaves_nothing_half_applied() {
+    run(async {
+        let database = Cluster::shared().database();
+        make_old(&database).await;
+        // V3 makes other tables before it comes to this one.
+        database.sql("create table audit (id uuid)");
+        let columns = "select table_name, column_name from information_schema.columns
+            where table_schema = 'public' order by table_name, column_name";
+        let history = "select version from everstep_migrations order by version";
+        let before = database.sql(columns);
+
+        let error = refused(&database.url()).await;
+        assert!(matches!(error, Error::Corrupt(_)), "{error:?}");
+        assert!(error.to_string().contains("V3 (access_and_resources) fails: relation \"audit\""), "{error}");
+        assert_eq!(database.sql(columns), before);
+        assert_eq!(database.sql(history), ["1", "2"]);
+
+        database.sql("drop table audit");
+        open(&database).await;
+        assert_eq!(database.sql(history), ["1", "2", "3"]);
     });
 }
 

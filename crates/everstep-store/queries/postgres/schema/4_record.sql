@@ -1,4 +1,4 @@
--- Records a migration, as refinery does.
--- Served by the primary key of refinery_schema_history.
-insert into refinery_schema_history (version, name, applied_on, checksum)
-values (:version, :name, to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), :checksum)
+-- Records a migration. The time is for people who read the table.
+-- Served by the primary key of everstep_migrations.
+insert into everstep_migrations (version, name, checksum, applied_at)
+values (:version, :name, :checksum, to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))

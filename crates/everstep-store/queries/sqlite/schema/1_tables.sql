@@ -1,0 +1,5 @@
+-- Whether the history of migrations exists, and whether that of builds before it does.
+-- Reads the catalogue.
+select
+    exists (select 1 from sqlite_schema where name = 'everstep_migrations'),
+    exists (select 1 from sqlite_schema where name = 'refinery_schema_history')
