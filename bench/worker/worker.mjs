@@ -21,7 +21,7 @@ const { workflow, serve } = await import(pathToFileURL(`${values.sdk}/dist/src/i
 const { name, version } = JSON.parse(readFileSync(`${values.sdk}/package.json`, "utf8"));
 
 /** More would only repeat them, and take memory. */
-const MOST = 200_000;
+const SAMPLES_MAX = 200_000;
 let times = { runs: [], steps: [] };
 const began = new Map();
 let isCounting = false;
@@ -37,7 +37,7 @@ const chain = workflow({
     for (let n = 0; n < 10; n++) {
       const called = performance.now();
       const { value } = await ctx.step.run(NAMES[n], () => ({ value: n }));
-      if (times.steps.length < MOST) times.steps.push(performance.now() - called);
+      if (times.steps.length < SAMPLES_MAX) times.steps.push(performance.now() - called);
       sum += value;
     }
     return sum;
@@ -71,7 +71,7 @@ watch("drop", ({ id, isRevoked }) => {
   const at = began.get(id);
   began.delete(id);
   if (at === undefined || isRevoked) return;
-  if (times.runs.length < MOST) times.runs.push(performance.now() - at);
+  if (times.runs.length < SAMPLES_MAX) times.runs.push(performance.now() - at);
   if (!isCounting) return;
   ended += 1;
   if (ended === 1) process.nextTick(tellEnded);

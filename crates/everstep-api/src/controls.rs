@@ -21,9 +21,9 @@ use crate::server::AppState;
 use crate::wire::{Cancel, Control, Outcome};
 
 /// Bytes of a control.
-const CONTROL: usize = 16 * 1024;
+const CONTROL_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Characters of a signal's name.
-const EVENT: usize = 256;
+const SIGNAL_NAME_CHARS_MAX: usize = 256;
 
 pub(crate) const BUFFER: &[Parameter] =
     &[Parameter::flag("buffer", "Whether a run of code keeps the signal, for a week, when nothing waits for it yet.")];
@@ -40,8 +40,8 @@ pub(crate) async fn signal(
     version: IfMatch,
     body: Body<{ limits::PAYLOAD_BYTES }>,
 ) -> Answer {
-    if event.chars().count() > EVENT {
-        return Err(Problem::invalid(format!("the name of an event has at most {EVENT} characters")));
+    if event.chars().count() > SIGNAL_NAME_CHARS_MAX {
+        return Err(Problem::invalid(format!("the name of an event has at most {SIGNAL_NAME_CHARS_MAX} characters")));
     }
     let payload = body.payload()?;
     let input = match query.flag("buffer")? {
@@ -83,7 +83,7 @@ pub(crate) async fn cancel(
     Path(id): Path<String>,
     key: IdempotencyKey,
     version: IfMatch,
-    body: Body<CONTROL>,
+    body: Body<CONTROL_BODY_BYTES_MAX>,
 ) -> Answer {
     let Cancel { reason, expected_version } = body.json_or_default()?;
     deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Cancel { reason }).await
@@ -95,7 +95,7 @@ pub(crate) async fn pause(
     Path(id): Path<String>,
     key: IdempotencyKey,
     version: IfMatch,
-    body: Body<CONTROL>,
+    body: Body<CONTROL_BODY_BYTES_MAX>,
 ) -> Answer {
     let Control { expected_version } = body.json_or_default()?;
     deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Pause { reason: None }).await
@@ -107,7 +107,7 @@ pub(crate) async fn resume(
     Path(id): Path<String>,
     key: IdempotencyKey,
     version: IfMatch,
-    body: Body<CONTROL>,
+    body: Body<CONTROL_BODY_BYTES_MAX>,
 ) -> Answer {
     let Control { expected_version } = body.json_or_default()?;
     deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Resume).await
@@ -120,7 +120,7 @@ pub(crate) async fn retry(
     Path(id): Path<String>,
     key: IdempotencyKey,
     version: IfMatch,
-    body: Body<CONTROL>,
+    body: Body<CONTROL_BODY_BYTES_MAX>,
 ) -> Answer {
     let Control { expected_version } = body.json_or_default()?;
     deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Retry).await

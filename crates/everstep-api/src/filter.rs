@@ -28,7 +28,8 @@ pub(crate) const INPUT: Parameter = Parameter::family(
     "input.",
     "Runs whose input has this value at a path: `input.order.id=7`. It matches a text and what it says: 7, true, null.",
 );
-pub(crate) const TAG: Parameter = Parameter::family("tag.", "Runs with this value of a tag: `tag.team=blue`.");
+pub(crate) const TAG_PARAMETER: Parameter =
+    Parameter::family("tag.", "Runs with this value of a tag: `tag.team=blue`.");
 pub(crate) const CURSOR: Parameter = Parameter::text("cursor", "`nextCursor` of the page before, as it is.");
 
 /// The filter of a query. `workflow` is asked for where the path does not name it.

@@ -29,7 +29,7 @@ pub(crate) const FILTERS: &[Parameter] = &[
     filter::SINCE,
     filter::UNTIL,
     filter::INPUT,
-    filter::TAG,
+    filter::TAG_PARAMETER,
     filter::CURSOR,
     PAGE,
 ];
@@ -41,7 +41,7 @@ pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
     filter::SINCE,
     filter::UNTIL,
     filter::INPUT,
-    filter::TAG,
+    filter::TAG_PARAMETER,
     filter::CURSOR,
     PAGE,
 ];

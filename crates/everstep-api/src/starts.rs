@@ -29,13 +29,13 @@ use crate::wire::{self, Batch, OfDefinition, OfWorkflow, Run, Started, StartedBa
 use crate::workflows;
 
 /// Bytes of a start: an input and what stands around it.
-const START: usize = limits::PAYLOAD_BYTES + 16 * 1024;
-/// Bytes of many starts, and how many they are at most.
-const BATCH: usize = 16 * limits::PAYLOAD_BYTES;
-const MANY: usize = 1_000;
+const START_BODY_BYTES_MAX: usize = limits::PAYLOAD_BYTES + 16 * 1024;
+/// Bytes of a batch of starts, and how many starts it has at most.
+const BATCH_BODY_BYTES_MAX: usize = 16 * limits::PAYLOAD_BYTES;
+const BATCH_STARTS_MAX: usize = 1_000;
 /// Tags of a run, and characters of the name and the value of one.
-const TAGS: usize = 50;
-const TAG: usize = 256;
+const TAGS_MAX: usize = 50;
+const TAG_CHARS_MAX: usize = 256;
 
 type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
 
@@ -46,7 +46,7 @@ pub(crate) async fn of_workflow(
     Path(name): Path<String>,
     query: Query,
     header: IdempotencyKey,
-    body: Body<START>,
+    body: Body<START_BODY_BYTES_MAX>,
 ) -> Answer {
     let mut asked: OfWorkflow = body.json_or_default()?;
     asked.idempotency_key = header.or(asked.idempotency_key)?;
@@ -74,15 +74,15 @@ pub(crate) async fn batch(
     caller: Caller,
     Path(name): Path<String>,
     header: IdempotencyKey,
-    body: Body<BATCH>,
+    body: Body<BATCH_BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<StartedBatch>), Problem> {
     if header.into_inner().is_some() {
         let hint = "give each run its own field idempotencyKey";
         return Err(Problem::invalid("the header Idempotency-Key cannot name many runs").hint(hint));
     }
     let Batch { runs } = body.json()?;
-    if runs.is_empty() || runs.len() > MANY {
-        return Err(Problem::invalid(format!("runs holds 1 to {MANY} starts, not {}", runs.len())));
+    if runs.is_empty() || runs.len() > BATCH_STARTS_MAX {
+        return Err(Problem::invalid(format!("runs holds 1 to {BATCH_STARTS_MAX} starts, not {}", runs.len())));
     }
     check_name(&name)?;
     let starts: Vec<_> = runs.into_iter().map(|asked| prepare(caller.workspace, &name, asked)).collect();
@@ -197,7 +197,7 @@ pub(crate) async fn of_definition(
     caller: Caller,
     query: Query,
     header: IdempotencyKey,
-    body: Body<START>,
+    body: Body<START_BODY_BYTES_MAX>,
 ) -> Answer {
     let OfDefinition { definition_id, input, idempotency_key } = body.json()?;
     if definition_id.is_empty() {
@@ -222,14 +222,15 @@ pub(crate) fn check_size(input: &Payload) -> Result<(), Problem> {
 
 /// Tags are few and short: lists show them.
 fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
-    if tags.len() > TAGS {
-        return Err(Problem::invalid(format!("a run has at most {TAGS} tags, not {}", tags.len())));
+    if tags.len() > TAGS_MAX {
+        return Err(Problem::invalid(format!("a run has at most {TAGS_MAX} tags, not {}", tags.len())));
     }
     for (name, value) in tags {
-        let is_sized = |text: &str| text.chars().count() <= TAG && !text.contains('\0');
+        let is_sized = |text: &str| text.chars().count() <= TAG_CHARS_MAX && !text.contains('\0');
         if name.is_empty() || !is_sized(name) || !is_sized(value) {
-            let detail =
-                format!("tags[{name:?}]: a name has 1 to {TAG} characters, a value at most {TAG}, none of them NUL");
+            let detail = format!(
+                "tags[{name:?}]: a name has 1 to {TAG_CHARS_MAX} characters, a value at most {TAG_CHARS_MAX}, none of them NUL"
+            );
             return Err(Problem::invalid(detail));
         }
     }

@@ -27,7 +27,7 @@ pub(crate) enum ToClaimer {
 }
 
 /// Children that are looked for at once.
-const CALLS: usize = 32;
+const CHILD_LOOKUPS_MAX: usize = 32;
 
 /// What all loops of a node share.
 pub(crate) struct Shared {
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// Says that this node was fenced.
     pub(crate) fenced: Notify,
     /// Bounds the children that are looked for at once.
-    pub(crate) calls: Semaphore,
+    pub(crate) child_lookups: Semaphore,
 }
 
 impl Shared {
@@ -66,7 +66,7 @@ impl Shared {
             is_fenced: AtomicBool::new(false),
             performing: AtomicUsize::new(0),
             fenced: Notify::new(),
-            calls: Semaphore::new(CALLS),
+            child_lookups: Semaphore::new(CHILD_LOOKUPS_MAX),
         }
     }
 

@@ -5,7 +5,7 @@ export type Duration = number | string;
 
 const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+$/;
-const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d|w)/g;
+const AMOUNT_AND_UNIT = /(\d+(?:\.\d+)?)(ms|s|m|h|d|w)/g;
 
 /** A hundred years: a longer duration is a mistake. */
 const DURATION_MAX_MS = 100 * 365 * 86_400_000;
@@ -26,7 +26,7 @@ function parse(text: string): number {
   const compact = text.replaceAll(" ", "");
   if (!DURATION.test(compact)) return Number.NaN;
   let sum = 0;
-  for (const [, amount, unit] of compact.matchAll(PART)) {
+  for (const [, amount, unit] of compact.matchAll(AMOUNT_AND_UNIT)) {
     sum += Number(amount) * (UNITS_MS[unit as string] as number);
   }
   return sum;

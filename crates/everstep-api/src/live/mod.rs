@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 
-pub(crate) use self::pass::LOOKED_AT;
+pub(crate) use self::pass::KEY_CHECK_INTERVAL;
 use self::slots::Slots;
 pub use self::slots::Streams;
 use self::socket::Polls;

@@ -7,7 +7,7 @@ use crate::server::AppState;
 
 /// How often the right is looked at. The holders of keys are remembered for three seconds, so that a key that was
 /// revoked ends its streams within five.
-pub(crate) const LOOKED_AT: Duration = Duration::from_secs(2);
+pub(crate) const KEY_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Whether a key is as good as it was; that of a ticket, too: a stream outlives the ticket that opened it.
 /// A database that does not answer takes no right away.

@@ -24,8 +24,8 @@ impl Default for Streams {
     }
 }
 
-/// One place in so many may be held by those who have yet to show a key: they must not keep out those who have.
-const STRANGERS: usize = 4;
+/// Unauthenticated streams hold at most one slot in this many, so that they do not keep out authenticated ones.
+const UNAUTHENTICATED_SLOTS_DIVISOR: usize = 4;
 
 pub(crate) struct Slots {
     streams: Streams,
@@ -35,8 +35,8 @@ pub(crate) struct Slots {
 #[derive(Default)]
 struct Taken {
     all: usize,
-    /// Of all, those who have yet to show a key.
-    strangers: usize,
+    /// Of all, those of streams that are not yet authenticated.
+    unauthenticated: usize,
     by_key: HashMap<Uuid, usize>,
 }
 
@@ -61,11 +61,11 @@ impl Slots {
         }
         match key {
             Some(key) => self.count(&mut taken, key)?,
-            None if taken.strangers >= (self.streams.per_node / STRANGERS).max(1) => {
+            None if taken.unauthenticated >= (self.streams.per_node / UNAUTHENTICATED_SLOTS_DIVISOR).max(1) => {
                 let detail = "as many connections wait to be let in as may at once";
                 return Err(Problem::unavailable(detail).hint("try again, or raise EVERSTEP_MAX_STREAMS"));
             }
-            None => taken.strangers += 1,
+            None => taken.unauthenticated += 1,
         }
         taken.all += 1;
         Ok(Slot { slots: Arc::clone(self), key })
@@ -93,7 +93,7 @@ impl Slot {
     pub(crate) fn name(&mut self, key: Uuid) -> Result<(), Problem> {
         let mut taken = self.slots.taken();
         self.slots.count(&mut taken, key)?;
-        taken.strangers -= usize::from(self.key.is_none());
+        taken.unauthenticated -= usize::from(self.key.is_none());
         self.key = Some(key);
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Drop for Slot {
         let mut taken = self.slots.taken();
         taken.all -= 1;
         let Some(key) = self.key else {
-            taken.strangers -= 1;
+            taken.unauthenticated -= 1;
             return;
         };
         if let Some(by_key) = taken.by_key.get_mut(&key) {
@@ -145,6 +145,6 @@ mod tests {
         assert!(take(None).is_some(), "whoever has shown a key is no stranger");
         drop((one, two));
         let taken = slots.taken();
-        assert_eq!((taken.all, taken.strangers), (0, 0));
+        assert_eq!((taken.all, taken.unauthenticated), (0, 0));
     }
 }

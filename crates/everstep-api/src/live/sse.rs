@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout};
 
 use super::joined::JoinedRun;
-use super::pass::{self, LOOKED_AT};
+use super::pass::{self, KEY_CHECK_INTERVAL};
 use crate::auth::{Caller, TICKET};
 use crate::openapi::Parameter;
 use crate::problem::Problem;
@@ -115,7 +115,7 @@ impl Stream {
         let (now, live) = (Instant::now(), &app.live);
         // A comment keeps proxies from closing an idle connection.
         let mut heartbeat = interval_at(now + live.heartbeat, live.heartbeat);
-        let mut look = interval_at(now + LOOKED_AT, LOOKED_AT);
+        let mut look = interval_at(now + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
         let sender = self.sender.clone();
         let sending = async {
             self.begin(run).await?;

@@ -16,7 +16,7 @@ use crate::routes;
 use crate::table::Route;
 
 /// The groups of routes, in the order of the docs page.
-const TAGS: &[(&str, &str)] = &[
+const OPENAPI_TAGS: &[(&str, &str)] = &[
     ("workflows", "Definitions and their versions."),
     ("catalogue", "The kinds of nodes that a graph may be made of."),
     ("runs", "Executions of workflows: started, followed, steered."),
@@ -54,7 +54,7 @@ fn document(routes: &[Route]) -> Value {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation;
     }
-    let tags: Vec<_> = TAGS.iter().map(|(name, about)| json!({"name": name, "description": about})).collect();
+    let tags: Vec<_> = OPENAPI_TAGS.iter().map(|(name, about)| json!({"name": name, "description": about})).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -97,7 +97,7 @@ impl Schemas {
 
     fn operation(&mut self, route: &Route) -> Value {
         let Doc { tag, summary, about, query, takes_key, takes_match, body, .. } = &*route.doc;
-        assert!(TAGS.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
+        assert!(OPENAPI_TAGS.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
         let mut parameters: Vec<_> = path_parameters(route.path)
             .map(|(word, name)| parameter::path_parameter(word, name).document("path"))
             .collect();

@@ -18,7 +18,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use crate::support::{Server, add_key, revoke, wait_for_go};
 use crate::workers::{Worker, start};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PACKET_TIMEOUT: Duration = Duration::from_secs(20);
 const PLACE: &str = "/socket.io/?EIO=4&transport=websocket";
 
 struct Client {
@@ -112,7 +112,8 @@ impl Client {
     /// The next packet; `None` when the connection is closed.
     async fn packet(&mut self) -> Option<String> {
         loop {
-            let message = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("a packet comes in time");
+            let message =
+                tokio::time::timeout(PACKET_TIMEOUT, self.socket.next()).await.expect("a packet comes in time");
             match message {
                 Some(Ok(Message::Text(text))) => return Some(text.as_str().to_owned()),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,

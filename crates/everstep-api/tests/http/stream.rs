@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::Server;
 
 /// Longer than any event may take to come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Stream {
     pub(crate) headers: HeaderMap,
@@ -57,7 +57,7 @@ impl Stream {
                 let block = std::mem::replace(&mut self.text, rest);
                 return Some(block.trim_end().to_owned());
             }
-            let part = tokio::time::timeout(PATIENCE, self.body.next()).await.expect("an event comes in time")?;
+            let part = tokio::time::timeout(EVENT_TIMEOUT, self.body.next()).await.expect("an event comes in time")?;
             self.text.push_str(str::from_utf8(&part.ok()?).unwrap());
         }
     }

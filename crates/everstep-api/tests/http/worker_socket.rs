@@ -15,7 +15,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use crate::support::{Server, add_key, revoke, until};
 use crate::workers::{completed, hello, start};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const FRAME_TIMEOUT: Duration = Duration::from_secs(20);
 
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
@@ -48,7 +48,7 @@ impl Socket {
 
     async fn next(&mut self) -> Message {
         loop {
-            let message = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a frame comes in time");
+            let message = tokio::time::timeout(FRAME_TIMEOUT, self.0.next()).await.expect("a frame comes in time");
             match message.expect("the socket is open").unwrap() {
                 Message::Ping(_) | Message::Pong(_) => {}
                 message => return message,

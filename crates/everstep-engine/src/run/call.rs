@@ -60,7 +60,7 @@ impl Call {
     pub(super) async fn perform(self) {
         let mut delay = RETRY_DELAY_MIN;
         let input = loop {
-            let permit = self.shared.calls.acquire().await;
+            let permit = self.shared.child_lookups.acquire().await;
             match self.try_once().await {
                 Ok(input) => break input,
                 Err(Error::Stopping) => return,

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use crate::observe::Seen;
 use crate::ports::World;
 
-const EVERY: Duration = Duration::from_secs(1);
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What has changed since the last time that it was added.
 #[derive(Default)]
@@ -113,7 +113,7 @@ pub(crate) async fn run(world: World, tally: Arc<Tally>) {
         let stopped = std::pin::pin!(tally.stopped.notified());
         let changed = std::pin::pin!(async {
             tally.changed.notified().await;
-            world.sleep(EVERY).await;
+            world.sleep(FLUSH_INTERVAL).await;
         });
         if let Either::Right(_) = future::select(changed, stopped).await {
             return;

@@ -26,7 +26,7 @@ struct Budget {
     comparison: Comparison,
     /// What must hold. There is either this or a target.
     limit: Option<f64>,
-    /// What we aim at; [`PART`] of it must hold.
+    /// What we aim at; [`TARGET_SHARE_MIN`] of it must hold.
     target: Option<f64>,
     /// What the promise means, for whoever reads that it is broken.
     comment: String,
@@ -43,7 +43,7 @@ enum Comparison {
 }
 
 /// How much of a target must be reached: other machines and busy hours are to be allowed for.
-const PART: f64 = 0.7;
+const TARGET_SHARE_MIN: f64 = 0.7;
 
 /// How a figure stands to its budget.
 #[derive(Debug, PartialEq)]
@@ -117,7 +117,7 @@ impl Budget {
     fn bound(&self) -> f64 {
         let of_target = || {
             let target = self.target.unwrap_or_default();
-            if self.is_at_least() { target * PART } else { target / PART }
+            if self.is_at_least() { target * TARGET_SHARE_MIN } else { target / TARGET_SHARE_MIN }
         };
         self.limit.unwrap_or_else(of_target)
     }

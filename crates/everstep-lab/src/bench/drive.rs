@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 use super::process;
 
 /// How long a run may be silent before its row is looked at: it may have ended before it was watched.
-const SILENCE: Duration = Duration::from_secs(1);
+const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// How long what is under way may take to end after a sample.
-pub(super) const GRACE: Duration = Duration::from_secs(5);
-const ENTRIES: usize = 1_000;
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_BATCH_ENTRIES: usize = 1_000;
 
 /// What is to be kept in flight.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub(super) async fn drive(engine: &Engine, load: &Load) -> anyhow::Result<Driven
         failed??;
     }
     drivers.shutdown().await;
-    engine.stop(GRACE).await?;
+    engine.stop(END_TIMEOUT).await?;
     Ok(Driven { entries, ended })
 }
 
@@ -95,13 +95,13 @@ async fn follow(engine: &Engine, run: RunId, tally: &Tally) -> anyhow::Result<()
                 seen = seq;
             }
         };
-        if tokio::time::timeout(SILENCE, watching).await.is_ok() {
+        if tokio::time::timeout(SILENCE_MAX, watching).await.is_ok() {
             return Ok(());
         }
         let store = &engine.world().runs;
         let row = store.get_run(WorkspaceId::DEFAULT, run).await?;
         if row.is_some_and(|row| row.ended_at.is_some()) {
-            let rest = store.journal(run, seen, ENTRIES).await?;
+            let rest = store.journal(run, seen, READ_BATCH_ENTRIES).await?;
             tally.entries.fetch_add(rest.len() as u64, Ordering::Relaxed);
             return Ok(());
         }
@@ -129,7 +129,7 @@ pub(super) async fn start_only(engine: &Engine, load: &Load) -> anyhow::Result<P
         return Err(failed?.into());
     }
     callers.shutdown().await;
-    engine.stop(GRACE).await?;
+    engine.stop(END_TIMEOUT).await?;
     Ok(starts)
 }
 
@@ -155,7 +155,7 @@ pub(super) async fn run_to_end(engine: &Engine, load: &Load) -> anyhow::Result<P
         failed?;
     }
     callers.shutdown().await;
-    engine.stop(GRACE).await?;
+    engine.stop(END_TIMEOUT).await?;
     Ok(pace)
 }
 

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::args::Site;
 
 /// How long a sample's runtime may take to end what a sample left running.
-const SHUTDOWN: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Takes one sample with a fresh store.
 ///
@@ -35,7 +35,7 @@ where
             let stores = open(&place).await?;
             tokio::spawn(measure(stores)).await.context("taking a sample")?
         });
-        runtime.shutdown_timeout(SHUTDOWN);
+        runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         measured
     });
     let measured = sampling.await.context("taking a sample")?;

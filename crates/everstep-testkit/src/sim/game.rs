@@ -29,7 +29,7 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>>
     let executor = Executor::new(seed, options.has_trace);
     let code = options.code.unwrap_or(seed / 2 % 2 == 1);
     let mut game = Game::new(executor.clone(), nodes, code);
-    let played = game.play(options.most_polls);
+    let played = game.play(options.polls_max);
     // Tasks hold the executor that holds them, and servers the directory that lists them.
     for server in &game.servers {
         server.crash();
@@ -105,7 +105,7 @@ impl Game {
         Self { executor, store, servers, directory, judge, storm, scripts, fleet, planned: 0 }
     }
 
-    fn play(&mut self, most_polls: u64) -> Result<Judged, String> {
+    fn play(&mut self, polls_max: u64) -> Result<Judged, String> {
         self.servers[0].boot();
         for server in &self.servers[1..] {
             server.boot_later(Duration::from_millis(self.executor.with_random(|random| random.between(0, 1_000))));
@@ -113,12 +113,12 @@ impl Game {
         let client =
             Client { executor: self.executor.clone(), servers: self.servers.clone(), judge: Arc::clone(&self.judge) };
         let is_shared = self.store.ledger().is_shared;
-        let (most_workflows, most_runs) = if is_shared { (2, 4) } else { (3, 6) };
-        let workflows = self.executor.with_random(|random| random.between(1, most_workflows));
+        let (workflows_max, runs_max) = if is_shared { (2, 4) } else { (3, 6) };
+        let workflows = self.executor.with_random(|random| random.between(1, workflows_max));
         let child = self.executor.with_random(|random| graphs::make_child(random, is_shared));
         if let Some(fleet) = &self.fleet {
             fleet.boot_all();
-            self.start_code(&client, &child, most_runs);
+            self.start_code(&client, &child, runs_max);
         }
         // Of code alone, or of both.
         let workflows =
@@ -127,7 +127,7 @@ impl Game {
             let definition = self.executor.with_random(|random| graphs::make(random, is_shared));
             let name = format!("w{index}");
             let definitions: Arc<[_]> = [(graphs::CHILD.to_owned(), child.clone()), (name.clone(), definition)].into();
-            let runs = self.executor.with_random(|random| random.between(1, most_runs));
+            let runs = self.executor.with_random(|random| random.between(1, runs_max));
             for n in 0..runs {
                 self.planned += 1;
                 let start = client.clone().start(name.clone(), None, Arc::clone(&definitions), n);
@@ -138,16 +138,16 @@ impl Game {
         self.executor.spawn(OUTSIDE, client.clone().act());
         let post = Post { executor: self.executor.clone(), servers: self.servers.clone(), store: self.store.clone() };
         self.executor.spawn(OUTSIDE, post.deliver());
-        self.drive(&client, most_polls)?;
+        self.drive(&client, polls_max)?;
         self.judge.verdict()
     }
 
     /// Starts runs of code workflows, of any version or of one.
-    fn start_code(&mut self, client: &Client, child: &Value, most_runs: u64) {
+    fn start_code(&mut self, client: &Client, child: &Value, runs_max: u64) {
         let definitions: Arc<[_]> = [(graphs::CHILD.to_owned(), child.clone())].into();
         let names: BTreeSet<_> = self.scripts.keys().map(|(name, _)| name.clone()).collect();
         for name in names.into_iter().filter(|name| name != scripts::CHILD) {
-            for n in 0..self.executor.with_random(|random| random.between(1, most_runs)) {
+            for n in 0..self.executor.with_random(|random| random.between(1, runs_max)) {
                 let version = match self.executor.with_random(|random| random.below(3)) {
                     0 => Some(1),
                     1 => Some(2).filter(|version| self.scripts.contains_key(&(name.clone(), *version))),
@@ -160,7 +160,7 @@ impl Game {
         }
     }
 
-    fn drive(&mut self, client: &Client, most_polls: u64) -> Result<(), String> {
+    fn drive(&mut self, client: &Client, polls_max: u64) -> Result<(), String> {
         let longest_rest = longest_rest(self.store.ledger().is_shared);
         let mut watch = Watch::new(Arc::clone(&self.judge), self.servers.clone());
         let mut progress = (0, self.executor.now());
@@ -195,7 +195,7 @@ impl Game {
                     progress = (entries, self.executor.now());
                 }
             }
-            if polls > most_polls || self.executor.now().since(progress.1) > longest_rest {
+            if polls > polls_max || self.executor.now().since(progress.1) > longest_rest {
                 return Err(format!("it does not end\n{}", self.open_runs()));
             }
         }

@@ -49,7 +49,7 @@ pub struct Options {
     /// Whether workers run code workflows; when it is not said, the seed decides.
     pub code: Option<bool>,
     /// Polls before a simulation that does not end is called stuck.
-    pub most_polls: u64,
+    pub polls_max: u64,
     /// Whether every poll and fault is kept for the report.
     pub has_trace: bool,
     /// A bug to plant (needs the feature `planted-bugs`).
@@ -58,7 +58,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: None, code: None, most_polls: 100_000, has_trace: false, bug: None }
+        Self { nodes: None, code: None, polls_max: 100_000, has_trace: false, bug: None }
     }
 }
 

@@ -14,7 +14,7 @@ use super::{open, session};
 
 const DAY: i64 = 86_400;
 /// Nothing takes as long, unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn partitions(database: &Database<'_>) -> Vec<String> {
     database.sql("select inhrelid::regclass from pg_inherits where inhparent = 'journal'::regclass order by 1")
@@ -126,7 +126,7 @@ fn everybody_is_told_of_a_missing_partition_when_nobody_looks() {
             async move { commit(&*store, node, &start(run, Some(node))).await }
         });
         let watcher = session(&database).await;
-        tokio::time::timeout(PATIENCE, super::wait_for_a_waiter(&watcher)).await.unwrap();
+        tokio::time::timeout(LOCK_WAIT_TIMEOUT, super::wait_for_a_waiter(&watcher)).await.unwrap();
         assert_eq!(database.sql(UNTOLD), ["1"]);
         assert!(!starting.is_finished());
         reader.batch_execute("commit").await.unwrap();

@@ -13,7 +13,7 @@ use crate::support::{Client, wait_for};
 /// Clients at once.
 const CLIENTS: usize = 6;
 /// A request that is not answered in this time will never be.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two tries, and between two runs of one client.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -148,7 +148,7 @@ impl Crowd {
                 Ok(answer) => panic!("{path}: {} {}", answer.status, answer.body),
                 Err(error) => error.to_string(),
             };
-            assert!(began.elapsed() < PATIENCE, "{path} is refused for {PATIENCE:?}: {refusal}");
+            assert!(began.elapsed() < REQUEST_TIMEOUT, "{path} is refused for {REQUEST_TIMEOUT:?}: {refusal}");
             self.told.lock().unwrap().refused += 1;
             std::thread::sleep(PAUSE);
         }

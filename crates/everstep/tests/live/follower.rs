@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::Client;
 
 /// Longer than anything may take to be told.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program that says one thing per line. It is killed with this value.
 struct Program {
@@ -40,10 +40,10 @@ impl Program {
 
     /// The next line; `None` when the program has ended.
     fn next(&self) -> Option<String> {
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(LINE_TIMEOUT) {
             Ok(line) => Some(line),
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => None,
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("nothing was told within {PATIENCE:?}"),
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("nothing was told within {LINE_TIMEOUT:?}"),
         }
     }
 }

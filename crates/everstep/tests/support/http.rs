@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Longer than any answer may take: a route waits for 30 seconds at most.
-const PATIENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server's address, and a key.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Client {
         body: &Value,
     ) -> io::Result<Answer> {
         let mut stream = TcpStream::connect(&self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
         for (name, value) in headers {

@@ -25,7 +25,7 @@ use crate::problem::Problem;
 use crate::server::AppState;
 
 /// What a client may send at once. It asks; it has nothing to tell.
-const MOST_BYTES: usize = 64 * 1024;
+const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 /// Opens a connection, or answers a poll.
 pub(crate) async fn open(
@@ -50,7 +50,7 @@ pub(crate) async fn open(
     }
     let upgrade =
         upgrade.map_err(|error| Problem::invalid(format!("this is no WebSocket: {error}")).hint(TRANSPORT))?;
-    let upgrade = upgrade.max_message_size(MOST_BYTES).max_frame_size(MOST_BYTES);
+    let upgrade = upgrade.max_message_size(REQUEST_BYTES_MAX).max_frame_size(REQUEST_BYTES_MAX);
     Ok(upgrade.on_upgrade(|socket| session::run(app, socket, shown, slot)).into_response())
 }
 
@@ -59,8 +59,9 @@ pub(crate) async fn hear(State(app): State<AppState>, uri: Uri, request: Request
     let Asked::Poll { sid: Some(sid) } = Asked::read(&app, &uri)? else {
         return Err(Problem::invalid("packets are sent to a connection that is polled").hint(TRANSPORT));
     };
-    let body = body::read(request.into_body(), MOST_BYTES, body::READ_TIMEOUT).await;
-    let body = body.map_err(|_| Problem::too_large(format!("a client sends at most {MOST_BYTES} bytes at once")))?;
+    let body = body::read(request.into_body(), REQUEST_BYTES_MAX, body::READ_TIMEOUT).await;
+    let body =
+        body.map_err(|_| Problem::too_large(format!("a client sends at most {REQUEST_BYTES_MAX} bytes at once")))?;
     poll::post(&app, &sid, &body).await
 }
 

@@ -71,9 +71,13 @@ impl Packet {
 }
 
 /// The first packet of a connection. Times are in milliseconds.
-pub(super) fn open(sid: &str, ping: u128, patience: u128, most_bytes: usize) -> String {
+pub(super) fn open(sid: &str, ping_interval: u128, pong_timeout: u128, request_bytes_max: usize) -> String {
     let body = json!({
-        "sid": sid, "upgrades": [], "pingInterval": ping, "pingTimeout": patience, "maxPayload": most_bytes,
+        "sid": sid,
+        "upgrades": [],
+        "pingInterval": ping_interval,
+        "pingTimeout": pong_timeout,
+        "maxPayload": request_bytes_max,
     });
     format!("0{body}")
 }

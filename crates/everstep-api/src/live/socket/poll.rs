@@ -21,14 +21,14 @@ use crate::live::slots::Slot;
 use crate::problem::Problem;
 use crate::server::AppState;
 
-/// Packets that a client may send before they are heard.
-const HEARD: usize = 16;
+/// Packets of a client that wait for the connection.
+const QUEUED_PACKETS_MAX: usize = 16;
 /// An answer to a poll ends once it holds this many bytes.
-const BYTES: usize = 1024 * 1024;
-/// How long the last words of a connection are kept.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// Stands between the packets of one answer or request.
-const BETWEEN: char = '\x1e';
+const RESPONSE_BYTES_TARGET: usize = 1024 * 1024;
+/// How long the last packets of a connection are kept.
+const LINGER_DURATION: Duration = Duration::from_secs(5);
+/// Separates the packets of one answer or request.
+const PACKET_SEPARATOR: char = '\x1e';
 
 /// The connections of this node that are polled.
 #[derive(Default)]
@@ -59,7 +59,7 @@ pub(super) async fn open(
     slot: Slot,
 ) -> Result<Response, Problem> {
     let sid = session::new_sid();
-    let (incoming, mut heard) = mpsc::channel(HEARD);
+    let (incoming, mut heard) = mpsc::channel(QUEUED_PACKETS_MAX);
     let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let outgoing = tokio::sync::Mutex::new(outgoing);
     let poll = Arc::new(Poll { incoming, outgoing, asked_at: Mutex::new(Instant::now()) });
@@ -70,7 +70,7 @@ pub(super) async fn open(
     let asked = Arc::clone(&poll);
     tokio::spawn(async move {
         tokio::select! {
-            () = serving => sleep(FAREWELL).await,
+            () = serving => sleep(LINGER_DURATION).await,
             () = asked.wait_until_forgotten() => {}
         }
         live.polls.all().remove(&name);
@@ -87,7 +87,7 @@ pub(super) async fn get(app: &AppState, sid: &str) -> Result<Response, Problem> 
 pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Response, Problem> {
     let poll = app.live.polls.find(sid)?;
     let text = str::from_utf8(body).map_err(|_| Problem::invalid("packets are UTF-8"))?;
-    for packet in text.split(BETWEEN) {
+    for packet in text.split(PACKET_SEPARATOR) {
         let sent = poll.incoming.send(packet.to_owned()).await;
         sent.map_err(|_| Problem::invalid("the connection has ended").hint("connect anew"))?;
     }
@@ -102,10 +102,10 @@ impl Poll {
         };
         // A ping comes now and then, so that this never takes long.
         let Some(mut text) = outgoing.recv().await else { return Ok(plain(packet::CLOSE.to_owned())) };
-        while text.len() < BYTES
+        while text.len() < RESPONSE_BYTES_TARGET
             && let Ok(next) = outgoing.try_recv()
         {
-            text.push(BETWEEN);
+            text.push(PACKET_SEPARATOR);
             text.push_str(&next);
         }
         *self.asked_at.lock().expect("no holder of the lock panics") = Instant::now();
@@ -115,7 +115,7 @@ impl Poll {
     /// Waits until the client has not asked for long.
     async fn wait_until_forgotten(&self) {
         loop {
-            sleep(FAREWELL).await;
+            sleep(LINGER_DURATION).await;
             let is_asking = self.outgoing.try_lock().is_err();
             let mut asked_at = self.asked_at.lock().expect("no holder of the lock panics");
             if is_asking {

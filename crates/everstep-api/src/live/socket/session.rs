@@ -19,10 +19,10 @@ use uuid::Uuid;
 
 use super::packet::{self, Packet};
 use super::room::Room;
-use super::{MOST_BYTES, words};
+use super::{REQUEST_BYTES_MAX, words};
 use crate::auth::{self, Caller, Permission};
 use crate::live::joined::JoinedRun;
-use crate::live::pass::{self, LOOKED_AT};
+use crate::live::pass::{self, KEY_CHECK_INTERVAL};
 use crate::live::slots::Slot;
 use crate::problem::Problem;
 use crate::runs;
@@ -131,9 +131,9 @@ impl Session {
         let mut packets = pin!(packets);
         let now = Instant::now();
         let mut ping = interval_at(now + PING_INTERVAL, PING_INTERVAL);
-        let mut look = interval_at(now + LOOKED_AT, LOOKED_AT);
+        let mut look = interval_at(now + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
         let mut heard_at = now;
-        let first = packet::open(&self.sid, PING_INTERVAL.as_millis(), PONG_TIMEOUT.as_millis(), MOST_BYTES);
+        let first = packet::open(&self.sid, PING_INTERVAL.as_millis(), PONG_TIMEOUT.as_millis(), REQUEST_BYTES_MAX);
         if self.say(first).await.is_err() {
             return;
         }

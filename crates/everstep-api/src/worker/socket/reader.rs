@@ -16,7 +16,7 @@ use tokio::time::{Instant, interval_at, timeout};
 use super::outgoing::{Ending, OutgoingFrame, close_code};
 use crate::audit;
 use crate::auth::{self, Caller, Permission};
-use crate::live::LOOKED_AT;
+use crate::live::KEY_CHECK_INTERVAL;
 use crate::problem::Problem;
 use crate::server::AppState;
 use crate::worker::backpressure::wait_for_room;
@@ -59,7 +59,7 @@ impl Reader {
     pub(super) async fn run(&mut self, stream: &mut SplitStream<WebSocket>) -> Ending {
         let live = Arc::clone(&self.app.live);
         let mut stopped = std::pin::pin!(live.stopped());
-        let mut key_check = interval_at(Instant::now() + LOOKED_AT, LOOKED_AT);
+        let mut key_check = interval_at(Instant::now() + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
         loop {
             let processed = tokio::select! {
                 frame = stream.next() => self.receive(frame).await,

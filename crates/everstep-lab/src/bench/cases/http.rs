@@ -87,7 +87,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
             failed??;
         }
         clients.shutdown().await;
-        engine.stop(drive::GRACE).await?;
+        engine.stop(drive::END_TIMEOUT).await?;
         server.abort();
         Ok(pace)
     })

@@ -8,16 +8,16 @@ use crate::bench::figure::{Figure, Figures};
 use crate::bench::{ground, process, report, shapes};
 
 /// Sleeping runs: an engine that looks at them again and again would be seen.
-const SLEEPERS: usize = 1_000;
-const REST: Duration = Duration::from_secs(1);
+const SLEEPING_RUNS: usize = 1_000;
+const SETTLE_DURATION: Duration = Duration::from_secs(1);
 
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     report::tell("idle");
     let (length, store_name) = (plan.length, plan.site.name());
     ground::sample(&plan.site, move |stores| async move {
         let engine = ground::start_engine(stores, "sleep", &shapes::sleep()).await?;
-        sleeping::start_sleepers(&engine, SLEEPERS).await?;
-        tokio::time::sleep(REST).await;
+        sleeping::start_sleepers(&engine, SLEEPING_RUNS).await?;
+        tokio::time::sleep(SETTLE_DURATION).await;
         let store = &engine.world().runs;
         let (calls, work, began) = (store.calls(), process::processor_seconds()?, Instant::now());
         tokio::time::sleep(length).await;

@@ -15,7 +15,7 @@ const WORKFLOW: &str = "sleep";
 const RUNS: usize = 100_000;
 const CALLERS: usize = 256;
 /// What was needed only to start them is given back by then.
-const REST: Duration = Duration::from_secs(2);
+const SETTLE_DURATION: Duration = Duration::from_secs(2);
 
 /// Measured in the process that started them, which is the worse case: a restarted one would not load them.
 pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
@@ -23,7 +23,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let memory = ground::sample(&plan.site, |stores| async {
         let engine = ground::start_engine(stores, WORKFLOW, &shapes::sleep()).await?;
         start_sleepers(&engine, RUNS).await?;
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(SETTLE_DURATION).await;
         anyhow::ensure!(engine.active_runs() == 0, "{} of the runs are not asleep", engine.active_runs());
         process::resident_memory()
     })

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::bench::shapes;
 
 /// As many items as the engine's committer takes at once.
-const MOST_ITEMS: usize = 512;
+const BATCH_ITEMS_MAX: usize = 512;
 /// Steps of a run, as in the chain that the engine is measured with.
-const LENGTH: u64 = 10;
+const STEPS_PER_RUN: u64 = 10;
 
 /// Runs in flight, in groups that are committed together and start together.
 pub(super) struct Steps {
@@ -28,7 +28,7 @@ pub(super) struct Steps {
 
 struct Group {
     runs: Vec<RunId>,
-    /// Steps that its runs have completed; `LENGTH` when they are to be replaced.
+    /// Steps that its runs have completed; `STEPS_PER_RUN` when they are to be replaced.
     done: u64,
 }
 
@@ -37,7 +37,8 @@ impl Steps {
         let (clock, random) = (NodeClock::system(), SystemRandom::default());
         let node = NodeId::new(clock.now(), random.next());
         let ids: Vec<_> = (0..in_flight).map(|_| RunId::new(clock.now(), random.next())).collect();
-        let groups = ids.chunks(MOST_ITEMS).map(|runs| Group { runs: runs.to_vec(), done: LENGTH }).collect();
+        let groups =
+            ids.chunks(BATCH_ITEMS_MAX).map(|runs| Group { runs: runs.to_vec(), done: STEPS_PER_RUN }).collect();
         Self { node, clock, random, groups, next: 0 }
     }
 
@@ -47,7 +48,7 @@ impl Steps {
         let group = &mut self.groups[place];
         let (now, random) = (self.clock.now(), &self.random);
         let commit = || CommitId::new(now, random.next());
-        if group.done == LENGTH {
+        if group.done == STEPS_PER_RUN {
             group.done = 0;
             group.runs.iter_mut().for_each(|run| *run = RunId::new(now, random.next()));
             return group.runs.iter().map(|run| start(self.node, *run, commit(), now)).collect();

@@ -181,12 +181,12 @@ pub async fn filtered_pages_are_stable_while_runs_are_added(store: Arc<dyn RunSt
 }
 
 pub async fn a_page_looks_at_ten_thousand_runs(store: Arc<dyn RunStore>) {
-    const MOST: i64 = 10_000;
+    const EXAMINED_RUNS_MAX: i64 = 10_000;
     let node = member(&*store).await;
     let parent = new_run();
     let mut items = vec![];
     // The two oldest are what is looked for.
-    for n in 0..MOST + 2 {
+    for n in 0..EXAMINED_RUNS_MAX + 2 {
         let status = if n < 2 { Status::Running } else { Status::Waiting };
         let new = NewRun {
             input: Payload::from(json!({ "n": n })),

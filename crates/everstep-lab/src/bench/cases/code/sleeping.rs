@@ -16,16 +16,16 @@ use crate::bench::report;
 
 const RUNS: usize = 10_000;
 /// Runs that end at once come first, so that what both processes need for any run is there before.
-const WARM: usize = 2_000;
+const WARM_UP_RUNS: usize = 2_000;
 const CAPACITY: usize = 1_000;
-const PATIENCE: Duration = Duration::from_secs(120);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// What was needed only to start them is given back by then.
-const REST: Duration = Duration::from_secs(3);
+const SETTLE_DURATION: Duration = Duration::from_secs(3);
 
 pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
     report::tell(&format!("{part}: {RUNS} runs"));
     let stage = Stage::set(plan, part, Carrier::Socket, CAPACITY).await?;
-    start(&stage, "nothing", WARM).await?;
+    start(&stage, "nothing", WARM_UP_RUNS).await?;
     let before = Held::of(plan, &stage).await?;
     let began = Instant::now();
     start(&stage, "nap", RUNS).await?;
@@ -55,7 +55,7 @@ async fn start(stage: &Stage, workflow: &str, runs: usize) -> anyhow::Result<()>
         if active == 0 {
             return Ok(());
         }
-        ensure!(began.elapsed() < PATIENCE, "{active} runs of {workflow} are still active");
+        ensure!(began.elapsed() < IDLE_TIMEOUT, "{active} runs of {workflow} are still active");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -78,7 +78,7 @@ struct Held {
 
 impl Held {
     async fn of(plan: &Plan, stage: &Stage) -> anyhow::Result<Self> {
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(SETTLE_DURATION).await;
         let (server, worker) = (stage.server.process(), stage.worker.process());
         let disk = match stage.scratch.place() {
             Site::Sqlite(folder) => Some(size_of(&folder)?),

@@ -11,7 +11,7 @@ use super::stage::Stage;
 use crate::bench::connection::{Answer, Connection};
 
 /// Runs that one request starts at most.
-const MOST: usize = 500;
+const BATCH_RUNS_MAX: usize = 500;
 
 /// How runs are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Starter {
                 }
                 Way::Batch(_) => {
                     let path = format!("/v1/workflows/{workflow}/runs/batch");
-                    let requests = (1..=MOST).map(|runs| {
+                    let requests = (1..=BATCH_RUNS_MAX).map(|runs| {
                         let body = format!("{{\"runs\":[{}]}}", vec!["{\"input\":{\"n\":1}}"; runs].join(","));
                         stage.request(&path, &body)
                     });
@@ -102,7 +102,7 @@ async fn start_batches(
 ) -> anyhow::Result<()> {
     loop {
         wanted.acquire().await?.forget();
-        let runs = 1 + wanted.forget_permits(MOST - 1);
+        let runs = 1 + wanted.forget_permits(BATCH_RUNS_MAX - 1);
         let Answer { status, body } = connection.ask(&requests[runs - 1]).await?;
         ensure!(status == 200, "not all runs: {status} {body}");
         started.fetch_add(runs as u64, Ordering::Relaxed);

@@ -15,7 +15,7 @@ const CONNECTIONS: usize = 64;
 const BATCHES: usize = 2;
 const CAPACITY: usize = 1_000;
 /// More than anybody starts in a sample.
-const PLENTY: usize = 100_000_000;
+const STARTS_MAX: usize = 100_000_000;
 /// A workflow of the worker that ends at once.
 const SERVED: &str = "nothing";
 /// A workflow that no worker serves: its runs wait in the database.
@@ -58,7 +58,7 @@ struct Sample {
 
 async fn sample_of(stage: &Stage, workflow: &str, way: Way, length: Duration) -> anyhow::Result<Sample> {
     let mut starter = Starter::new(stage, workflow, way).await?;
-    starter.start(PLENTY);
+    starter.start(STARTS_MAX);
     tokio::time::sleep(length / 4).await;
     let (meter, before) = (stage.meter()?, starter.started());
     tokio::time::sleep(length).await;

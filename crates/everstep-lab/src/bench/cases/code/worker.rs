@@ -16,7 +16,7 @@ use crate::bench::report;
 use crate::bench::usage::Process;
 
 /// How long it may take to say something that it was asked for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LINE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How a worker and the server speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +166,7 @@ impl Worker {
     }
 
     async fn news(&mut self) -> anyhow::Result<News> {
-        let line = tokio::time::timeout(PATIENCE, self.said.recv()).await.context("the worker says nothing")?;
+        let line = tokio::time::timeout(LINE_TIMEOUT, self.said.recv()).await.context("the worker says nothing")?;
         read(&line.context("the worker has ended")?)
     }
 }
