@@ -17,7 +17,7 @@ pub(crate) async fn list(State(app): State<AppState>, caller: Caller, _: Query) 
     let mut nodes = Vec::new();
     for row in engine.nodes().await? {
         let runs = engine.owned_runs(row.id).await?.len();
-        nodes.push(Node::of(row, engine.node(), runs, engine.is_shared()));
+        nodes.push(Node::from_row(row, engine.node(), runs, engine.is_shared()));
     }
     Ok(Json(Nodes { nodes }))
 }

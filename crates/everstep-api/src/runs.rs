@@ -80,7 +80,7 @@ async fn page(app: &AppState, workspace: WorkspaceId, filter: RunFilter, query: 
     let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let page = app.engine.runs().list(workspace, filter, after, limit).await?;
-    let runs = page.runs.into_iter().map(RunSummary::of).collect();
+    let runs = page.runs.into_iter().map(RunSummary::from_row).collect();
     Ok(Runs { runs, next_cursor: page.next.map(write_cursor) })
 }
 
@@ -149,7 +149,7 @@ pub(crate) async fn row_of(
 /// behind.
 pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
     if row.ended_at.is_some() {
-        return Ok(Run::of(row));
+        return Ok(Run::from_row(row));
     }
     if let Some(snapshot) = app.engine.snapshot(row.id).await {
         return Ok(show_snapshot(app, row, snapshot, Where::Here).await);
@@ -159,7 +159,7 @@ pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
 
 /// A run that was read from the database. If this build cannot read its journal, its row describes it.
 pub(crate) async fn show_loaded(app: &AppState, loaded: &LoadedRun) -> Run {
-    let run = Run::of(loaded.row.clone());
+    let run = Run::from_row(loaded.row.clone());
     let Some((workflow, snapshot)) = loaded.workflow.as_ref().zip(loaded.snapshot()) else { return run };
     let for_worker = for_worker(app, &loaded.row, workflow, &snapshot, Where::Anywhere).await;
     run.with_snapshot(snapshot, for_worker)
@@ -169,7 +169,7 @@ pub(crate) async fn show_loaded(app: &AppState, loaded: &LoadedRun) -> Run {
 pub(crate) async fn show_begun(app: &AppState, began: StartedRun) -> Run {
     let StartedRun { row, snapshot } = began;
     if row.ended_at.is_some() {
-        return Run::of(row);
+        return Run::from_row(row);
     }
     let place = if row.owner.is_some() { Where::Here } else { Where::Anywhere };
     show_snapshot(app, row, snapshot, place).await
@@ -183,7 +183,7 @@ async fn show_snapshot(app: &AppState, row: RunRow, snapshot: RunSnapshot, place
         },
         false => None,
     };
-    Run::of(row).with_snapshot(snapshot, for_worker)
+    Run::from_row(row).with_snapshot(snapshot, for_worker)
 }
 
 /// Where a snapshot of a run was taken.

@@ -110,7 +110,7 @@ pub(crate) async fn batch(
             warning = Some(wire::warning(&name, workflow.version));
         }
     }
-    let runs: Vec<_> = started.into_iter().map(StartedOne::of).collect();
+    let runs: Vec<_> = started.into_iter().map(StartedOne::from_result).collect();
     let is_whole = runs.iter().all(StartedOne::is_started);
     Ok((if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS }, Json(StartedBatch { runs, warning })))
 }

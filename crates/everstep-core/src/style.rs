@@ -342,7 +342,7 @@ pub(crate) fn fold(style: &Style, progress: &mut Progress, fold: Fold<'_>) -> Fo
 /// The events that follow from the state alone; empty when nothing is ready.
 pub(crate) fn next(workflow: &Workflow, state: &State, cx: Cx<'_>) -> Vec<Event> {
     match &workflow.style {
-        Style::Graph(graph) => graph::next(graph::GraphRun::of(workflow, graph, state), cx),
+        Style::Graph(graph) => graph::next(graph::GraphRun::from_state(workflow, graph, state), cx),
         Style::Code => code::next(state, cx),
     }
 }
@@ -382,7 +382,7 @@ pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Rep
 /// The status of a step that is not open; `None` for one that was not reached.
 pub(crate) fn step_status(workflow: &Workflow, state: &State, step: &StepKey) -> Option<StepStatus> {
     match &workflow.style {
-        Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).step_status(step),
+        Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).step_status(step),
         Style::Code => code::step_status(state, step),
     }
 }
@@ -398,7 +398,7 @@ pub(crate) fn step_kind<'a>(workflow: &'a Workflow, state: &State, step: &StepKe
 /// The variables of a run as one JSON object.
 pub(crate) fn context(workflow: &Workflow, state: &State) -> Payload {
     match &workflow.style {
-        Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).context(),
+        Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).context(),
         Style::Code => code::context(state),
     }
 }
@@ -406,7 +406,7 @@ pub(crate) fn context(workflow: &Workflow, state: &State) -> Payload {
 /// The variables of each iteration under way, by the iteration's name.
 pub(crate) fn scopes(workflow: &Workflow, state: &State) -> Vec<(String, Payload)> {
     match &workflow.style {
-        Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).scopes(),
+        Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).scopes(),
         Style::Code => Vec::new(),
     }
 }
@@ -419,7 +419,9 @@ pub(crate) fn describe_task(
     evaluate: &dyn Evaluate,
 ) -> Result<TaskSpec, Failure> {
     match &workflow.style {
-        Style::Graph(graph) => graph::describe_task(graph::GraphRun::of(workflow, graph, state), step, evaluate),
+        Style::Graph(graph) => {
+            graph::describe_task(graph::GraphRun::from_state(workflow, graph, state), step, evaluate)
+        }
         Style::Code => Err(TaskSpec::unknown(step)),
     }
 }
@@ -427,7 +429,7 @@ pub(crate) fn describe_task(
 /// Compares what the fold counts with what is found by looking at everything. The laws ask it.
 pub(crate) fn check_counts(workflow: &Workflow, state: &State) -> Result<(), String> {
     match &workflow.style {
-        Style::Graph(graph) => graph::GraphRun::of(workflow, graph, state).check_counts(),
+        Style::Graph(graph) => graph::GraphRun::from_state(workflow, graph, state).check_counts(),
         Style::Code => code::check_counts(state),
     }
 }

@@ -170,7 +170,7 @@ fn children_of_an_earlier_time_are_forgotten() {
         }
     }
     assert_eq!(game.state.status(), Status::Completed);
-    assert_eq!(game.told.len(), 300);
+    assert_eq!(game.sent_inputs.len(), 300);
     // What the last item said is all that is left to say.
     let snapshot = serde_json::to_value(&game.state).unwrap();
     assert_eq!(snapshot["open"]["children"]["left"].as_array().map(Vec::len), Some(1));
@@ -212,7 +212,9 @@ fn a_parent_hears_why_a_function_failed_and_not_where() {
     game.input(report(Report::Threw { failure, step: Some(step.clone()) }));
     let known = game.state.failure().unwrap();
     assert_eq!((known.code.as_str(), &known.step, known.attempts), ("NO_STOCK", &Some(step), Some(1)));
-    let [(_, Input::ChildEnded { result: Err(told), .. })] = game.told.as_slice() else { panic!("{:?}", game.told) };
+    let [(_, Input::ChildEnded { result: Err(told), .. })] = game.sent_inputs.as_slice() else {
+        panic!("{:?}", game.sent_inputs)
+    };
     assert_eq!((told.code.as_str(), &told.step, told.attempts), ("NO_STOCK", &None, None));
     assert!(told.message.ends_with("failed: none left"), "{told}");
 }

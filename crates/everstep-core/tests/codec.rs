@@ -48,10 +48,10 @@ fn events() -> Vec<Event> {
     ];
     let outcomes = [
         Outcome::default(),
-        Outcome::of(json!({"a": [1.5, null, "x"]})),
-        Outcome::of(json!("text")).by("timeout"),
-        Outcome { logs: vec!["one".into(), "two\n".into()], ..Outcome::of(json!(5)) },
-        Outcome { started_at: Some(due), ..Outcome::of(json!({"startedAt": 1})) },
+        Outcome::from_output(json!({"a": [1.5, null, "x"]})),
+        Outcome::from_output(json!("text")).by("timeout"),
+        Outcome { logs: vec!["one".into(), "two\n".into()], ..Outcome::from_output(json!(5)) },
+        Outcome { started_at: Some(due), ..Outcome::from_output(json!({"startedAt": 1})) },
     ];
     let signal = |buffered| Resolution::Signal {
         event: "order.paid".into(),

@@ -19,7 +19,7 @@ fn play(head: &str, input: Value) -> Game {
 }
 
 fn done(game: &mut Game, step: &str, output: Payload) -> Vec<Entry> {
-    let outcome = Outcome::of(output);
+    let outcome = Outcome::from_output(output);
     game.input(Input::Result { step: step.into(), attempt: 1, result: Ok(outcome), logs: vec![] }).0
 }
 
@@ -154,7 +154,7 @@ fn the_deepest_input_is_seen_whole() {
     let mut game = Game::new(compile(&definition(head)).unwrap());
     game.input(Input::Start { input: nested(limits::JSON_DEPTH), cause: None });
     assert_eq!(game.state.status(), Status::Completed);
-    let run = GraphRun::of(&game.workflow, game.workflow.graph().unwrap(), &game.state);
+    let run = GraphRun::from_state(&game.workflow, game.workflow.graph().unwrap(), &game.state);
     let document = View::new(run, &ScopePath::default()).document(true);
     assert_ne!(*document.value(), Value::Null);
 }

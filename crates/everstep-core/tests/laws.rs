@@ -30,7 +30,7 @@ fn random_runs_keep_the_laws_and_reach_an_end() {
         check_joins(&plan, &player.game, seed);
         *seen.entry(player.game.state.status()).or_default() += 1;
         repeated += player.repeated;
-        for (_, message) in &player.game.told {
+        for (_, message) in &player.game.sent_inputs {
             let is_cancel = matches!(message, Input::Cancel { .. });
             (cancelled, ended) = (cancelled + usize::from(is_cancel), ended + usize::from(!is_cancel));
         }
@@ -178,7 +178,7 @@ impl Player {
 
     fn result(&mut self) -> Result<Outcome, Failure> {
         match self.random.below(10) {
-            0..=5 => Ok(Outcome::of(json!({"n": self.random.below(3), "v1": self.random.chance(50)}))),
+            0..=5 => Ok(Outcome::from_output(json!({"n": self.random.below(3), "v1": self.random.chance(50)}))),
             6 | 7 => Err(Failure::transient("FLAKY", "again")),
             8 => Err(Failure::fatal("BROKEN", "no")),
             _ => Ok(Outcome::default().by("nowhere")),
@@ -451,7 +451,7 @@ fn a_decision_costs_the_same_early_and_late() {
         for _ in 0..count {
             for node in ["a", "b"] {
                 let step = format!("loop[{iteration}].{node}").into();
-                let result = Ok(Outcome::of(json!({"n": iteration})));
+                let result = Ok(Outcome::from_output(json!({"n": iteration})));
                 let input = Input::Result { step, attempt: 1, result, logs: vec![] };
                 let decision = decide(
                     &game.workflow,

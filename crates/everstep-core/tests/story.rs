@@ -50,7 +50,7 @@ fn dispatched(step: &str, attempt: u32, dispatch: Dispatch) -> Event {
 }
 
 fn completed(step: &str, attempt: u32, output: Value) -> Event {
-    Event::StepCompleted { step: step.into(), attempt, outcome: Outcome::of(output) }
+    Event::StepCompleted { step: step.into(), attempt, outcome: Outcome::from_output(output) }
 }
 
 fn failed(step: &str, failure: Failure) -> Event {
@@ -143,7 +143,7 @@ fn a_retry_leaves_a_loop_alone_whose_failure_was_handled() {
 
 /// What a run of code has left in its journal.
 fn code_events() -> Vec<Event> {
-    let outcome = Outcome { started_at: Some(at(1)), ..Outcome::of(json!(7)) };
+    let outcome = Outcome { started_at: Some(at(1)), ..Outcome::from_output(json!(7)) };
     let pay = |attempt, failure| {
         let started_at = Some(at(1 + 2 * i64::from(attempt)));
         Event::StepFailed { step: "pay.now".into(), attempt, failure, logs: vec![], started_at }
@@ -328,7 +328,7 @@ fn a_timer_of_a_loop_is_not_a_retry() {
 
 #[test]
 fn updates_are_written_as_json_with_and_without_values() {
-    let outcome = Outcome { logs: vec!["hello".to_owned()], ..Outcome::of(json!({"n": 1})) };
+    let outcome = Outcome { logs: vec!["hello".to_owned()], ..Outcome::from_output(json!({"n": 1})) };
     let events = vec![
         started(),
         dispatched("each[0].a", 1, Dispatch::Task),

@@ -94,7 +94,7 @@ fn a_start_and_an_end_say_what_they_should() {
 #[test]
 fn logs_stand_with_the_attempt() {
     let mut game = play("start -> a -> end", json!({}));
-    let result = Ok(Outcome::of(json!(1)));
+    let result = Ok(Outcome::from_output(json!(1)));
     let (entries, _) = game.input(Input::Result { step: "a".into(), attempt: 1, result, logs: vec!["hello".into()] });
     let Event::StepCompleted { outcome, .. } = &entries[0].event else { panic!("{entries:?}") };
     assert_eq!(outcome.logs, ["hello"]);

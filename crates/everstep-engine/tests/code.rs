@@ -380,7 +380,7 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
     );
     // What nobody serves yet waits for somebody who does.
     worker.done(&turn, called("later", "unknown")).await;
-    let mut other = Worker::of(&engine, "bob", ("unknown", 1), 10, vec![]).await;
+    let mut other = Worker::connect(&engine, "bob", ("unknown", 1), 10, vec![]).await;
     let child = other.turn().await;
     other.done(&child, returned(json!("at last"))).await;
     let wake = worker.next().await;

@@ -141,10 +141,10 @@ async fn what_was_under_way_is_performed_again_by_a_fork() {
     assert_eq!(finish(&engine, forked.run).await.status, Status::Completed);
     let events = events(&engine, forked.run).await;
     let dispatches = |step: &str| {
-        let of = |(kind, key, _): &&(Kind, Option<StepKey>, u32)| {
+        let is_dispatch = |(kind, key, _): &&(Kind, Option<StepKey>, u32)| {
             *kind == Kind::StepDispatched && key.as_ref().is_some_and(|key| key.as_str() == step)
         };
-        events.iter().filter(of).map(|(_, _, attempt)| *attempt).collect::<Vec<_>>()
+        events.iter().filter(is_dispatch).map(|(_, _, attempt)| *attempt).collect::<Vec<_>>()
     };
     assert_eq!((dispatches("a"), dispatches("b")), (vec![1, 2], vec![1]));
 }

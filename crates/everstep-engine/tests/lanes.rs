@@ -47,7 +47,7 @@ impl Handler for Turnstile {
         self.begun.send(task.workspace).unwrap();
         self.let_through.acquire().await.unwrap().forget();
         self.inside.fetch_sub(1, Ordering::SeqCst);
-        TaskResult::from(Ok(Outcome::of(json!("through"))))
+        TaskResult::from(Ok(Outcome::from_output(json!("through"))))
     }
 }
 

@@ -83,7 +83,7 @@ impl DataQueryHandler {
             max_rows: None,
             timeout,
         };
-        Ok(Outcome::of(self.drivers.ask(ask).await?.payload()))
+        Ok(Outcome::from_output(self.drivers.ask(ask).await?.payload()))
     }
 }
 

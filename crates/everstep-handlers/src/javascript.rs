@@ -132,7 +132,7 @@ impl Handler for JavaScriptHandler {
 
 fn outcome(json: String) -> Result<Outcome, Failure> {
     let output = Payload::from_json(json).map_err(|error| Failure::fatal("JAVASCRIPT_ERROR", error.to_string()))?;
-    Ok(Outcome::of(output))
+    Ok(Outcome::from_output(output))
 }
 
 /// Whether a script wanted to use `fetch`, which was not there.

@@ -92,7 +92,7 @@ impl Config {
             (fail, None) => fail.is_some(),
         };
         if !fails {
-            return Ok(Outcome::of(self.output));
+            return Ok(Outcome::from_output(self.output));
         }
         let message = self.fail.unwrap_or_else(|| format!("attempt {attempt} was told to fail"));
         Err(Failure::transient("NOOP_FAILED", message))

@@ -100,7 +100,7 @@ fn list(steps: &[&StepStory], now: Timestamp, lines_max: usize) -> Vec<(Option<S
     let mut hidden = 0;
     let mut lines = Vec::new();
     for step in steps {
-        let stage = Stage::of(step);
+        let stage = Stage::from_story(step);
         if hidden < excess && stage.is_settled() {
             hidden += 1;
         } else {

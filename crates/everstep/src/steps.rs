@@ -23,7 +23,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    pub(crate) fn of(step: &StepStory) -> Self {
+    pub(crate) fn from_story(step: &StepStory) -> Self {
         match step.status {
             StepStatus::Waiting if step.is_retrying() => Self::Retrying,
             StepStatus::Waiting => Self::Waiting,
@@ -201,6 +201,6 @@ mod tests {
         );
         let steps: Vec<_> = story.steps().collect();
         let [step] = steps[..] else { panic!("one step is one row") };
-        assert_eq!((Stage::of(step), step.attempt()), (Stage::Completed, 2));
+        assert_eq!((Stage::from_story(step), step.attempt()), (Stage::Completed, 2));
     }
 }

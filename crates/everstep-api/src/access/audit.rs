@@ -36,5 +36,5 @@ pub(crate) async fn list(
     let store = &app.access;
     let rows = store.list_audit(caller.workspace, filter, page.cursor()?, page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &AuditRow| row.id.to_string());
-    Ok(Json(AuditEntries { entries: rows.into_iter().map(AuditEntry::of).collect(), next_cursor }))
+    Ok(Json(AuditEntries { entries: rows.into_iter().map(AuditEntry::from_row).collect(), next_cursor }))
 }

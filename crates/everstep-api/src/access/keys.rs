@@ -29,7 +29,7 @@ pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Que
         Some(id) => rows.iter().position(|row| row.id == id).map_or(rows.len(), |place| place + 1),
     };
     let (keys, next_cursor) = page.cut(rows.into_iter().skip(from), |row: &KeyRow| row.id.to_string());
-    Ok(Json(Keys { keys: keys.into_iter().map(Key::of).collect(), next_cursor }))
+    Ok(Json(Keys { keys: keys.into_iter().map(Key::from_row).collect(), next_cursor }))
 }
 
 /// Makes a key. It is shown in this answer, and never again.
@@ -56,13 +56,13 @@ pub(crate) async fn make(
     }
     match store.add_key(&row).await {
         Ok(()) => {
-            let made = MadeKey { key: Key::of(row), secret: Some(secret.reveal().to_owned()) };
+            let made = MadeKey { key: Key::from_row(row), secret: Some(secret.reveal().to_owned()) };
             Ok((StatusCode::CREATED, Json(made)))
         }
         Err(error @ Error::Refused(_)) if key.is_some() => {
             let rows = store.list_keys(caller.workspace).await?;
             let known = rows.into_iter().find(|known| known.id == row.id).ok_or(error)?;
-            Ok((StatusCode::OK, Json(MadeKey { key: Key::of(known), secret: None })))
+            Ok((StatusCode::OK, Json(MadeKey { key: Key::from_row(known), secret: None })))
         }
         Err(error) => Err(error.into()),
     }
@@ -91,7 +91,7 @@ pub(crate) async fn revoke(
     }
     let revoked = store.revoke_key(caller.workspace, key, now).await?.ok_or_else(missing)?;
     app.keys.forget(&revoked.hash);
-    Ok(Json(Key::of(revoked)))
+    Ok(Json(Key::from_row(revoked)))
 }
 
 /// Whether a key is good, and an admin's.

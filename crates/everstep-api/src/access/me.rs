@@ -20,7 +20,7 @@ pub(crate) async fn show(State(app): State<AppState>, caller: Caller, _: Query) 
             name: caller.name.to_string(),
             role: caller.role.map(|role| role.to_string()),
             rate_limit: caller.rate_limit,
-            expires_at: caller.expires_at.map(Time::of),
+            expires_at: caller.expires_at.map(Time::from_timestamp),
         },
         permissions,
     }))

@@ -22,7 +22,7 @@ pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Que
     let after: Option<String> = page.cursor()?;
     let rows = app.vault.list(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |info: &SecretInfo| info.name.clone());
-    Ok(Json(Secrets { secrets: rows.into_iter().map(Secret::of).collect(), next_cursor }))
+    Ok(Json(Secrets { secrets: rows.into_iter().map(Secret::from_info).collect(), next_cursor }))
 }
 
 pub(crate) async fn set(
@@ -35,7 +35,7 @@ pub(crate) async fn set(
     let now = app.engine.world().clock.now();
     let (info, is_new) = app.vault.put(caller.workspace, &name, &value, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(Secret::of(info))))
+    Ok((status, Json(Secret::from_info(info))))
 }
 
 pub(crate) async fn delete(

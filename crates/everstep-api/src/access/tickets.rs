@@ -21,6 +21,6 @@ pub(crate) async fn make(
     // There is nothing to ask for.
     let Empty {} = body.json_or_default()?;
     let ticket = app.keys.make_ticket(&caller, app.engine.world().clock.now()).await?;
-    let made = Ticket { ticket: ticket.reveal(), expires_at: Time::of(ticket.ends_at) };
+    let made = Ticket { ticket: ticket.reveal(), expires_at: Time::from_timestamp(ticket.ends_at) };
     Ok((StatusCode::CREATED, Json(made)))
 }

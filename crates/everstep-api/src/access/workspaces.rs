@@ -32,7 +32,7 @@ pub(crate) async fn list(
     let rows = app.access.workspaces().await?;
     let rest = rows.into_iter().filter(|row| after.as_ref().is_none_or(|after| row.name > *after));
     let (rows, next_cursor) = page.cut(rest, |row| row.name.clone());
-    Ok(Json(Workspaces { workspaces: rows.into_iter().map(Workspace::of).collect(), next_cursor }))
+    Ok(Json(Workspaces { workspaces: rows.into_iter().map(Workspace::from_row).collect(), next_cursor }))
 }
 
 /// Makes a workspace, with an admin's key that is shown in this answer and never again.
@@ -63,7 +63,10 @@ pub(crate) async fn make(
         return Err(taken());
     }
     let secret = secret.reveal().to_owned();
-    Ok((StatusCode::CREATED, Json(MadeWorkspace { workspace: Workspace::of(row), key: Key::of(key), secret })))
+    Ok((
+        StatusCode::CREATED,
+        Json(MadeWorkspace { workspace: Workspace::from_row(row), key: Key::from_row(key), secret }),
+    ))
 }
 
 /// Changes the options of a workspace: its own admins may, and those of the default workspace.
@@ -82,7 +85,7 @@ pub(crate) async fn change_options(
     if !store.set_workspace_options(row.id, &row.options).await? {
         return Err(missing());
     }
-    Ok(Json(Workspace::of(row)))
+    Ok(Json(Workspace::from_row(row)))
 }
 
 /// An admin's key for a workspace that is being made.

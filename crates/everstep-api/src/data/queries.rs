@@ -35,7 +35,7 @@ pub(super) async fn list(
     let after: Option<String> = page.cursor()?;
     let rows = app.sources.list_queries(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &SavedResource<QueryDefinition>| row.name.clone());
-    Ok(Json(SavedQueries { queries: rows.into_iter().map(SavedQuery::of).collect(), next_cursor }))
+    Ok(Json(SavedQueries { queries: rows.into_iter().map(SavedQuery::from_saved).collect(), next_cursor }))
 }
 
 pub(super) async fn get(
@@ -46,7 +46,7 @@ pub(super) async fn get(
 ) -> Result<Json<SavedQuery>, Problem> {
     let found = app.sources.find_query(caller.workspace, &id).await?;
     let found = found.ok_or_else(|| Problem::not_found(format!("there is no saved query {id:?}")))?;
-    Ok(Json(SavedQuery::of(found)))
+    Ok(Json(SavedQuery::from_saved(found)))
 }
 
 pub(super) async fn put(
@@ -59,7 +59,7 @@ pub(super) async fn put(
     let now = app.engine.world().clock.now();
     let (saved, is_new) = app.sources.put_query(caller.workspace, &id, &query, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(SavedQuery::of(saved))))
+    Ok((status, Json(SavedQuery::from_saved(saved))))
 }
 
 pub(super) async fn delete(

@@ -25,7 +25,7 @@ pub(super) async fn list(
     let after: Option<String> = page.cursor()?;
     let rows = app.sources.list_sources(caller.workspace, after.as_deref(), page.limit + 1).await?;
     let (rows, next_cursor) = page.cut(rows, |row: &SavedResource<Source>| row.name.clone());
-    Ok(Json(DataSources { data_sources: rows.into_iter().map(DataSource::of).collect(), next_cursor }))
+    Ok(Json(DataSources { data_sources: rows.into_iter().map(DataSource::from_saved).collect(), next_cursor }))
 }
 
 pub(super) async fn get(
@@ -34,7 +34,7 @@ pub(super) async fn get(
     Path(name): Path<String>,
     _: Query,
 ) -> Result<Json<DataSource>, Problem> {
-    find(&app, &caller, &name).await.map(DataSource::of).map(Json)
+    find(&app, &caller, &name).await.map(DataSource::from_saved).map(Json)
 }
 
 pub(super) async fn put(
@@ -47,7 +47,7 @@ pub(super) async fn put(
     let now = app.engine.world().clock.now();
     let (saved, is_new) = app.sources.put_source(caller.workspace, &name, &source, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(DataSource::of(saved))))
+    Ok((status, Json(DataSource::from_saved(saved))))
 }
 
 pub(super) async fn delete(

@@ -51,8 +51,8 @@ impl Slots {
         Self { streams, taken: Mutex::default() }
     }
 
-    /// Takes a place for the holder of a key, or for somebody who has yet to show one.
-    pub(crate) fn take(self: &Arc<Self>, key: Option<Uuid>) -> Result<Slot, Problem> {
+    /// Takes a slot for the holder of a key, or for a stream that is not yet authenticated.
+    pub(crate) fn take_slot(self: &Arc<Self>, key: Option<Uuid>) -> Result<Slot, Problem> {
         let mut taken = self.taken();
         if taken.all >= self.streams.per_node {
             let detail = format!("this node serves {} streams, which is all it may", self.streams.per_node);
@@ -124,20 +124,21 @@ mod tests {
     fn places_are_given_out_and_come_back() {
         let slots = Arc::new(Slots::new(Streams { per_node: 3, per_key: 2, ..Streams::default() }));
         let (one, two) = (Some(Uuid::from_u128(1)), Some(Uuid::from_u128(2)));
-        let held = [slots.take(one).unwrap_or_else(|_| panic!()), slots.take(one).unwrap_or_else(|_| panic!())];
-        assert!(slots.take(one).is_err(), "a key has its share");
-        let other = slots.take(two);
+        let held =
+            [slots.take_slot(one).unwrap_or_else(|_| panic!()), slots.take_slot(one).unwrap_or_else(|_| panic!())];
+        assert!(slots.take_slot(one).is_err(), "a key has its share");
+        let other = slots.take_slot(two);
         assert!(other.is_ok());
-        assert!(slots.take(None).is_err(), "the node is full");
+        assert!(slots.take_slot(None).is_err(), "the node is full");
         drop(held);
-        assert!(slots.take(one).is_ok());
+        assert!(slots.take_slot(one).is_ok());
         assert!(slots.taken().by_key.keys().eq([&Uuid::from_u128(2)]), "nothing is kept of who has left");
     }
 
     #[test]
     fn those_who_show_no_key_leave_room_for_those_who_do() {
         let slots = Arc::new(Slots::new(Streams { per_node: 8, per_key: 8, ..Streams::default() }));
-        let take = |key| slots.take(key).ok();
+        let take = |key| slots.take_slot(key).ok();
         let (mut one, two) = (take(None).unwrap(), take(None));
         assert!(two.is_some() && take(None).is_none(), "a quarter is theirs");
         assert!(take(Some(Uuid::from_u128(1))).is_some());

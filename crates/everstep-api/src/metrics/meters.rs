@@ -30,7 +30,7 @@ const METADATA: Metadata<'static> = Metadata::new("everstep", Level::INFO, None)
 pub struct Meters {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
-    workflows: Labels<OfWorkflow>,
+    workflows: Labels<WorkflowMeters>,
     in_flight: Labels<InFlight>,
     swept: Counter,
     audit_lost: Counter,
@@ -38,14 +38,14 @@ pub struct Meters {
     counted_at: Mutex<Option<Instant>>,
 }
 
-struct OfWorkflow {
+struct WorkflowMeters {
     name: SharedString,
     started: Counter,
     completed: Counter,
     failed: Counter,
     cancelled: Counter,
     duration: Histogram,
-    steps: Labels<OfStep>,
+    steps: Labels<StepMeters>,
     signals: Labels<Counter>,
 }
 
@@ -54,7 +54,7 @@ struct InFlight {
     gauge: Gauge,
 }
 
-struct OfStep {
+struct StepMeters {
     duration: Histogram,
     retries: Counter,
 }
@@ -133,7 +133,7 @@ impl Meters {
         }
     }
 
-    fn of(&self, workflow: &str) -> Arc<OfWorkflow> {
+    fn get_workflow_meters(&self, workflow: &str) -> Arc<WorkflowMeters> {
         self.workflows.get(workflow, |name| {
             let name = SharedString::from(name.to_owned());
             let label = || Label::new("workflow", name.clone());
@@ -141,7 +141,7 @@ impl Meters {
                 let labels = vec![label(), Label::from_static_parts("status", status.as_str())];
                 counter(&self.recorder, "workflow_runs_completed_total", labels)
             };
-            OfWorkflow {
+            WorkflowMeters {
                 started: counter(&self.recorder, "workflow_runs_started_total", vec![label()]),
                 completed: ended(Status::Completed),
                 failed: ended(Status::Failed),
@@ -154,10 +154,10 @@ impl Meters {
         })
     }
 
-    fn of_step(&self, workflow: &OfWorkflow, step: &str) -> Arc<OfStep> {
+    fn get_step_meters(&self, workflow: &WorkflowMeters, step: &str) -> Arc<StepMeters> {
         workflow.steps.get(step, |step| {
             let labels = || vec![Label::new("workflow", workflow.name.clone()), Label::new("step", step.to_owned())];
-            OfStep {
+            StepMeters {
                 duration: histogram(&self.recorder, "workflow_step_duration_seconds", labels()),
                 retries: counter(&self.recorder, "workflow_step_retries_total", labels()),
             }
@@ -170,17 +170,17 @@ impl Observe for Meters {
         if seen.is_test {
             return;
         }
-        let workflow = self.of(seen.workflow);
+        let workflow = self.get_workflow_meters(seen.workflow);
         for update in seen.updates() {
             match update {
                 Update::Run(update) if update.change == RunChange::Started => workflow.started.increment(1),
                 Update::Run(update) => workflow.count_end(&update, seen.started_at),
                 Update::Step(update) if update.change == StepChange::RetryDue => {
-                    self.of_step(&workflow, &update.node).retries.increment(1);
+                    self.get_step_meters(&workflow, &update.node).retries.increment(1);
                 }
                 Update::Step(update) => {
                     if let Some(duration) = update.duration() {
-                        self.of_step(&workflow, &update.node).duration.record(duration);
+                        self.get_step_meters(&workflow, &update.node).duration.record(duration);
                     }
                 }
             }
@@ -199,7 +199,7 @@ impl Observe for Meters {
     }
 }
 
-impl OfWorkflow {
+impl WorkflowMeters {
     /// Counts the end of a run, if the update is one.
     fn count_end(&self, update: &RunUpdate<'_>, started_at: Timestamp) {
         let ended = match update.change {

@@ -69,7 +69,7 @@ fn document(routes: &[Route]) -> Value {
         "tags": tags,
         "paths": paths,
         "components": {
-            "schemas": schemas.take(),
+            "schemas": schemas.take_definitions(),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer es_…`"},
                 "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "`x-api-key: es_…`"},
@@ -156,7 +156,7 @@ impl Schemas {
     }
 
     /// All schemas by name.
-    fn take(&mut self) -> Value {
+    fn take_definitions(&mut self) -> Value {
         let mut all = BTreeMap::new();
         for (name, schema) in self.sent.take_definitions(true) {
             all.insert(name, schema);

@@ -25,10 +25,10 @@ pub(crate) struct AuditEntry {
 }
 
 impl AuditEntry {
-    pub(crate) fn of(row: AuditRow) -> Self {
+    pub(crate) fn from_row(row: AuditRow) -> Self {
         Self {
             id: row.id,
-            at: Time::of(row.at),
+            at: Time::from_timestamp(row.at),
             actor: row.actor,
             action: row.action,
             target: row.target,

@@ -70,15 +70,25 @@ pub(crate) struct QueryAnswer {
 }
 
 impl DataSource {
-    pub(crate) fn of(saved: SavedResource<Source>) -> Self {
+    pub(crate) fn from_saved(saved: SavedResource<Source>) -> Self {
         let SavedResource { name, body, created_at, updated_at } = saved;
-        Self { name, source: body, created_at: Time::of(created_at), updated_at: Time::of(updated_at) }
+        Self {
+            name,
+            source: body,
+            created_at: Time::from_timestamp(created_at),
+            updated_at: Time::from_timestamp(updated_at),
+        }
     }
 }
 
 impl SavedQuery {
-    pub(crate) fn of(saved: SavedResource<Query>) -> Self {
+    pub(crate) fn from_saved(saved: SavedResource<Query>) -> Self {
         let SavedResource { name, body, created_at, updated_at } = saved;
-        Self { id: name, query: body, created_at: Time::of(created_at), updated_at: Time::of(updated_at) }
+        Self {
+            id: name,
+            query: body,
+            created_at: Time::from_timestamp(created_at),
+            updated_at: Time::from_timestamp(updated_at),
+        }
     }
 }

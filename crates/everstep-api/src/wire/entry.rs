@@ -54,7 +54,7 @@ impl Entry {
         };
         Self {
             seq: journal.seq,
-            at: Time::of(journal.at),
+            at: Time::from_timestamp(journal.at),
             event: journal.kind.name(),
             step: journal.step,
             attempt,
@@ -213,12 +213,12 @@ impl Data {
             }
             Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::from_dispatch(dispatch)),
             Event::StepCompleted { outcome: Outcome { output, handle, logs, started_at }, .. } => {
-                Self::Completed { output, handle, logs, started_at: started_at.map(Time::of) }
+                Self::Completed { output, handle, logs, started_at: started_at.map(Time::from_timestamp) }
             }
             Event::StepFailed { failure, logs, started_at, .. } => {
-                Self::Failed { error: describe(&failure), logs, started_at: started_at.map(Time::of) }
+                Self::Failed { error: describe(&failure), logs, started_at: started_at.map(Time::from_timestamp) }
             }
-            Event::TimerSet { due, why, .. } => Self::Timer { due: Time::of(due), why: why.as_str() },
+            Event::TimerSet { due, why, .. } => Self::Timer { due: Time::from_timestamp(due), why: why.as_str() },
             Event::ContextSet { values } => Self::Values { values },
             Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(describe) },
             Event::RunCompleted { output } => Self::Output { output },
@@ -227,14 +227,14 @@ impl Data {
             Event::TurnStarted { turn, worker } => Self::TurnStarted { turn, worker },
             Event::TurnLost { turn } => Self::TurnLost { turn },
             Event::WaitOpened { event, pattern, due, .. } => {
-                Self::WaitOpened { event, pattern, due: due.map(Time::of) }
+                Self::WaitOpened { event, pattern, due: due.map(Time::from_timestamp) }
             }
             Event::WaitResolved { by, .. } => Self::WaitResolved(match by {
                 Resolution::Signal { event, payload, buffered } => Resolved::Signal { event, payload, buffered },
                 Resolution::Timeout => Resolved::Timeout,
             }),
             Event::SignalBuffered { event, payload, until } => {
-                Self::SignalBuffered { event, payload, until: Time::of(until) }
+                Self::SignalBuffered { event, payload, until: Time::from_timestamp(until) }
             }
             Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => {
                 Self::Nothing {}
@@ -248,15 +248,15 @@ impl Dispatched {
         match dispatch {
             Dispatch::Task => Self::Task,
             Dispatch::Instant => Self::Instant,
-            Dispatch::Delay { due } => Self::Delay { due: Time::of(due) },
-            Dispatch::Wait { event, pattern, due } => Self::Wait { event, pattern, due: due.map(Time::of) },
+            Dispatch::Delay { due } => Self::Delay { due: Time::from_timestamp(due) },
+            Dispatch::Wait { event, pattern, due } => Self::Wait { event, pattern, due: due.map(Time::from_timestamp) },
             Dispatch::Child(child) => Self::Child {
                 run: child.run,
                 workflow: child.workflow.clone(),
                 workflow_version: child.version,
                 input: child.input.clone(),
                 waits: child.waits,
-                due: child.due.map(Time::of),
+                due: child.due.map(Time::from_timestamp),
             },
             Dispatch::Body { items } => Self::Body { items },
         }

@@ -27,16 +27,16 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn of(row: KeyRow) -> Self {
+    pub(crate) fn from_row(row: KeyRow) -> Self {
         Self {
             id: row.id,
             name: row.name,
             role: row.role,
             permissions: row.permissions,
             rate_limit: row.rate_limit,
-            created_at: Time::of(row.created_at),
-            expires_at: row.expires_at.map(Time::of),
-            revoked_at: row.revoked_at.map(Time::of),
+            created_at: Time::from_timestamp(row.created_at),
+            expires_at: row.expires_at.map(Time::from_timestamp),
+            revoked_at: row.revoked_at.map(Time::from_timestamp),
         }
     }
 }

@@ -34,12 +34,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn of(row: NodeRow, this: NodeId, runs: usize, is_shared: bool) -> Self {
+    pub(crate) fn from_row(row: NodeRow, this: NodeId, runs: usize, is_shared: bool) -> Self {
         Self {
             is_self: row.id == this,
             id: row.id,
             address: row.address,
-            lease_until: is_shared.then(|| Time::of(row.lease_until)),
+            lease_until: is_shared.then(|| Time::from_timestamp(row.lease_until)),
             is_expired: is_shared && row.is_expired,
             is_fenced: row.fenced,
             runs,

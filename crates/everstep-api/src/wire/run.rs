@@ -60,7 +60,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run as its row has it.
-    pub(crate) fn of(row: RunRow) -> Self {
+    pub(crate) fn from_row(row: RunRow) -> Self {
         Self {
             id: row.id,
             workflow: row.workflow,
@@ -69,7 +69,7 @@ impl Run {
             version: row.seq,
             input: row.input,
             output: row.output,
-            error: row.error.map(Error::of),
+            error: row.error.map(Error::from_failure),
             parent: row.parent,
             origin: row.origin,
             is_test: row.is_test,
@@ -82,8 +82,8 @@ impl Run {
             retention_days: row.retention_days,
             owner: row.owner,
             wake_at: Time::unless_never(row.wake_at).filter(|_| row.owner.is_none() && row.ended_at.is_none()),
-            created_at: Time::of(row.created_at),
-            ended_at: row.ended_at.map(Time::of),
+            created_at: Time::from_timestamp(row.created_at),
+            ended_at: row.ended_at.map(Time::from_timestamp),
         }
     }
 
@@ -132,18 +132,18 @@ pub(crate) struct RunSummary {
 }
 
 impl RunSummary {
-    pub(crate) fn of(row: everstep_store::RunSummary) -> Self {
+    pub(crate) fn from_row(row: everstep_store::RunSummary) -> Self {
         Self {
             id: row.id,
             workflow: row.workflow,
             workflow_version: row.version,
             status: row.status.as_str(),
-            error: row.error.map(Error::of),
+            error: row.error.map(Error::from_failure),
             parent: row.parent,
             origin: row.origin,
             tags: row.tags,
-            created_at: Time::of(row.created_at),
-            ended_at: row.ended_at.map(Time::of),
+            created_at: Time::from_timestamp(row.created_at),
+            ended_at: row.ended_at.map(Time::from_timestamp),
         }
     }
 }
@@ -193,7 +193,7 @@ pub(crate) struct StartedOne {
 }
 
 impl StartedOne {
-    pub(crate) fn of(started: Result<everstep_engine::Started, Problem>) -> Self {
+    pub(crate) fn from_result(started: Result<everstep_engine::Started, Problem>) -> Self {
         match started {
             Ok(started) => Self { id: Some(started.run), created: Some(started.created), error: None },
             Err(problem) => Self { id: None, created: None, error: Some(problem.document()) },
@@ -220,7 +220,7 @@ pub(crate) struct Error {
 }
 
 impl Error {
-    pub(crate) fn of(failure: Failure) -> Self {
+    pub(crate) fn from_failure(failure: Failure) -> Self {
         Self { code: failure.code, message: failure.message, step: failure.step, attempts: failure.attempts }
     }
 }

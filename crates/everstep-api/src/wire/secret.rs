@@ -17,8 +17,12 @@ pub(crate) struct Secret {
 }
 
 impl Secret {
-    pub(crate) fn of(info: SecretInfo) -> Self {
-        Self { name: info.name, created_at: Time::of(info.created_at), updated_at: Time::of(info.updated_at) }
+    pub(crate) fn from_info(info: SecretInfo) -> Self {
+        Self {
+            name: info.name,
+            created_at: Time::from_timestamp(info.created_at),
+            updated_at: Time::from_timestamp(info.updated_at),
+        }
     }
 }
 

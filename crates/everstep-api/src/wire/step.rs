@@ -60,11 +60,11 @@ impl Step {
             kind: step.kind,
             status: step.status,
             attempts: step.attempts.into_iter().map(Attempt::from_story).collect(),
-            started_at: step.since.map(Time::of),
-            ended_at: ended_at.map(Time::of),
+            started_at: step.since.map(Time::from_timestamp),
+            ended_at: ended_at.map(Time::from_timestamp),
             duration_ms: duration.map(|duration| duration.as_micros() as f64 / 1_000.0),
             output: step.output,
-            error: step.error.map(Error::of),
+            error: step.error.map(Error::from_failure),
             handle: step.handle,
         }
     }
@@ -89,10 +89,10 @@ impl Attempt {
     fn from_story(attempt: AttemptStory) -> Self {
         Self {
             attempt: attempt.attempt,
-            dispatched_at: attempt.began_at.map(Time::of),
-            ended_at: attempt.ended_at.map(Time::of),
+            dispatched_at: attempt.began_at.map(Time::from_timestamp),
+            ended_at: attempt.ended_at.map(Time::from_timestamp),
             status: attempt.status,
-            error: attempt.error.map(Error::of),
+            error: attempt.error.map(Error::from_failure),
             logs: attempt.logs,
         }
     }
@@ -136,7 +136,13 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn from_line(line: LogLine) -> Self {
-        Self { seq: line.seq, step: line.step, attempt: line.attempt, at: Time::of(line.at), line: line.line }
+        Self {
+            seq: line.seq,
+            step: line.step,
+            attempt: line.attempt,
+            at: Time::from_timestamp(line.at),
+            line: line.line,
+        }
     }
 }
 

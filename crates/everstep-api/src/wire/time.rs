@@ -13,7 +13,7 @@ use crate::wire::schema::Moment;
 pub(crate) struct Time(Timestamp);
 
 impl Time {
-    pub(crate) fn of(time: Timestamp) -> Self {
+    pub(crate) fn from_timestamp(time: Timestamp) -> Self {
         Self(time)
     }
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn times_have_six_digits_and_a_z() {
-        let json = |time| serde_json::to_string(&Time::of(time)).unwrap();
+        let json = |time| serde_json::to_string(&Time::from_timestamp(time)).unwrap();
         assert_eq!(json(Timestamp::EPOCH), r#""1970-01-01T00:00:00.000000Z""#);
         assert_eq!(json(Timestamp::from_micros(1_500_001)), r#""1970-01-01T00:00:01.500001Z""#);
         assert!(Time::unless_never(Timestamp::NEVER).is_none());

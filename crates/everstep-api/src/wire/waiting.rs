@@ -46,8 +46,8 @@ impl Open {
             kind: word(&opened.activity),
             step: opened.step,
             attempt: opened.attempt,
-            since: opened.since.map(Time::of),
-            due: opened.due.map(Time::of),
+            since: opened.since.map(Time::from_timestamp),
+            due: opened.due.map(Time::from_timestamp),
             event,
             child,
         }

@@ -36,7 +36,7 @@ pub(crate) struct Workflow {
 }
 
 impl Workflow {
-    pub(crate) fn of(row: WorkflowRow, active_version: Option<u32>) -> Self {
+    pub(crate) fn from_row(row: WorkflowRow, active_version: Option<u32>) -> Self {
         let has_definition = StyleName::parse(&row.style).is_none_or(StyleName::has_definition);
         Self {
             name: row.name,
@@ -47,7 +47,7 @@ impl Workflow {
             definition: Some(row.definition).filter(|_| has_definition),
             digest: row.digest,
             retention_days: row.retention_days,
-            created_at: Time::of(row.created_at),
+            created_at: Time::from_timestamp(row.created_at),
         }
     }
 }
@@ -72,14 +72,14 @@ pub(crate) struct WorkflowSummary {
 }
 
 impl WorkflowSummary {
-    pub(crate) fn of(row: everstep_store::WorkflowSummary, counts: &BTreeMap<Status, u64>) -> Self {
+    pub(crate) fn from_row(row: everstep_store::WorkflowSummary, counts: &BTreeMap<Status, u64>) -> Self {
         let count = |status| counts.get(&status).copied().unwrap_or(0);
         Self {
             name: row.name,
             style: row.style,
             active_version: Some(row.active_version).filter(|version| *version > 0),
             latest_version: row.latest_version,
-            updated_at: Time::of(row.updated_at),
+            updated_at: Time::from_timestamp(row.updated_at),
             pending: count(Status::Pending),
             running: count(Status::Running),
             waiting: count(Status::Waiting),
@@ -114,13 +114,13 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub(crate) fn of(row: VersionRow) -> Self {
+    pub(crate) fn from_row(row: VersionRow) -> Self {
         Self {
             version: row.version,
             is_active: row.is_active,
             digest: row.digest,
             retention_days: row.retention_days,
-            created_at: Time::of(row.created_at),
+            created_at: Time::from_timestamp(row.created_at),
         }
     }
 }
@@ -194,7 +194,7 @@ struct Fault {
 }
 
 impl Validation {
-    pub(crate) fn of(problems: Vec<graph::Problem>) -> Self {
+    pub(crate) fn from_problems(problems: Vec<graph::Problem>) -> Self {
         let fault = |problem: graph::Problem| Fault {
             code: problem.code,
             node: problem.node,
@@ -227,7 +227,7 @@ pub(crate) struct Exported {
 impl Exported {
     pub(crate) const FORMAT: u32 = 1;
 
-    pub(crate) fn of(workflow: Workflow, definition: Payload) -> Self {
+    pub(crate) fn from_workflow(workflow: Workflow, definition: Payload) -> Self {
         Self {
             everstep: Self::FORMAT,
             kind: "workflow",

@@ -19,12 +19,12 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    pub(crate) fn of(row: WorkspaceRow) -> Self {
+    pub(crate) fn from_row(row: WorkspaceRow) -> Self {
         Self {
             id: row.id.uuid(),
             name: row.name,
             options: WorkspaceOptions { fetch: row.options.value()["fetch"] == true },
-            created_at: Time::of(row.created_at),
+            created_at: Time::from_timestamp(row.created_at),
         }
     }
 }

@@ -159,7 +159,7 @@ impl<'a> Turn<'a> {
             workflow,
             version: *version,
             input,
-            started_at: Time::of(*started_at),
+            started_at: Time::from_timestamp(*started_at),
             seq: *seq,
             steps: steps.iter().map(StepRecord::new).collect(),
         }

@@ -49,7 +49,7 @@ pub(crate) async fn list(
     }
     let shown = rows.into_iter().map(|row| {
         let counts = counts.remove(&row.name).unwrap_or_default();
-        WorkflowSummary::of(row, &counts)
+        WorkflowSummary::from_row(row, &counts)
     });
     Ok((headers, Json(shown.collect())))
 }

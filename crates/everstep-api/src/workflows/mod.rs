@@ -45,7 +45,7 @@ async fn find(
         _ => active,
     };
     match row {
-        Some(row) => Ok((Workflow::of(row, number), number)),
+        Some(row) => Ok((Workflow::from_row(row, number), number)),
         None => Err(missing(app, workspace, name, version).await),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) async fn export(
     let definition = workflow.definition.take().ok_or_else(|| is_code(&name))?;
     let file = format!("attachment; filename=\"{}.v{}.json\"", workflow.name, workflow.version);
     let file = HeaderValue::from_str(&file).expect("a name is plain text");
-    Ok(([(header::CONTENT_DISPOSITION, file)], Json(Exported::of(workflow, definition))))
+    Ok(([(header::CONTENT_DISPOSITION, file)], Json(Exported::from_workflow(workflow, definition))))
 }
 
 /// Saves what was exported: a new workflow, or another version of one.

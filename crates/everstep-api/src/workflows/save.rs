@@ -61,7 +61,7 @@ pub(crate) async fn validate(
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<Validation>, Problem> {
     let Strict(definition): Strict = body.any()?;
-    Ok(Json(Validation::of(app.engine.library().validate(&definition))))
+    Ok(Json(Validation::from_problems(app.engine.library().validate(&definition))))
 }
 
 /// Makes a workflow that must not be there yet. With a key, one whose newest version has the very same definition is

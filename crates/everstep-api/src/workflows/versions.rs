@@ -47,7 +47,7 @@ pub(crate) async fn list(
     let has_more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| has_more).map(|row| row.version.to_string());
-    Ok(Json(Versions { versions: rows.into_iter().map(Version::of).collect(), next_cursor }))
+    Ok(Json(Versions { versions: rows.into_iter().map(Version::from_row).collect(), next_cursor }))
 }
 
 /// Makes a version the one that new runs take, on every node at once: a start reads it from the database.

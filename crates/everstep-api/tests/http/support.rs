@@ -68,19 +68,19 @@ impl Server {
     }
 
     pub(crate) async fn start_with(streams: Streams) -> Self {
-        Self::of(streams, Some(Keyring::new(SealKey::generate(), Vec::new())), NodeClock::system()).await
+        Self::launch(streams, Some(Keyring::new(SealKey::generate(), Vec::new())), NodeClock::system()).await
     }
 
     pub(crate) async fn start_on(clock: NodeClock) -> Self {
-        Self::of(Streams::default(), None, clock).await
+        Self::launch(Streams::default(), None, clock).await
     }
 
     /// A server with nothing to seal secrets with.
     pub(crate) async fn without_secrets_key() -> Self {
-        Self::of(Streams::default(), None, NodeClock::system()).await
+        Self::launch(Streams::default(), None, NodeClock::system()).await
     }
 
-    async fn of(streams: Streams, keyring: Option<Keyring>, clock: NodeClock) -> Self {
+    async fn launch(streams: Streams, keyring: Option<Keyring>, clock: NodeClock) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let stores = open(&folder);
         let vault = Arc::new(Vault::new(Arc::clone(&stores.resources), keyring));

@@ -43,7 +43,7 @@ impl<'a> Worker<'a> {
     }
 
     /// The messages of an answer, all in order.
-    fn take(&mut self, answer: &Value) -> Vec<Value> {
+    fn record_messages(&mut self, answer: &Value) -> Vec<Value> {
         let messages = answer["messages"].as_array().unwrap().clone();
         for message in &messages {
             let m = message["m"].as_u64().unwrap();
@@ -56,7 +56,7 @@ impl<'a> Worker<'a> {
 
     pub(crate) async fn poll(&mut self) -> Vec<Value> {
         let answer = self.ask("/v1/worker/poll", &json!({"session": self.session, "seen": self.seen})).await.is(200);
-        self.take(&answer)
+        self.record_messages(&answer)
     }
 
     /// Leaves in order.
@@ -81,7 +81,7 @@ impl<'a> Worker<'a> {
         let reports: Vec<_> = reports.iter().map(|report| self.report(turn, report)).collect();
         let body = json!({"session": self.session, "seen": self.seen, "reports": reports});
         let answer = self.ask("/v1/worker/reports", &body).await.is(200);
-        self.take(&answer)
+        self.record_messages(&answer)
     }
 
     fn report(&mut self, turn: &Value, report: &Value) -> Value {

@@ -69,7 +69,7 @@ pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Rep
     match report {
         Report::Completed { step, attempt, output, logs, took } => {
             let (logs, started_at) = (trim::logs(logs), Some(draft.began(took)));
-            let outcome = Outcome { logs, started_at, ..Outcome::of(output) };
+            let outcome = Outcome { logs, started_at, ..Outcome::from_output(output) };
             let event = match draft.bound(&step, outcome) {
                 Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
                 Err(failure) => Event::StepFailed { step, attempt, failure, logs: Vec::new(), started_at },

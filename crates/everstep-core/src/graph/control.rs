@@ -106,7 +106,7 @@ struct Reader<'a, 'p> {
 
 impl<'a> Reader<'a, '_> {
     fn fields(&mut self) -> Option<Fields<'a, '_>> {
-        Fields::of(self.config, self.path, Some(self.node), self.problems)
+        Fields::from_value(self.config, self.path, Some(self.node), self.problems)
     }
 
     fn empty(&mut self) -> Option<()> {
@@ -180,7 +180,9 @@ impl<'a> Reader<'a, '_> {
         for (index, parameter) in list.iter().enumerate() {
             let pointer = format!("/outputParameters/{index}");
             let path = format!("{}{pointer}", self.path);
-            let Some(mut fields) = Fields::of(parameter, path, Some(self.node), self.problems) else { continue };
+            let Some(mut fields) = Fields::from_value(parameter, path, Some(self.node), self.problems) else {
+                continue;
+            };
             let name = fields.text(&["name"]).map(str::to_owned);
             let source = fields.any(&["sourceVariable"]).cloned();
             match name.as_deref() {
@@ -250,7 +252,7 @@ impl<'a> Reader<'a, '_> {
 
     fn branch(&mut self, value: &Value, pointer: &str) -> Option<Branch> {
         let path = format!("{}{pointer}", self.path);
-        let mut fields = Fields::of(value, path.clone(), Some(self.node), self.problems)?;
+        let mut fields = Fields::from_value(value, path.clone(), Some(self.node), self.problems)?;
         let id = fields.text(&["id"]).map(str::to_owned);
         let _label = fields.text(&["label"]);
         let any = fields.choice(&["conditionLogic"], &[("AND", false), ("OR", true)]).unwrap_or_default();
@@ -282,7 +284,9 @@ impl<'a> Reader<'a, '_> {
         for (index, condition) in list?.iter().enumerate() {
             let pointer = format!("{pointer}/conditions/{index}");
             let path = format!("{}{pointer}", self.path);
-            let Some(mut fields) = Fields::of(condition, path, Some(self.node), self.problems) else { continue };
+            let Some(mut fields) = Fields::from_value(condition, path, Some(self.node), self.problems) else {
+                continue;
+            };
             let left = fields.any(&["leftValue"]).cloned().unwrap_or_default();
             let right = fields.any(&["rightValue"]).cloned().unwrap_or_default();
             let operator = fields.choice(&["operator"], condition::OPERATORS);

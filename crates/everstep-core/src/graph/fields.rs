@@ -15,7 +15,7 @@ pub(crate) struct Fields<'a, 'p> {
 
 impl<'a, 'p> Fields<'a, 'p> {
     /// Notes a problem and returns `None` where the value is not an object.
-    pub(crate) fn of(
+    pub(crate) fn from_value(
         value: &'a Value,
         path: impl Into<String>,
         node: Option<&str>,

@@ -28,7 +28,7 @@ pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
     Some(match &open.activity {
         Activity::Delay => Event::StepCompleted { step, attempt, outcome: Outcome::default() },
         Activity::Wait { .. } => {
-            let outcome = Outcome::of(serde_json::json!({"timeout": true})).by("timeout");
+            let outcome = Outcome::from_output(serde_json::json!({"timeout": true})).by("timeout");
             Event::StepCompleted { step, attempt, outcome }
         }
         Activity::Child(child) => {
@@ -72,11 +72,11 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
 fn answer(graph: &Graph, step: &StepKey, payload: Payload) -> Result<Outcome, Reply> {
     let kind = StepPath::find(graph, step).map(|step_path| &graph.node(step_path.node).kind);
     if !matches!(kind, Some(NodeKind::Wait { is_approval: true, .. })) {
-        return Ok(Outcome::of(payload));
+        return Ok(Outcome::from_output(payload));
     }
     match payload.value().get("approved").and_then(serde_json::Value::as_bool) {
-        Some(true) => Ok(Outcome::of(payload)),
-        Some(false) => Ok(Outcome::of(payload).by("rejected")),
+        Some(true) => Ok(Outcome::from_output(payload)),
+        Some(false) => Ok(Outcome::from_output(payload).by("rejected")),
         None => {
             let message = "an approval is answered with {\"approved\": true} or {\"approved\": false}";
             Err(Reply::refused("VALIDATION_ERROR", message))

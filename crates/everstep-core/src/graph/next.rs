@@ -116,7 +116,7 @@ fn perform(
     cx: Cx<'_>,
 ) -> Result<Performed, Failure> {
     let Cx { now, evaluate } = cx;
-    let done = |value: Value| Ok(Performed::Done(Outcome::of(value)));
+    let done = |value: Value| Ok(Performed::Done(Outcome::from_output(value)));
     match kind {
         NodeKind::Start => done(json!({"started": true, "inputReceived": state.input.value()})),
         NodeKind::End { parameters, is_error, .. } => {
@@ -129,7 +129,7 @@ fn perform(
         }
         NodeKind::Condition { branches, default } => {
             let branch = condition::choose(branches, view, evaluate).unwrap_or(default);
-            Ok(Performed::Done(Outcome::of(json!({"branch": branch})).by(branch)))
+            Ok(Performed::Done(Outcome::from_output(json!({"branch": branch})).by(branch)))
         }
         NodeKind::Transform { value } => done(evaluate.resolve(value, view)?),
         NodeKind::Delay(delay) => Ok(Performed::Dispatch(Dispatch::Delay { due: due(delay, view, cx)? })),
@@ -217,7 +217,7 @@ fn go_on(run: GraphRun<'_>, step_path: &StepPath, ready: Ready, cx: Cx<'_>) -> V
                 NodeKind::Scope => results.into_iter().next().unwrap_or_default(),
                 _ => join(results),
             };
-            vec![Event::StepCompleted { step, attempt, outcome: Outcome::of(output) }]
+            vec![Event::StepCompleted { step, attempt, outcome: Outcome::from_output(output) }]
         }
         Ready::SetPace => {
             let pace = if let NodeKind::Loop(config) = &node.kind { config.pace } else { Duration::ZERO };

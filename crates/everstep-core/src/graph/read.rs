@@ -82,7 +82,7 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
         );
         return None;
     }
-    let mut fields = Fields::of(value, "", None, problems)?;
+    let mut fields = Fields::from_value(value, "", None, problems)?;
     let name = fields.text(&["name", "title"]);
     let description = fields.text(&["description"]);
     let nodes = fields.list(&["nodes"]);
@@ -134,7 +134,7 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
 }
 
 fn read_options(value: &Value, problems: &mut Vec<Problem>) -> Option<u32> {
-    let mut fields = Fields::of(value, "/options", None, problems)?;
+    let mut fields = Fields::from_value(value, "/options", None, problems)?;
     let days = fields.number(&["retentionDays"], 1, 3_650);
     fields.finish();
     days.map(|days| days as u32)
@@ -143,7 +143,7 @@ fn read_options(value: &Value, problems: &mut Vec<Problem>) -> Option<u32> {
 fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<Problem>) -> Option<(NodeText, Value)> {
     let path = format!("/nodes/{index}");
     let id = value.get("id").or_else(|| value.get("nodeID")).and_then(Value::as_str).map(str::to_owned);
-    let mut fields = Fields::of(value, path.clone(), id.as_deref(), problems)?;
+    let mut fields = Fields::from_value(value, path.clone(), id.as_deref(), problems)?;
     let id = fields.text(&["id", "nodeID"]);
     let kind_name = fields.text(&["type", "nodeType"]);
     let name = fields.text(&["name", "title"]);
@@ -185,7 +185,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
             moved.insert(field.into(), inner);
         }
         let moved = Value::Object(moved);
-        let mut fields = Fields::of(&moved, config_path.clone(), Some(id), problems)?;
+        let mut fields = Fields::from_value(&moved, config_path.clone(), Some(id), problems)?;
         on_error = on_error.or(fields.choice(&["errorHandling"], &on_errors));
         timeout = timeout.or(fields.number(&["timeoutSeconds"], 1, 31_536_000));
         join = join.or(fields.choice(&["joinMode"], &joins));
@@ -275,7 +275,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
 
 fn read_edge(value: &Value, index: usize, problems: &mut Vec<Problem>) -> Option<(EdgeText, Value)> {
     let path = format!("/edges/{index}");
-    let mut fields = Fields::of(value, path.clone(), None, problems)?;
+    let mut fields = Fields::from_value(value, path.clone(), None, problems)?;
     let id = fields.text(&["id", "edgeID"]);
     let source = fields.text(&["source", "upstreamNodeID"]);
     let target = fields.text(&["target", "downstreamNodeID"]);
@@ -302,7 +302,7 @@ fn read_edge(value: &Value, index: usize, problems: &mut Vec<Problem>) -> Option
 
 fn read_retry(value: &Value, path: &str, node: &str, problems: &mut Vec<Problem>) -> RetryPolicy {
     let mut policy = RetryPolicy::graph();
-    let Some(mut fields) = Fields::of(value, format!("{path}/retry"), Some(node), problems) else {
+    let Some(mut fields) = Fields::from_value(value, format!("{path}/retry"), Some(node), problems) else {
         return policy;
     };
     if let Some(attempts) = fields.number(&["maxAttempts"], 1, 20) {

@@ -20,7 +20,7 @@ pub struct GraphRun<'a> {
 
 impl<'a> GraphRun<'a> {
     /// `graph` is the workflow's; the state was folded with that workflow.
-    pub fn of(workflow: &'a Workflow, graph: &'a Graph, state: &'a State) -> Self {
+    pub fn from_state(workflow: &'a Workflow, graph: &'a Graph, state: &'a State) -> Self {
         let progress = state.progress.graph().expect("the state of a graph's run has a graph's progress");
         Self { workflow, graph, state, progress }
     }

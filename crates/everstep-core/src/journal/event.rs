@@ -202,7 +202,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn of(output: impl Into<Payload>) -> Self {
+    pub fn from_output(output: impl Into<Payload>) -> Self {
         Self { output: output.into(), ..Self::default() }
     }
 

@@ -56,7 +56,7 @@ impl Draft<'_> {
         let Some(waits) = self.open_child(&step, attempt, child) else {
             return Reply::ignored("the child's end is late");
         };
-        let outcome = result.map(|output| if waits { Outcome::of(output) } else { started(child) });
+        let outcome = result.map(|output| if waits { Outcome::from_output(output) } else { started(child) });
         let event = match outcome.and_then(|outcome| self.check(&step, outcome)) {
             Ok(outcome) => Event::StepCompleted { step, attempt, outcome },
             Err(failure) => Event::failed(step, attempt, self.workflow.style.child_failure(failure)),
@@ -85,5 +85,5 @@ impl Draft<'_> {
 }
 
 fn started(child: RunId) -> Outcome {
-    Outcome::of(json!({"runId": child.to_string()}))
+    Outcome::from_output(json!({"runId": child.to_string()}))
 }

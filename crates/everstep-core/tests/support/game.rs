@@ -20,8 +20,8 @@ pub(crate) struct Game {
     pub(crate) now: Timestamp,
     pub(crate) evaluate: Expressions,
     pub(crate) family: Family,
-    /// What the run told others.
-    pub(crate) told: Vec<(RunId, Input)>,
+    /// Inputs that the run sent to other runs.
+    pub(crate) sent_inputs: Vec<(RunId, Input)>,
     /// The journal, folded entry by entry beside the state that decides.
     shadow: State,
     /// The length of the journal at which it is checked again.
@@ -41,7 +41,7 @@ impl Game {
             now: Self::BEGIN,
             evaluate: Expressions::default(),
             family: Family::default(),
-            told: Vec::new(),
+            sent_inputs: Vec::new(),
             next_check: 0,
         }
     }
@@ -83,7 +83,7 @@ impl Game {
             decide(&self.workflow, &mut self.state, input, key, Cx { now: self.now, evaluate: &self.evaluate });
         self.family.heard(child.filter(|_| decision.reply.is_accepted()));
         let mut has_more = decision.has_more;
-        self.take(decision.entries, has_more, &mut written);
+        self.record_entries(decision.entries, has_more, &mut written);
         while has_more {
             let decision = decide(
                 &self.workflow,
@@ -93,7 +93,7 @@ impl Game {
                 Cx { now: self.now, evaluate: &self.evaluate },
             );
             has_more = decision.has_more;
-            self.take(decision.entries, has_more, &mut written);
+            self.record_entries(decision.entries, has_more, &mut written);
         }
         (written, decision.reply)
     }
@@ -105,7 +105,7 @@ impl Game {
         let cx = Cx { now: self.now, evaluate: &self.evaluate };
         let entries = record(&self.workflow, &mut self.state, input, None, cx).entries;
         self.family.heard(child.filter(|_| !entries.is_empty()));
-        self.take(entries, true, &mut Vec::new());
+        self.record_entries(entries, true, &mut Vec::new());
     }
 
     /// Forgets everything but the journal, as it was written, and reads it again.
@@ -119,7 +119,7 @@ impl Game {
         self.state = state;
     }
 
-    fn take(&mut self, entries: Vec<Entry>, has_more: bool, written: &mut Vec<Entry>) {
+    fn record_entries(&mut self, entries: Vec<Entry>, has_more: bool, written: &mut Vec<Entry>) {
         for entry in &entries {
             let before = self.shadow.status();
             self.shadow.apply(&self.workflow, entry).unwrap();
@@ -130,7 +130,7 @@ impl Game {
         }
         let messages = inputs_after(&self.state, &entries);
         self.family.follow(&self.state, &entries, &messages);
-        self.told.extend(messages);
+        self.sent_inputs.extend(messages);
         self.journal.extend(entries.clone());
         written.extend(entries);
         // Checking looks at the whole journal: long ones are checked now and then, and at their end.

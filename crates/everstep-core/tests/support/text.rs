@@ -100,8 +100,8 @@ impl Player {
                 let key = entry.key.as_ref().map(|key| format!(" under {key}")).unwrap_or_default();
                 self.say(format_args!("{} {}{key}", entry.seq, show(&entry.event)));
             }
-            for (run, message) in std::mem::take(&mut self.game.told) {
-                self.say(format_args!("  {}", self.told(run, &message)));
+            for (run, message) in std::mem::take(&mut self.game.sent_inputs) {
+                self.say(format_args!("  {}", self.describe_input(run, &message)));
             }
             match reply {
                 Reply::Accepted | Reply::Buffered => {}
@@ -113,7 +113,7 @@ impl Player {
     }
 
     /// A message to another run. Runs are named by what they are to this one.
-    fn told(&self, run: RunId, message: &Input) -> String {
+    fn describe_input(&self, run: RunId, message: &Input) -> String {
         let plain = |text: &str| text.replace(&self.game.state.run.to_string(), "R");
         match message {
             Input::Cancel { reason } => {
@@ -164,9 +164,9 @@ impl Player {
                 let outcome = match tail.strip_prefix("by ") {
                     Some(tail) => {
                         let (handle, output) = tail.split_once(' ').unwrap_or((tail, ""));
-                        Outcome::of(read(output)).by(handle)
+                        Outcome::from_output(read(output)).by(handle)
                     }
-                    None => Outcome::of(read(tail)),
+                    None => Outcome::from_output(read(tail)),
                 };
                 Input::Result { step, attempt, result: Ok(outcome), logs: vec![] }
             }

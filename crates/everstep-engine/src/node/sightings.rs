@@ -26,8 +26,8 @@ impl Sightings {
         Self { lease, seen: BTreeMap::new(), last: None }
     }
 
-    /// Takes in what a successful tick saw. Returns the nodes that are to be fenced, with the lease they had.
-    pub(crate) fn see(&mut self, me: NodeId, nodes: &[NodeRow], at: Duration) -> Vec<(NodeId, Timestamp)> {
+    /// Records the nodes that a successful tick read. Returns the nodes that are to be fenced, with the lease they had.
+    pub(crate) fn record_sightings(&mut self, me: NodeId, nodes: &[NodeRow], at: Duration) -> Vec<(NodeId, Timestamp)> {
         // We were asleep ourselves: so may everybody have been.
         if self.last.is_some_and(|last| at.saturating_sub(last) > self.lease / 2) {
             self.seen.clear();
@@ -78,7 +78,7 @@ mod tests {
     fn watch(sightings: &mut Sightings, seconds: std::ops::Range<u64>, row: &NodeRow) -> Vec<u64> {
         let is_over = |second: &u64| {
             let nodes = [node(1, 5, false), row.clone()];
-            !sightings.see(me(), &nodes, Duration::from_secs(*second)).is_empty()
+            !sightings.record_sightings(me(), &nodes, Duration::from_secs(*second)).is_empty()
         };
         seconds.filter(is_over).collect()
     }

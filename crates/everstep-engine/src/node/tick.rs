@@ -191,7 +191,7 @@ impl Ticker {
     async fn fence_silent_nodes(&mut self, tick: &Tick, received: Duration) -> Result<bool> {
         let Claimer { world, node, .. } = &self.claimer;
         let mut has_fenced = false;
-        for (peer, lease_until) in self.sightings.see(*node, &tick.nodes, received) {
+        for (peer, lease_until) in self.sightings.record_sightings(*node, &tick.nodes, received) {
             if world.runs.fence(peer, lease_until).await? {
                 tracing::warn!(node = %peer, "fenced: its lease was over for a whole lease; its runs go on elsewhere");
                 has_fenced = true;

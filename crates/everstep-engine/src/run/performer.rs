@@ -154,7 +154,7 @@ impl ActiveRun {
             decided.entries.extend(entries);
             decided.since.extend(since);
         }
-        turn.take(seat, self.state.seq);
+        turn.take_seat(seat, self.state.seq);
     }
 
     /// A task has reported its result.

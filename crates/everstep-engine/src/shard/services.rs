@@ -99,7 +99,7 @@ impl Services {
 
     /// Counts an item that was applied, and shows it to the observer.
     pub(crate) fn observe(&self, seen: &Seen<'_>) {
-        self.tally.see(seen);
+        self.tally.count_item(seen);
         self.world.observe.committed(seen);
     }
 

@@ -31,8 +31,8 @@ pub(crate) struct Tally {
 type Changes = BTreeMap<WorkspaceId, BTreeMap<String, [i64; 7]>>;
 
 impl Tally {
-    /// Takes an item in.
-    pub(crate) fn see(&self, seen: &Seen<'_>) {
+    /// Counts the change of status that an item has caused.
+    pub(crate) fn count_item(&self, seen: &Seen<'_>) {
         if !seen.is_test && seen.before != Some(seen.after) {
             self.change(seen.workspace, seen.workflow, seen.before, seen.after);
         }

@@ -157,7 +157,7 @@ impl Workers {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let unflushed = self.unflushed.take();
+        let unflushed = self.unflushed.take_sessions();
         if unflushed.is_empty() {
             return;
         }

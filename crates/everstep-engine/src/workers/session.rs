@@ -61,7 +61,7 @@ impl Unflushed {
         self.0.lock().expect("no holder of the lock panics").push(id);
     }
 
-    pub(super) fn take(&self) -> Vec<SessionId> {
+    pub(super) fn take_sessions(&self) -> Vec<SessionId> {
         std::mem::take(&mut *self.0.lock().expect("no holder of the lock panics"))
     }
 }

@@ -148,7 +148,7 @@ impl WorkerTurn {
     }
 
     /// Takes a seat. `seq` is the last entry that is decided.
-    pub(crate) fn take(&mut self, seat: Seat, seq: u64) {
+    pub(crate) fn take_seat(&mut self, seat: Seat, seq: u64) {
         self.is_wanted = false;
         let is_begun = seat.is_kept;
         self.live = Some(LiveTurn { seat, is_sent: false, is_begun, is_blocked: false, sent_seq: seq });

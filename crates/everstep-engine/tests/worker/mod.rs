@@ -35,10 +35,10 @@ impl Worker {
         capacity: usize,
         holds: Vec<(RunId, u32)>,
     ) -> Self {
-        Self::of(engine, name, ("order", version), capacity, holds).await
+        Self::connect(engine, name, ("order", version), capacity, holds).await
     }
 
-    pub(crate) async fn of(
+    pub(crate) async fn connect(
         engine: &Engine,
         name: &str,
         (workflow, version): (&str, u32),

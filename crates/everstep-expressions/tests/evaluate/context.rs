@@ -15,14 +15,14 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn of(variables: Value) -> Self {
+    pub(crate) fn from_variables(variables: Value) -> Self {
         let Value::Object(variables) = variables else { panic!("variables are an object") };
         let variables = variables.into_iter().collect();
         Self { variables, locals: BTreeMap::new(), input: Value::Null }
     }
 
     pub(crate) fn sample() -> Self {
-        let mut context = Self::of(json!({
+        let mut context = Self::from_variables(json!({
             "order": {"id": "A-7", "total": 12.5, "count": 3, "lines": [{"name": "pen", "price": 2}, {"name": "ink", "price": 5}]},
             "tags": ["a", "b"],
             "name": "Ada",

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 fn heavy() -> Context {
     let letters: Vec<Value> = (0..100_000).map(|_| json!("x")).collect();
-    Context::of(json!({"text": "x".repeat(500_000), "list": letters, "n": 99_999_999, "short": "ab"}))
+    Context::from_variables(json!({"text": "x".repeat(500_000), "list": letters, "n": 99_999_999, "short": "ab"}))
 }
 
 /// Evaluates something that must be refused, quickly.
@@ -89,7 +89,7 @@ fn a_computed_result_is_bounded() {
 
 #[test]
 fn what_an_expression_looks_at_is_bounded() {
-    let context = Context::of(json!({"a": "x".repeat(600_000), "b": "x".repeat(600_000)}));
+    let context = Context::from_variables(json!({"a": "x".repeat(600_000), "b": "x".repeat(600_000)}));
     let failure = Expressions::new().expression("ctx.a|length + ctx.b|length", &context).unwrap_err();
     assert!(failure.message.contains("`ctx.b`"), "{failure}");
 }
@@ -138,7 +138,7 @@ fn deep_values_and_templates_are_errors() {
         assert_eq!(expressions.resolve(&template, &heavy()).unwrap_err().code, code::EXPRESSION_ERROR);
         assert_eq!(expressions.check(&template).len(), 1);
     }
-    let context = Context::of(json!({"deep": (0..90).fold(json!(1), |inner, _| json!([inner]))}));
+    let context = Context::from_variables(json!({"deep": (0..90).fold(json!(1), |inner, _| json!([inner]))}));
     assert!(expressions.resolve(&json!([["{{ctx.deep}}"]]), &context).is_ok());
     let deeper = (0..20).fold(json!("{{ctx.deep}}"), |inner, _| json!([inner]));
     assert!(expressions.resolve(&deeper, &context).unwrap_err().message.contains("nested deeper"));

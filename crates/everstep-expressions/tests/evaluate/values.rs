@@ -116,7 +116,7 @@ fn templates_are_resolved_at_any_depth() {
 
 #[test]
 fn what_is_resolved_is_not_resolved_again() {
-    let context = Context::of(json!({"a": "{{ctx.b}}", "b": "secret"}));
+    let context = Context::from_variables(json!({"a": "{{ctx.b}}", "b": "secret"}));
     let expressions = Expressions::new();
     assert_eq!(expressions.resolve(&json!("{{ctx.a}}"), &context).unwrap(), json!("{{ctx.b}}"));
     assert_eq!(expressions.resolve(&json!("x {{ctx.a}}"), &context).unwrap(), json!("x {{ctx.b}}"));
@@ -132,7 +132,7 @@ fn an_expression_is_written_with_or_without_braces() {
 
 #[test]
 fn the_whole_context_can_be_looked_at() {
-    let context = Context::of(json!({"a": 1, "b": 2}));
+    let context = Context::from_variables(json!({"a": 1, "b": 2}));
     let expressions = Expressions::new();
     assert_eq!(expressions.expression("ctx|length", &context).unwrap(), json!(3));
     assert_eq!(expressions.expression("ctx", &context).unwrap(), json!({"a": 1, "b": 2, "input": null}));
@@ -141,7 +141,7 @@ fn the_whole_context_can_be_looked_at() {
 
 #[test]
 fn names_of_an_iteration_hide_outer_ones() {
-    let mut context = Context::of(json!({"row": "outer"}));
+    let mut context = Context::from_variables(json!({"row": "outer"}));
     context.locals.insert("row".into(), json!({"n": 1}));
     let expressions = Expressions::new();
     assert_eq!(expressions.resolve(&json!("{{row.n}}"), &context).unwrap(), json!(1));
@@ -152,7 +152,7 @@ fn names_of_an_iteration_hide_outer_ones() {
 #[test]
 fn a_large_value_passes_along_a_plain_path() {
     let list: Vec<Value> = (0..100_000).map(Value::from).collect();
-    let context = Context::of(json!({"list": list}));
+    let context = Context::from_variables(json!({"list": list}));
     let expressions = Expressions::new();
     assert_eq!(expressions.resolve(&json!("{{ctx.list}}"), &context).unwrap().as_array().unwrap().len(), 100_000);
     assert_eq!(expressions.expression("ctx.list|length", &context).unwrap(), json!(100_000));

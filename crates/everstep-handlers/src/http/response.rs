@@ -44,7 +44,7 @@ impl ResponseReader {
         }
         let body = body(bytes, &response.headers, self.response_type)?;
         let headers = headers(&response.headers, revealed);
-        Ok(Outcome::of(json!({"status": status, "headers": headers, "body": body})))
+        Ok(Outcome::from_output(json!({"status": status, "headers": headers, "body": body})))
     }
 }
 

@@ -22,7 +22,7 @@ async fn failure(config: Value) -> Failure {
 async fn code_computes_from_the_context() {
     let config = json!({"code": "console.log('total', ctx.total); return {double: ctx.total * 2}"});
     let report = perform(task("javascript", config, json!({"total": 21}))).await;
-    assert_eq!(report.result, Ok(Outcome::of(json!({"double": 42}))));
+    assert_eq!(report.result, Ok(Outcome::from_output(json!({"double": 42}))));
     assert_eq!(report.logs, ["total 21"]);
 }
 
@@ -30,7 +30,7 @@ async fn code_computes_from_the_context() {
 async fn code_is_taken_as_written() {
     let config = json!({"code": "return '{{ctx.x}}'"});
     let report = perform(task("javascript", config, json!({"x": 1}))).await;
-    assert_eq!(report.result, Ok(Outcome::of(json!("{{ctx.x}}"))));
+    assert_eq!(report.result, Ok(Outcome::from_output(json!("{{ctx.x}}"))));
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_timeout_is_the_config_s_or_else_the_task_s() {
 async fn logs_are_cut_with_a_mark() {
     let config = json!({"code": "for (let i = 0; i < 100000; i++) console.log('line ' + i)"});
     let report = perform(task("javascript", config, json!({}))).await;
-    assert_eq!(report.result, Ok(Outcome::of(json!(null))));
+    assert_eq!(report.result, Ok(Outcome::from_output(json!(null))));
     assert!(report.logs.iter().map(|line| line.len() + 1).sum::<usize>() <= LOG_BYTES);
     assert!(report.logs.last().unwrap().starts_with('…'));
 }

@@ -25,9 +25,9 @@ fn perform(config: Value, attempt: u32) -> TaskResult {
 
 #[test]
 fn it_succeeds_with_its_output() {
-    assert_eq!(perform(json!({"output": {"a": 1}}), 1).result, Ok(Outcome::of(json!({"a": 1}))));
-    assert_eq!(perform(json!({}), 1).result, Ok(Outcome::of(json!(null))));
-    assert_eq!(perform(json!(null), 1).result, Ok(Outcome::of(json!(null))));
+    assert_eq!(perform(json!({"output": {"a": 1}}), 1).result, Ok(Outcome::from_output(json!({"a": 1}))));
+    assert_eq!(perform(json!({}), 1).result, Ok(Outcome::from_output(json!(null))));
+    assert_eq!(perform(json!(null), 1).result, Ok(Outcome::from_output(json!(null))));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn it_fails_as_often_as_it_is_told() {
     let config = json!({"fail": "down", "failTimes": 2, "output": 5});
     assert_eq!(perform(config.clone(), 1).result, failed);
     assert_eq!(perform(config.clone(), 2).result, failed);
-    assert_eq!(perform(config, 3).result, Ok(Outcome::of(json!(5))));
+    assert_eq!(perform(config, 3).result, Ok(Outcome::from_output(json!(5))));
 }
 
 #[test]

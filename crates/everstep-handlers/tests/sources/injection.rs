@@ -28,7 +28,7 @@ const ATTACKS: &[&str] = &[
 async fn what_is_bound_is_never_sql() {
     let database = Cluster::shared().database();
     database.sql("create table victims (secret text); insert into victims values ('gold')");
-    let asker = Asker::of(&database, &json!({"readOnly": false}));
+    let asker = Asker::from_database(&database, &json!({"readOnly": false}));
     let read = query(&json!({"source": "it", "sql": "select :name as name, secret from victims where secret = :name",
         "arguments": [{"name": "name"}], "readOnly": false}));
     let echo = query(&json!({"source": "it", "sql": "select :name::text as name, array[:name::text] as names",
@@ -45,7 +45,7 @@ async fn what_is_bound_is_never_sql() {
 #[tokio::test]
 async fn elements_of_arrays_are_values_as_well() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     for attack in ["a\",\"b", "}", "{", "\\", "\\\"", "NULL", " ", "a,b", "\",NULL,\""] {
         let answer = asker.value("select :x::text[] as value", json!({"x": [attack, attack]})).await;
         assert_eq!(answer, json!([attack, attack]));
@@ -55,7 +55,7 @@ async fn elements_of_arrays_are_values_as_well() {
 #[tokio::test]
 async fn stacked_statements_and_other_verbs_are_refused() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let refused = |sql: &str| {
         let query = Query::read(&json!({"source": "it", "sql": sql})).unwrap();
         query.check_source(&asker.source).into_iter().next().unwrap_or_else(|| panic!("{sql} was accepted")).message
@@ -87,7 +87,7 @@ async fn a_query_may_no_more_than_its_role() {
         "do $$ begin create role humble login; exception when others then end $$;
          create table private (a int); revoke all on private from public",
     );
-    let asker = Asker::of(&database, &json!({"user": "humble"}));
+    let asker = Asker::from_database(&database, &json!({"user": "humble"}));
     for sql in [
         "select pg_read_file('/etc/passwd')",
         "select * from private",
@@ -105,7 +105,7 @@ async fn a_query_may_no_more_than_its_role() {
 async fn a_read_only_transaction_cannot_be_left() {
     let database = Cluster::shared().database();
     database.sql("create table victims (a int)");
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     for sql in [
         "select set_config('transaction_read_only', 'off', false)",
         "select set_config('default_transaction_read_only', 'off', false)",

@@ -16,7 +16,7 @@ const MILLION: &str = "select n, 'row ' || n as text from generate_series(1, 100
 #[tokio::test]
 async fn a_million_rows_are_an_error_or_are_cut() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let begin = Instant::now();
     let failure = asker.ask(&query(&json!({"source": "it", "sql": MILLION})), &json!({})).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), (code::PAYLOAD_TOO_LARGE, false));
@@ -35,7 +35,7 @@ async fn a_million_rows_are_an_error_or_are_cut() {
 #[tokio::test]
 async fn wide_rows_end_at_the_limit_of_bytes() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let wide = "select n, repeat('x', 100000) as wide from generate_series(1, 100) as n";
     let failure = asker.ask(&query(&json!({"source": "it", "sql": wide})), &json!({})).await.unwrap_err();
     assert_eq!(failure.code, code::PAYLOAD_TOO_LARGE);
@@ -50,7 +50,7 @@ async fn wide_rows_end_at_the_limit_of_bytes() {
 #[tokio::test]
 async fn a_row_that_is_far_too_wide_is_not_even_read() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     for (sql, limit) in
         [("select repeat('x', 200000000) as wide", "error"), ("select repeat('x', 200000000) as wide", "cut")]
     {
@@ -64,7 +64,7 @@ async fn a_row_that_is_far_too_wide_is_not_even_read() {
 #[tokio::test]
 async fn a_thousand_columns_fit_their_envelope() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let columns: Vec<String> = (0..1_600).map(|n| format!("{n} as a_column_with_a_rather_long_name_{n}")).collect();
     let sql = format!("select {} from generate_series(1, 1000)", columns.join(", "));
     let cut = query(&json!({"source": "it", "sql": sql, "limits": {"onLimit": "cut"}}));
@@ -76,7 +76,7 @@ async fn a_thousand_columns_fit_their_envelope() {
 #[tokio::test]
 async fn an_asker_may_want_fewer_rows() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let saved = query(&json!({"source": "it", "sql": MILLION}));
     let timeout = Duration::from_secs(20);
     let (workspace, source, args) = (WorkspaceId::DEFAULT, &asker.source, &json!({}));

@@ -30,7 +30,7 @@ async fn columns_of_all_usual_types_become_json() {
     let database = Cluster::shared().database();
     database
         .sql("create type mood as enum ('sad', 'glad'); create domain age as int; create type pair as (a int, b text)");
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     for (sql, expected) in [
         ("true", json!(true)),
         ("42::int2", json!(42)),
@@ -84,7 +84,7 @@ async fn columns_of_all_usual_types_become_json() {
 #[tokio::test]
 async fn an_answer_names_its_columns() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let answer = asker.sql("select 1 as id, 'a' as name union all select 2, null order by 1", json!({})).await.unwrap();
     let expected = json!({"rows": [{"id": 1, "name": "a"}, {"id": 2, "name": null}], "rowCount": 2,
         "fields": [{"name": "id", "type": "int4"}, {"name": "name", "type": "text"}], "truncated": false});
@@ -100,7 +100,7 @@ async fn an_answer_names_its_columns() {
 async fn arguments_fit_the_types_that_the_statement_has_for_them() {
     let database = Cluster::shared().database();
     database.sql("create type mood as enum ('sad', 'glad')");
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     for (sql, value, expected) in [
         (":x::int + 1", json!(41), json!(42)),
         (":x::int8", json!("9007199254740993"), json!(9_007_199_254_740_993_i64)),
@@ -150,7 +150,7 @@ async fn arguments_fit_the_types_that_the_statement_has_for_them() {
 #[tokio::test]
 async fn declared_arguments_are_held_against_what_is_given() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let saved =
         query(&json!({"source": "it", "sql": "select :a::int + :b::int + coalesce(:c::int, 100) as sum, :d as text",
         "arguments": [{"name": "a", "type": "integer"}, {"name": "b", "type": "integer", "default": 5},
@@ -173,7 +173,7 @@ async fn declared_arguments_are_held_against_what_is_given() {
 #[tokio::test]
 async fn errors_of_sql_are_told_with_their_place_and_are_final() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let failure = asker.failure("select :customer as c,\n  nope from pg_class", json!({"customer": "x"})).await;
     assert_eq!((failure.code.as_str(), failure.retryable), ("QUERY_ERROR", false));
     assert_eq!(failure.message, "column \"nope\" does not exist at line 2, column 3 (SQLSTATE 42703)");
@@ -187,7 +187,7 @@ async fn errors_of_sql_are_told_with_their_place_and_are_final() {
 async fn writing_needs_leave_of_the_source_and_of_the_query() {
     let database = Cluster::shared().database();
     database.sql("create table notes (id int primary key, text text)");
-    let writable = Asker::of(&database, &json!({"readOnly": false}));
+    let writable = Asker::from_database(&database, &json!({"readOnly": false}));
     let insert = |read_only: bool| {
         query(
             &json!({"source": "it", "sql": "insert into notes values (:id, :text) returning id", "readOnly": read_only,
@@ -203,7 +203,7 @@ async fn writing_needs_leave_of_the_source_and_of_the_query() {
     assert_eq!((&answer["rows"], &answer["rowCount"]), (&json!([]), &json!(1)));
 
     assert!(writable.ask(&insert(true), &json!({"id": 2, "text": ""})).await.is_err());
-    let readable = Asker::of(&database, &json!({}));
+    let readable = Asker::from_database(&database, &json!({}));
     assert!(readable.ask(&insert(false), &json!({"id": 2, "text": ""})).await.is_err());
     // A statement that only looks like reading is stopped by the database itself.
     for sql in [
@@ -227,7 +227,7 @@ async fn writing_needs_leave_of_the_source_and_of_the_query() {
 async fn a_failed_write_leaves_nothing_behind() {
     let database = Cluster::shared().database();
     database.sql("create table notes (id int)");
-    let asker = Asker::of(&database, &json!({"readOnly": false}));
+    let asker = Asker::from_database(&database, &json!({"readOnly": false}));
     let many = query(&json!({"source": "it", "readOnly": false, "limits": {"rows": 5},
         "sql": "insert into notes select generate_series(1, 100) returning id"}));
     let failure = asker.ask(&many, &json!({})).await.unwrap_err();
@@ -239,7 +239,7 @@ async fn a_failed_write_leaves_nothing_behind() {
 async fn nothing_of_one_question_is_left_for_the_next() {
     let database = Cluster::shared().database();
     database.sql("do $$ begin create role other; exception when others then end $$");
-    let asker = Asker::of(&database, &json!({"maxConnections": 1, "readOnly": false}));
+    let asker = Asker::from_database(&database, &json!({"maxConnections": 1, "readOnly": false}));
     let pid = asker.value("select pg_backend_pid()", json!({})).await;
     let change = query(&json!({"source": "it", "readOnly": false, "sql": "select set_config('role', 'other', false),
         set_config('search_path', 'nowhere', false) as b, pg_advisory_lock(7) as c"}));
@@ -256,7 +256,7 @@ async fn nothing_of_one_question_is_left_for_the_next() {
 #[tokio::test]
 async fn a_slow_statement_is_cancelled_and_really_gone() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let slow = query(&json!({"source": "it", "sql": "select pg_sleep(60) as marked_by_timeout"}));
     let begin = Instant::now();
     let failure = asker.ask_for(&slow, &json!({}), Duration::from_millis(300)).await.unwrap_err();
@@ -270,7 +270,7 @@ async fn a_slow_statement_is_cancelled_and_really_gone() {
 #[tokio::test]
 async fn a_statement_that_nobody_waits_for_is_cancelled() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({"maxConnections": 1}));
+    let asker = Asker::from_database(&database, &json!({"maxConnections": 1}));
     let slow = query(&json!({"source": "it", "sql": "select pg_sleep(60) as marked_by_drop"}));
     {
         let args = json!({});
@@ -290,7 +290,7 @@ async fn a_statement_that_nobody_waits_for_is_cancelled() {
 #[tokio::test]
 async fn many_questions_share_few_connections() {
     let database = Cluster::shared().database();
-    let asker = Asker::of(&database, &json!({"maxConnections": 2}));
+    let asker = Asker::from_database(&database, &json!({"maxConnections": 2}));
     let asked = (0..20).map(|_| asker.value("select pg_backend_pid() from pg_sleep(0.01)", json!({})));
     let mut pids = futures_util::future::join_all(asked).await;
     pids.sort_by_key(Value::as_i64);
@@ -302,7 +302,7 @@ async fn many_questions_share_few_connections() {
 async fn a_database_that_went_away_is_a_matter_of_trying_again() {
     let cluster = Cluster::start(Durability::Fast);
     let database = cluster.database();
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     assert_eq!(asker.value("select 1", json!({})).await, 1);
     cluster.restart_immediately();
     assert_eq!(asker.value("select 2", json!({})).await, 2, "a connection that was closed meanwhile is replaced");
@@ -319,7 +319,7 @@ async fn a_wrong_password_is_told_without_it() {
     let database = Cluster::shared().database();
     database.sql("do $$ begin create role guarded login password 'right'; exception when others then end $$");
     let with = |password: &str| {
-        let mut asker = Asker::of(&database, &json!({"user": "guarded", "password": {"$secret": "shop"}}));
+        let mut asker = Asker::from_database(&database, &json!({"user": "guarded", "password": {"$secret": "shop"}}));
         asker.drivers = drivers(&[("shop", password)], None);
         asker
     };
@@ -345,7 +345,7 @@ async fn a_wrong_password_is_told_without_it() {
 #[tokio::test]
 async fn addresses_inside_are_refused_unless_they_are_allowed() {
     let database = Cluster::shared().database();
-    let mut asker = Asker::of(&database, &json!({}));
+    let mut asker = Asker::from_database(&database, &json!({}));
     for host in ["127.0.0.1", "localhost", "::ffff:127.0.0.1"] {
         let mut body = serde_json::to_value(&asker.source).unwrap();
         body["host"] = json!(host);
@@ -356,7 +356,7 @@ async fn addresses_inside_are_refused_unless_they_are_allowed() {
         assert!(failure.message.contains("EVERSTEP_ALLOW_ADDRESSES"), "{failure}");
         assert!(asker.test().await.message.contains("ADDRESS_REFUSED"));
     }
-    let asker = Asker::of(&database, &json!({}));
+    let asker = Asker::from_database(&database, &json!({}));
     let allowed = Asker { drivers: drivers_with("127.0.0.0/8".parse().unwrap(), &[], None), ..asker };
     assert_eq!(allowed.value("select 1", json!({})).await, 1);
 }
@@ -364,7 +364,7 @@ async fn addresses_inside_are_refused_unless_they_are_allowed() {
 #[tokio::test]
 async fn a_source_that_changes_is_asked_anew() {
     let database = Cluster::shared().database();
-    let mut asker = Asker::of(&database, &json!({}));
+    let mut asker = Asker::from_database(&database, &json!({}));
     assert_eq!(asker.value("select current_user", json!({})).await, "postgres");
     database.sql("do $$ begin create role another login; exception when others then end $$");
     let mut body = serde_json::to_value(&asker.source).unwrap();

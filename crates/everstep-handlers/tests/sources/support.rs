@@ -53,7 +53,7 @@ pub(crate) struct Asker {
 
 impl Asker {
     /// A database as its administrator sees it.
-    pub(crate) fn of(database: &Database<'_>, more: &Value) -> Self {
+    pub(crate) fn from_database(database: &Database<'_>, more: &Value) -> Self {
         let mut body = json!({"type": "postgres", "host": "127.0.0.1", "port": database.cluster().port(),
             "database": database.name(), "user": "postgres"});
         for (name, value) in more.as_object().into_iter().flatten() {

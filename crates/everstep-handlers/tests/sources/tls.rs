@@ -39,7 +39,9 @@ async fn tls_is_used_as_the_source_says() {
     let cluster = Cluster::start(Durability::Fast);
     let database = cluster.database();
     let ask = async |more: Value| {
-        Asker::of(&database, &more).sql("select ssl from pg_stat_ssl where pid = pg_backend_pid()", json!({})).await
+        Asker::from_database(&database, &more)
+            .sql("select ssl from pg_stat_ssl where pid = pg_backend_pid()", json!({}))
+            .await
     };
 
     let plain = ask(json!({"sslMode": "prefer"})).await.unwrap();

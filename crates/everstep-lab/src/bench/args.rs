@@ -127,7 +127,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(args: &Args) -> anyhow::Result<Self> {
+    pub(super) fn from_args(args: &Args) -> anyhow::Result<Self> {
         let in_flight = |usual: &[usize]| match &args.in_flight[..] {
             [] => usual.to_vec(),
             given => given.iter().map(|n| usize::from(*n)).collect(),

@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_figure_at_the_limit_is_not_below_it() {
         let check = |value| {
-            let figures = Figures::of("idle", "sqlite", 0).with("rss", value, "MB").list();
+            let figures = Figures::new("idle", "sqlite", 0).with("rss", value, "MB").list();
             budgets(BUDGETS).check(&[Case::Idle], &figures).unwrap().remove(0).is_held
         };
         assert!(check(59.9));
@@ -179,20 +179,20 @@ mod tests {
 
     #[test]
     fn a_budget_of_another_database_is_none() {
-        let figures = Figures::of("idle", "sqlite", 0).with("cpu", 0.1, "%").list();
+        let figures = Figures::new("idle", "sqlite", 0).with("cpu", 0.1, "%").list();
         let other = format!("{BUDGETS}\n        store = \"postgres\"");
         assert_eq!(budgets(&other).check(&[Case::Idle], &figures).unwrap(), []);
     }
 
     #[test]
     fn a_budget_that_was_not_measured_is_an_error() {
-        let figures = Figures::of("idle", "sqlite", 0).with("cpu", 0.1, "%").list();
+        let figures = Figures::new("idle", "sqlite", 0).with("cpu", 0.1, "%").list();
         assert!(budgets(BUDGETS).check(&[Case::Idle], &figures).is_err());
     }
 
     #[test]
     fn budgets_of_other_cases_are_left_alone() {
-        let figures = Figures::of("latency", "sqlite", 1).with("nodeP50", 0.1, "ms").list();
+        let figures = Figures::new("latency", "sqlite", 1).with("nodeP50", 0.1, "ms").list();
         assert_eq!(budgets(BUDGETS).check(&[Case::Latency], &figures).unwrap(), []);
     }
 
@@ -200,7 +200,7 @@ mod tests {
     fn seventy_percent_of_a_target_must_be_reached() {
         let check = |comparison: &str, value| {
             let text = BUDGETS.replace("limit = 60", "target = 70").replace("\"<\"", &format!("\"{comparison}\""));
-            let figures = Figures::of("idle", "sqlite", 0).with("rss", value, "MB").list();
+            let figures = Figures::new("idle", "sqlite", 0).with("rss", value, "MB").list();
             let verdict = budgets(&text).check(&[Case::Idle], &figures).unwrap().remove(0);
             (verdict.is_held, verdict.aim.unwrap().ratio >= 1.0)
         };
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn a_budget_may_be_about_one_number_of_runs_in_flight() {
-        let mut figures = Figures::of("idle", "sqlite", 64).with("rss", 1.0, "MB").list();
-        figures.extend(Figures::of("idle", "sqlite", 256).with("rss", 99.0, "MB").list());
+        let mut figures = Figures::new("idle", "sqlite", 64).with("rss", 1.0, "MB").list();
+        figures.extend(Figures::new("idle", "sqlite", 256).with("rss", 99.0, "MB").list());
         let only = format!("{BUDGETS}\n        in-flight = 64");
         let verdicts = budgets(&only).check(&[Case::Idle], &figures).unwrap();
         assert_eq!(verdicts.iter().map(|verdict| verdict.is_held).collect::<Vec<_>>(), [true]);

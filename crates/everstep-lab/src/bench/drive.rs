@@ -42,7 +42,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn of(count: u64, time: Duration, work: Duration) -> Self {
+    pub(super) fn from_totals(count: u64, time: Duration, work: Duration) -> Self {
         let count = count as f64;
         Self { per_second: count / time.as_secs_f64(), work: work.as_secs_f64() * 1e6 / count.max(1.0) }
     }
@@ -170,5 +170,5 @@ async fn pace_of(counter: &AtomicU64, length: Duration) -> anyhow::Result<Pace> 
     let (count, work, began) = (counter.load(Ordering::Relaxed), process::scheduled_time()?, Instant::now());
     tokio::time::sleep(length).await;
     let (count, time) = (counter.load(Ordering::Relaxed) - count, began.elapsed());
-    Ok(Pace::of(count, time, process::scheduled_time()?.saturating_sub(work)))
+    Ok(Pace::from_totals(count, time, process::scheduled_time()?.saturating_sub(work)))
 }

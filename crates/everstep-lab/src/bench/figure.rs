@@ -25,7 +25,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub(super) fn of(case: impl Into<String>, store: &'static str, in_flight: usize) -> Self {
+    pub(super) fn new(case: impl Into<String>, store: &'static str, in_flight: usize) -> Self {
         Self { case: case.into(), store, in_flight, figures: Vec::new() }
     }
 

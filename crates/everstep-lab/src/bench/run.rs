@@ -12,7 +12,7 @@ use super::report;
 const FOREIGN_SHARE: f64 = 0.1;
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let plan = Plan::of(&args)?;
+    let plan = Plan::from_args(&args)?;
     if let Some(name) = &args.child {
         let figures = Case::find(name)?.measure_here(&plan).await?;
         report::print_json(&figures)?;

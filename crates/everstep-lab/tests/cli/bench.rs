@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use crate::lab;
-use crate::support::{Folder, Told, program};
+use crate::support::{CommandOutput, Folder, program};
 
 #[test]
 fn a_missing_server_is_reported_with_the_command_that_builds_it() {
     let folder = Folder::new();
     let lab = folder.path().join("everstep-lab");
     std::fs::copy(env!("CARGO_BIN_EXE_everstep-lab"), &lab).unwrap();
-    let told: Told = program(&lab).args(["bench", "code-starts", "--quick"]).output().unwrap().into();
-    told.exits(3).says("does not exist").says("-p everstep -p everstep-lab");
+    let output: CommandOutput = program(&lab).args(["bench", "code-starts", "--quick"]).output().unwrap().into();
+    output.exits(3).says("does not exist").says("-p everstep -p everstep-lab");
 }
 
 /// The worker of the benchmark watches private methods of the SDK, so a change of the SDK can break it.
@@ -21,6 +21,6 @@ fn the_worker_of_the_benchmark_works_with_the_sdk() {
     let folder = Folder::new();
     let mut bench = lab();
     bench.current_dir(root).args(["bench", "code-socket", "--quick", "--json", "--data"]).arg(folder.path());
-    let told: Told = bench.output().unwrap().into();
-    told.exits(0).says("perStep");
+    let output: CommandOutput = bench.output().unwrap().into();
+    output.exits(0).says("perStep");
 }

@@ -20,7 +20,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::lab;
-use crate::support::{Folder, Told, journal};
+use crate::support::{CommandOutput, Folder, journal};
 
 const RUNS: usize = 120;
 
@@ -122,8 +122,8 @@ fn a_killed_process_loses_nothing_and_does_nothing_twice() {
     }
     assert!(most_live >= 100, "only {most_live} runs were alive at a kill");
     let began = now();
-    let told = Told::from(start(&file, &data).wait_with_output().unwrap());
-    let summary = told.exits(0).json();
+    let output = CommandOutput::from(start(&file, &data).wait_with_output().unwrap());
+    let summary = output.exits(0).json();
     assert_eq!((&summary["completed"], &summary["failed"]), (&json!(RUNS), &json!(0)));
     let look = Look::into(&path).unwrap();
     assert_eq!(check_resumed(&look, &live, began), live.len(), "every live run went on");

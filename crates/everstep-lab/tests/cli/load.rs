@@ -26,8 +26,8 @@ fn load_starts_many_runs_once() {
     let mut summary = call_lab(&args).exits(0).json();
     summary["seconds"].take();
     assert_eq!(summary, json!({"started": 0, "existing": 50, "completed": 50, "failed": 0, "seconds": null}));
-    let told = call_lab(&["load", &example("shapes/error_path.json"), "--data", &folder.at("other"), "--runs", "3"]);
-    assert_eq!(told.exits(1).json()["failed"], 3);
+    let output = call_lab(&["load", &example("shapes/error_path.json"), "--data", &folder.at("other"), "--runs", "3"]);
+    assert_eq!(output.exits(1).json()["failed"], 3);
 }
 
 #[test]

@@ -13,13 +13,13 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::Told;
+use crate::support::CommandOutput;
 
 /// The binary, without the settings of the environment in which the tests run.
 fn lab() -> Command {
     support::program(Path::new(env!("CARGO_BIN_EXE_everstep-lab")))
 }
 
-fn call_lab(args: &[&str]) -> Told {
+fn call_lab(args: &[&str]) -> CommandOutput {
     lab().args(args).output().unwrap().into()
 }

@@ -103,14 +103,14 @@ const ENDLESS: &str = "return [].reverse.call({ length: 2 ** 53 - 1 })";
 async fn whoever_has_scripts_that_never_end_runs_no_more_and_others_do() {
     let _clock = CLOCK.lock().await;
     let sandbox = Sandbox::new(1);
-    let of = |owner: u128, code: &str| Script { owner, ..script(code, 50) };
+    let owned_script = |owner: u128, code: &str| Script { owner, ..script(code, 50) };
     for _ in 0..2 {
         let begin = Instant::now();
-        let stopped = sandbox.run(of(1, ENDLESS)).await.unwrap_err();
+        let stopped = sandbox.run(owned_script(1, ENDLESS)).await.unwrap_err();
         assert_eq!(stopped.error, Error::Timeout(Duration::from_millis(50)));
         assert!(begin.elapsed() <= Duration::from_millis(550), "{:?}", begin.elapsed());
     }
-    assert_eq!(sandbox.run(of(1, "return 1")).await.unwrap_err().error, Error::Stuck(2));
+    assert_eq!(sandbox.run(owned_script(1, "return 1")).await.unwrap_err().error, Error::Stuck(2));
     let ran = sandbox.run(Script { owner: 2, ..script("return 1", 5_000) }).await;
     assert_eq!(ran.unwrap().json, "1");
 }

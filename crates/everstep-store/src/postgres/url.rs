@@ -23,7 +23,7 @@ impl Address {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(unusable("it must begin with postgres://"));
         }
-        let (plain, security) = Security::take(url)?;
+        let (plain, security) = Security::split_from_url(url)?;
         let mut config: Config = plain.parse().map_err(|error| unusable(&errors::describe(&error)))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(unusable("it names no host"));
@@ -57,7 +57,7 @@ struct Security {
 
 impl Security {
     /// Takes the parameters out of a URL.
-    fn take(url: &str) -> Result<(String, Self)> {
+    fn split_from_url(url: &str) -> Result<(String, Self)> {
         let Some((address, query)) = url.split_once('?') else {
             return Ok((url.to_owned(), Self::default()));
         };

@@ -46,7 +46,7 @@ pub(super) enum Next {
 }
 
 impl Function {
-    pub(super) fn of(turn: &Turn) -> Self {
+    pub(super) fn from_turn(turn: &Turn) -> Self {
         let (ends, steps) = (Ends::new(), BTreeMap::new());
         Self { turn: turn.clone(), seq: turn.seq, ends, steps, blocked: None, has_ended: false, is_confirmed: true }
     }
@@ -139,8 +139,8 @@ impl Function {
         Next::Steps(open.filter_map(|(step, demand)| attempt(&step).map(|attempt| (step, demand, attempt))).collect())
     }
 
-    /// It was told its whole turn, perhaps again: by somebody who does not know that it only waits.
-    pub(super) fn told(&mut self, seq: u64) {
+    /// It received its whole turn, perhaps again: from a sender that does not know that it only waits.
+    pub(super) fn accept_turn(&mut self, seq: u64) {
         self.seq = self.seq.max(seq);
         self.blocked = None;
         self.is_confirmed = true;

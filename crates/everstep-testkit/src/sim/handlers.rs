@@ -95,9 +95,9 @@ impl Handler for Act {
             _ => executor.sleep(if is_calm { Duration::from_secs(1) } else { self.timeout * 3 / 2 }).await,
         }
         let result = match executor.with_random(|random| random.below(100)) {
-            0..70 => Ok(Outcome::of(json!({"step": task.step.as_str()}))),
+            0..70 => Ok(Outcome::from_output(json!({"step": task.step.as_str()}))),
             70..92 => Err(Failure::transient("UNLUCKY", "try again")),
-            92 if !is_calm => Ok(Outcome::of(json!({"step": POISON}))),
+            92 if !is_calm => Ok(Outcome::from_output(json!({"step": POISON}))),
             93..97 if !is_calm => Err(Failure::fatal("BROKEN", "do not try again")),
             _ => Ok(Outcome::default()),
         };

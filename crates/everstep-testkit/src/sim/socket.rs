@@ -21,7 +21,7 @@ struct Said {
 }
 
 /// What a server says.
-enum Told {
+enum ServerMessage {
     Batch(Arc<WorkerBatch>),
     Pong,
     Gone,
@@ -30,7 +30,7 @@ enum Told {
 /// A worker's end of a socket.
 struct Socket {
     up: UnboundedSender<Said>,
-    down: UnboundedReceiver<Told>,
+    down: UnboundedReceiver<ServerMessage>,
 }
 
 /// Why a socket is not used any more.
@@ -82,25 +82,25 @@ impl Worker {
                 let _ = socket.up.send(Said { seen: self.seen(), batch, is_ping: false });
                 continue;
             }
-            let told = {
+            let message = {
                 let down = std::pin::pin!(socket.down.recv());
                 let news = std::pin::pin!(self.to_send.notified());
                 let silence = std::pin::pin!(self.executor.sleep(self.lease / 4));
                 match future::select(down, future::select(news, silence)).await {
-                    Either::Left((told, _)) => Some(told),
+                    Either::Left((message, _)) => Some(message),
                     Either::Right(_) => None,
                 }
             };
             let now = self.executor.now();
-            match told {
+            match message {
                 Some(None) => return End::Broken,
-                Some(Some(Told::Gone)) => return End::Gone,
-                Some(Some(Told::Batch(batch))) => {
+                Some(Some(ServerMessage::Gone)) => return End::Gone,
+                Some(Some(ServerMessage::Batch(batch))) => {
                     heard = now;
                     // What was said before the last ping was answered is all that is sure to have been heard.
                     self.take_in(session, Timestamp::EPOCH, vec![batch]);
                 }
-                Some(Some(Told::Pong)) => {
+                Some(Some(ServerMessage::Pong)) => {
                     heard = now;
                     if let Some(pinged) = pinged.take() {
                         self.take_in(session, pinged, Vec::new());
@@ -163,18 +163,18 @@ async fn serve(
     engine: Engine,
     id: SessionId,
     seen: u64,
-    tells: UnboundedSender<Told>,
+    tells: UnboundedSender<ServerMessage>,
     mut hears: UnboundedReceiver<Said>,
 ) {
     let Some(session) = engine.session(WorkspaceId::DEFAULT, id) else {
-        let _ = tells.send(Told::Gone);
+        let _ = tells.send(ServerMessage::Gone);
         return;
     };
     engine.heard(&session);
     session.seen(seen);
     let carrier = engine.attach(&session);
     for batch in session.unseen() {
-        let _ = tells.send(Told::Batch(batch));
+        let _ = tells.send(ServerMessage::Batch(batch));
     }
     loop {
         let heard = {
@@ -186,7 +186,7 @@ async fn serve(
             }
         };
         if session.is_over() {
-            let _ = tells.send(Told::Gone);
+            let _ = tells.send(ServerMessage::Gone);
             return;
         }
         if !session.is_carried_by(carrier) {
@@ -195,7 +195,7 @@ async fn serve(
         match heard {
             None => {
                 while let Some(batch) = session.next_batch() {
-                    let _ = tells.send(Told::Batch(batch));
+                    let _ = tells.send(ServerMessage::Batch(batch));
                 }
             }
             Some(None) => return session.detach(carrier, engine.world().clock.monotonic()),
@@ -206,7 +206,7 @@ async fn serve(
                     engine.report(&session, batch);
                 }
                 if is_ping {
-                    let _ = tells.send(Told::Pong);
+                    let _ = tells.send(ServerMessage::Pong);
                 }
             }
         }

@@ -320,7 +320,7 @@ impl Worker {
             }
             let is_new = last != Some(number);
             if is_new {
-                inner.held.insert(run, Function::of(turn));
+                inner.held.insert(run, Function::from_turn(turn));
             }
             is_new
         };
@@ -328,7 +328,7 @@ impl Worker {
             self.learn(run, number, known);
         }
         if let Some(function) = self.inner().held_as(run, number) {
-            function.told(turn.seq);
+            function.accept_turn(turn.seq);
         }
         if !is_new {
             return;

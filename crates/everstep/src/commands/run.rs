@@ -31,7 +31,7 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let graph = graph.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let name = definition::name(&args.file, args.name.as_deref())?;
     let input = input::read(&args.input)?;
-    let folder = Folder::of(args.data.clone())?;
+    let folder = Folder::choose(args.data.clone())?;
     let stores = wire::open_stores(folder.path(), &config.database).await?;
     let vault = wire::open_vault(&stores.resources, folder.path(), config)?;
     let engine = LocalNode::start(stores, &vault, config, Arc::new(Blind)).await?.engine;
@@ -65,7 +65,7 @@ enum Folder {
 }
 
 impl Folder {
-    fn of(data: Option<PathBuf>) -> anyhow::Result<Self> {
+    fn choose(data: Option<PathBuf>) -> anyhow::Result<Self> {
         match data {
             Some(path) => Ok(Self::Kept(path)),
             None => tempfile::Builder::new()

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Server, Told, chain, everstep};
+use crate::support::{CommandOutput, Folder, Server, chain, everstep};
 
 struct Session {
     folder: Folder,
@@ -26,8 +26,8 @@ impl Session {
     }
 
     #[track_caller]
-    fn call(&self, args: &[&str]) -> Told {
-        Told::from(self.command(args).output().unwrap())
+    fn call(&self, args: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.command(args).output().unwrap())
     }
 
     /// Saves a workflow from a file.
@@ -144,10 +144,10 @@ fn without_a_key_it_says_what_to_do() {
     let folder = Folder::new();
     let mut command = everstep();
     command.args(["runs"]).current_dir(folder.path());
-    Told::from(command.output().unwrap()).exits(2).says("EVERSTEP_API_KEY");
+    CommandOutput::from(command.output().unwrap()).exits(2).says("EVERSTEP_API_KEY");
     let mut command = everstep();
     command.args(["runs"]).env("EVERSTEP_URL", "http://127.0.0.1:1").env("EVERSTEP_API_KEY", "x");
-    Told::from(command.output().unwrap()).exits(3).says("http://127.0.0.1:1");
+    CommandOutput::from(command.output().unwrap()).exits(3).says("http://127.0.0.1:1");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_server_is_named_by_one_variable_and_its_former_name_is_accepted() {
     let session = Session::new();
     let here = format!("http://{}", session.server.address());
     let other = "http://127.0.0.1:1";
-    let list = |variables: &[(&str, &str)], flags: &[&str]| -> Told {
+    let list = |variables: &[(&str, &str)], flags: &[&str]| -> CommandOutput {
         let mut command = everstep();
         command.args(["runs", "--json"]).args(flags).env("EVERSTEP_API_KEY", session.server.client().key());
         command.envs(variables.iter().copied()).output().unwrap().into()
@@ -175,7 +175,7 @@ fn the_server_is_named_by_one_variable_and_its_former_name_is_accepted() {
 #[test]
 fn the_key_of_a_folder_goes_to_the_server_of_this_machine_alone() {
     let session = Session::new();
-    let ask = |server: &str, args: &[&str]| -> Told {
+    let ask = |server: &str, args: &[&str]| -> CommandOutput {
         let mut command = everstep();
         command.args(args).current_dir(session.folder.path()).env("EVERSTEP_URL", server);
         command.output().unwrap().into()

@@ -1,13 +1,13 @@
 //! Which database holds everything, as it is set.
 
-use crate::support::{Folder, Told, call, everstep};
+use crate::support::{CommandOutput, Folder, call, everstep};
 
 #[test]
 fn another_kind_of_database_is_refused() {
     for command in [&["serve"][..], &["nodes"], &["keys", "create", "--name", "x", "--permissions", "workflow:view"]] {
-        let told = call(&[command, &["--database-url", "mysql://me:secret@host/db"]].concat());
-        told.exits(2).says("mysql://").says("postgres://user:password@host:port/name");
-        assert!(!told.stderr.contains("secret"), "{}", told.stderr);
+        let output = call(&[command, &["--database-url", "mysql://me:secret@host/db"]].concat());
+        output.exits(2).says("mysql://").says("postgres://user:password@host:port/name");
+        assert!(!output.stderr.contains("secret"), "{}", output.stderr);
     }
     call(&["serve", "--database-url", "postgres://host"]).exits(2).says("names no database");
     call(&["serve", "--database-url", "postgres://host/db?sslmod=x"]).exits(2).says("sslmod");
@@ -19,9 +19,9 @@ fn a_server_that_is_not_there_is_told_without_its_password() {
     let url = "postgres://me:secret@127.0.0.1:1/db";
     let mut command = everstep();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data", &folder.at("data")]);
-    let told = Told::from(command.env("EVERSTEP_DATABASE_URL", url).output().unwrap());
-    told.exits(3).says("PostgreSQL at 127.0.0.1:1 cannot be reached");
-    assert!(!told.stderr.contains("secret"), "{}", told.stderr);
+    let output = CommandOutput::from(command.env("EVERSTEP_DATABASE_URL", url).output().unwrap());
+    output.exits(3).says("PostgreSQL at 127.0.0.1:1 cannot be reached");
+    assert!(!output.stderr.contains("secret"), "{}", output.stderr);
 }
 
 #[test]
@@ -39,8 +39,8 @@ fn settings_of_a_cluster_mean_nothing_on_sqlite() {
     for (flag, value) in settings {
         let mut args = vec!["serve", "--data", folder.path().to_str().unwrap(), flag];
         args.extend(Some(value).filter(|value| !value.is_empty()));
-        let told = call(&args);
-        told.exits(2).says("means something only with PostgreSQL").says("EVERSTEP_DATABASE_URL");
+        let output = call(&args);
+        output.exits(2).says("means something only with PostgreSQL").says("EVERSTEP_DATABASE_URL");
     }
     let file = folder.write("settings.toml", "[cluster]\nnode_lease = \"2s\"");
     call(&["serve", "--config", &file]).exits(2).says("EVERSTEP_NODE_LEASE");

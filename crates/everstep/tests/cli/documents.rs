@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{Folder, Server, Told, everstep, reference, root};
+use crate::support::{CommandOutput, Folder, Server, everstep, reference, root};
 
 /// Where `everstep serve` listens unless it is told otherwise.
 const SERVER: &str = "127.0.0.1:7373";
@@ -45,12 +45,12 @@ fn every_example_gives_what_stands_beside_it() {
         if input.exists() {
             command.arg("--input").arg(format!("@{}", input.display()));
         }
-        let told: Told = command.output().unwrap().into();
+        let output: CommandOutput = command.output().unwrap().into();
         let expected = std::fs::read_to_string(workflow.with_extension("expected")).unwrap();
-        let (code, output) = expected.split_once('\n').unwrap();
+        let (code, expected_output) = expected.split_once('\n').unwrap();
         let read = |text: &str| (!text.trim().is_empty()).then(|| serde_json::from_str::<Value>(text).unwrap());
-        assert_eq!(told.code.to_string(), code, "{}: {}", workflow.display(), told.stderr);
-        assert_eq!(read(&told.stdout), read(output), "{}", workflow.display());
+        assert_eq!(output.code.to_string(), code, "{}: {}", workflow.display(), output.stderr);
+        assert_eq!(read(&output.stdout), read(expected_output), "{}", workflow.display());
     }
 }
 
@@ -98,14 +98,14 @@ fn documents() -> Vec<PathBuf> {
 }
 
 /// Runs a block as a person would who has cloned the repository and installed the binary.
-fn perform(block: &Block, command: &str, folder: &Path) -> Told {
+fn perform(block: &Block, command: &str, folder: &Path) -> CommandOutput {
     let binary = Path::new(env!("CARGO_BIN_EXE_everstep")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut shell = std::process::Command::new("sh");
     shell.arg("-c").arg(format!("set -e\n{command}")).current_dir(folder).env("PATH", &path);
-    let told: Told = shell.output().unwrap().into();
-    assert_eq!(told.code, 0, "{}: {command}\n{}", block.document.display(), told.stderr);
-    told
+    let output: CommandOutput = shell.output().unwrap().into();
+    assert_eq!(output.code, 0, "{}: {command}\n{}", block.document.display(), output.stderr);
+    output
 }
 
 fn clone_of_the_repository() -> Folder {
@@ -121,9 +121,9 @@ fn every_command_of_the_documents_works() {
     assert!(blocks.len() >= 3, "the documents show how to run a workflow");
     let folder = clone_of_the_repository();
     for block in blocks {
-        let told = perform(&block, &block.command, folder.path());
-        if let Some(output) = &block.output {
-            assert_eq!(&told.json(), output, "{}: {}", block.document.display(), block.command);
+        let output = perform(&block, &block.command, folder.path());
+        if let Some(expected) = &block.output {
+            assert_eq!(&output.json(), expected, "{}: {}", block.document.display(), block.command);
         }
     }
 }
@@ -138,10 +138,10 @@ fn every_request_of_the_documents_is_answered_as_shown() {
     let folder = clone_of_the_repository();
     let server = Server::start(&folder.at("data"));
     for block in blocks {
-        let told = perform(&block, &block.command.replace(SERVER, server.address()), folder.path());
-        let answers = serde_json::Deserializer::from_str(&told.stdout).into_iter::<Value>();
+        let output = perform(&block, &block.command.replace(SERVER, server.address()), folder.path());
+        let answers = serde_json::Deserializer::from_str(&output.stdout).into_iter::<Value>();
         let answers: Vec<_> = answers.map(|answer| answer.unwrap()).collect();
-        let place = format!("{}: {}\n{}", block.document.display(), block.command, told.stdout);
+        let place = format!("{}: {}\n{}", block.document.display(), block.command, output.stdout);
         assert!(answers.iter().all(|answer| answer.get("code").is_none()), "{place}");
         if let Some(shown) = &block.output {
             assert!(is_shown(shown, answers.last().unwrap()), "{place}");

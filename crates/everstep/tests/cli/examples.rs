@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::support::{Client, Folder, Server, Told, everstep, example, root};
+use crate::support::{Client, CommandOutput, Folder, Server, everstep, example, root};
 
 /// What is done with a definition that was saved under a name.
 type Story = fn(&Play, &str);
@@ -72,17 +72,17 @@ fn no_example_is_without_a_story() {
         }
     }
     found.retain(|name| !BESIDE.iter().any(|folder| name.starts_with(&format!("{folder}/"))));
-    let told: BTreeSet<_> = STORIES.iter().map(|(file, _)| (*file).to_owned()).collect();
-    let stems: BTreeSet<_> = told.iter().map(|name| Path::new(name).with_extension("")).collect();
+    let played: BTreeSet<_> = STORIES.iter().map(|(file, _)| (*file).to_owned()).collect();
+    let stems: BTreeSet<_> = played.iter().map(|name| Path::new(name).with_extension("")).collect();
     let is_beside = |name: &String| {
         let path = Path::new(name);
         let is_data = path.extension().is_some_and(|extension| extension == "input" || extension == "expected");
         is_data && stems.contains(&path.with_extension(""))
     };
     let untold: Vec<_> = found.iter().filter(|name| *name != "README.md" && !is_beside(name)).collect();
-    assert_eq!(untold, told.iter().collect::<Vec<_>>(), "what is in examples/ is run by a story of this file");
+    assert_eq!(untold, played.iter().collect::<Vec<_>>(), "what is in examples/ is run by a story of this file");
     let page = std::fs::read_to_string(example("README.md")).unwrap();
-    let unnamed: Vec<_> = told.iter().filter(|name| !name.contains('/') && !page.contains(*name)).collect();
+    let unnamed: Vec<_> = played.iter().filter(|name| !name.contains('/') && !page.contains(*name)).collect();
     assert!(unnamed.is_empty(), "examples/README.md does not name {unnamed:?}");
 }
 
@@ -113,7 +113,7 @@ impl Play {
         command.args(["import", &example(file)]);
         command.env("EVERSTEP_URL", format!("http://{}", self.server.address()));
         command.env("EVERSTEP_API_KEY", self.client().key());
-        Told::from(command.output().unwrap()).exits(0).says(&format!("saved {name} version 1"));
+        CommandOutput::from(command.output().unwrap()).exits(0).says(&format!("saved {name} version 1"));
     }
 
     /// Runs a workflow to its end.

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::{Client, Folder, Server, Told, call, chain, everstep};
+use crate::support::{Client, CommandOutput, Folder, Server, call, chain, everstep};
 
 #[test]
 fn the_first_start_makes_an_admin_s_key_and_shows_it_once() {
@@ -59,9 +59,9 @@ fn a_key_is_made_for_what_it_may_do() {
     let folder = Folder::new();
     let data = folder.at("data");
     let create = |args: &[&str]| call(&[&["keys", "create", "--data", &data][..], args].concat());
-    let told = create(&["--name", "watch", "--permissions", "workflow:view,workflow:read"]);
-    told.exits(0).says("workflow:read, workflow:view");
-    let key = told.stdout.trim();
+    let output = create(&["--name", "watch", "--permissions", "workflow:view,workflow:read"]);
+    output.exits(0).says("workflow:read, workflow:view");
+    let key = output.stdout.trim();
     let server = Server::start(&data);
     // There was a key, so none was made.
     assert!(server.said().contains("  keys "), "{}", server.said());
@@ -86,8 +86,8 @@ fn a_key_is_made_for_what_it_may_do() {
 fn keys_are_listed_and_revoked_in_the_database_and_over_a_server() {
     let folder = Folder::new();
     let data = folder.at("data");
-    let told = call(&["keys", "create", "--data", &data, "--name", "ops", "--role", "admin"]);
-    let admin = told.exits(0).stdout.trim().to_owned();
+    let output = call(&["keys", "create", "--data", &data, "--name", "ops", "--role", "admin"]);
+    let admin = output.exits(0).stdout.trim().to_owned();
     let limited = ["--role", "viewer", "--expires", "30d", "--rate-limit", "5"];
     call(&[&["keys", "create", "--data", &data, "--name", "dash"][..], &limited].concat()).exits(0);
     let listed = call(&["keys", "list", "--data", &data, "--json"]).json();
@@ -100,13 +100,13 @@ fn keys_are_listed_and_revoked_in_the_database_and_over_a_server() {
 
     let server = Server::start(&data);
     let url = format!("http://{}", server.address());
-    let over = |args: &[&str]| -> Told {
+    let over = |args: &[&str]| -> CommandOutput {
         let mut command = everstep();
         command.args(args).env("EVERSTEP_URL", &url).env("EVERSTEP_API_KEY", &admin);
         command.output().unwrap().into()
     };
-    let told = over(&["keys", "create", "--name", "late", "--permissions", "workflow:view", "--expires", "1h"]);
-    let late = Client::new(server.address(), Some(told.exits(0).stdout.trim()));
+    let output = over(&["keys", "create", "--name", "late", "--permissions", "workflow:view", "--expires", "1h"]);
+    let late = Client::new(server.address(), Some(output.exits(0).stdout.trim()));
     late.get("/v1/runs").is(200);
     let listed = over(&["keys", "list", "--json"]).json();
     let found = listed["keys"].as_array().unwrap().iter().find(|key| key["name"] == "late").unwrap();
@@ -114,8 +114,8 @@ fn keys_are_listed_and_revoked_in_the_database_and_over_a_server() {
     late.get("/v1/runs").refuses(401, "AUTH_ERROR");
     over(&["keys", "revoke", ops["id"].as_str().unwrap()]).exits(2).says("LAST_ADMIN_KEY").says("POST /v1/keys");
     over(&["keys", "create", "--name", "x", "--role", "viewer", "--workspace", "shop"]).exits(2).says("--workspace");
-    let told: Told = everstep().args(["keys", "list", "--server", &url]).output().unwrap().into();
-    told.exits(2).says("EVERSTEP_API_KEY");
+    let output: CommandOutput = everstep().args(["keys", "list", "--server", &url]).output().unwrap().into();
+    output.exits(2).says("EVERSTEP_API_KEY");
     let wrong = ["keys", "list", "--server", &url, "--api-key", "es_wrong"];
     call(&wrong).exits(3).says("AUTH_ERROR");
     call(&["keys", "list", "--server", "localhost:1", "--api-key", &admin]).exits(2).says("--server");
@@ -134,12 +134,12 @@ fn keys_are_listed_and_revoked_in_the_database_and_over_a_server() {
 fn a_workspace_is_made_on_the_command_line() {
     let folder = Folder::new();
     let data = folder.at("data");
-    let told = call(&["workspaces", "create", "shop", "--fetch", "--data", &data]);
-    let admin = told.exits(0).says("\"shop\"").stdout.trim().to_owned();
+    let output = call(&["workspaces", "create", "shop", "--fetch", "--data", &data]);
+    let admin = output.exits(0).says("\"shop\"").stdout.trim().to_owned();
     call(&["workspaces", "create", "shop", "--data", &data]).exits(2).says("already");
     call(&["workspaces", "create", "a b", "--data", &data]).exits(2).says("is no name");
-    let told = call(&["keys", "create", "--data", &data, "--workspace", "shop", "--name", "v", "--role", "viewer"]);
-    let viewer = told.exits(0).stdout.trim().to_owned();
+    let output = call(&["keys", "create", "--data", &data, "--workspace", "shop", "--name", "v", "--role", "viewer"]);
+    let viewer = output.exits(0).stdout.trim().to_owned();
     call(&["keys", "create", "--data", &data, "--name", "ops", "--role", "admin"]).exits(0);
     let listed = call(&["workspaces", "list", "--data", &data, "--json"]).json();
     let names: Vec<_> = listed["workspaces"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
@@ -181,10 +181,10 @@ fn nodes_are_listed() {
     let node = server.node();
     call(&["nodes", "--data", &data]).exits(3).says("GET /v1/nodes").says("is in use by process");
     server.stop();
-    let told = call(&["nodes", "--data", &data]);
-    assert!(told.exits(0).stdout.contains("NODE") && told.stdout.contains("fenced"), "{}", told.stdout);
-    assert!(told.stdout.contains(&node), "{}", told.stdout);
-    let told = call(&["nodes", "--data", &data, "--json"]).json();
-    let [listed] = &told["nodes"].as_array().unwrap()[..] else { panic!("one node: {told}") };
+    let output = call(&["nodes", "--data", &data]);
+    assert!(output.exits(0).stdout.contains("NODE") && output.stdout.contains("fenced"), "{}", output.stdout);
+    assert!(output.stdout.contains(&node), "{}", output.stdout);
+    let output = call(&["nodes", "--data", &data, "--json"]).json();
+    let [listed] = &output["nodes"].as_array().unwrap()[..] else { panic!("one node: {output}") };
     assert_eq!((&listed["id"], &listed["isFenced"], &listed["runs"]), (&json!(node), &json!(true), &json!(0)));
 }

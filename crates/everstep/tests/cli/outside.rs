@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Server, Told, call, chain_to, everstep};
+use crate::support::{CommandOutput, Folder, Server, call, chain_to, everstep};
 
 /// A server on this machine that repeats what it was asked, and remembers it.
 struct Echo {
@@ -20,11 +20,11 @@ impl Echo {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&heard);
+        let requests = Arc::clone(&heard);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let request = answer(stream.unwrap());
-                told.lock().unwrap().push(request);
+                requests.lock().unwrap().push(request);
             }
         });
         Self { address, heard }
@@ -69,8 +69,8 @@ fn a_person_s_own_run_reaches_what_the_machine_reaches() {
     assert!(asked.starts_with("POST /orders HTTP/1.1\r\n") && asked.ends_with("\r\n\r\n{\"n\":7}"), "{asked}");
     assert!(asked.contains("\r\nidempotency-key: ") && asked.contains(":ask\r\n"), "{asked}");
     // Unless it is told otherwise.
-    let told = call(&["run", &file, "--allow-addresses", "10.0.0.0/8"]);
-    told.exits(1).says("ADDRESS_REFUSED").says("EVERSTEP_ALLOW_ADDRESSES allows it");
+    let output = call(&["run", &file, "--allow-addresses", "10.0.0.0/8"]);
+    output.exits(1).says("ADDRESS_REFUSED").says("EVERSTEP_ALLOW_ADDRESSES allows it");
     call(&["run", &file, "--allow-addresses", "localhost"]).exits(2).says("\"localhost\" is not an address");
     assert_eq!(echo.heard().len(), 1);
 }
@@ -138,9 +138,9 @@ fn a_secret_outside_its_fields_is_refused_at_save() {
     wrong["nodes"][2]["config"]["outputParameters"][0]["sourceVariable"] = json!({"$secret": "token"});
     let problem = server.client().put("/v1/workflows/ask", &wrong);
     assert_eq!(problem.status, 422, "{}", problem.body);
-    let told = problem.body.to_string();
+    let body = problem.body.to_string();
     for path in ["/nodes/1/config/method", "/nodes/2/config/outputParameters/0/sourceVariable"] {
-        assert!(told.contains(path) && told.contains("a secret cannot be named here"), "{told}");
+        assert!(body.contains(path) && body.contains("a secret cannot be named here"), "{body}");
     }
 }
 
@@ -191,7 +191,7 @@ fn a_server_is_trusted_if_the_machine_trusts_it() {
     let config = json!({"url": format!("https://localhost:{}/x.json", secure.port), "responseType": "json"});
     let file = folder.write("ask.json", asks(&config).to_string());
     call(&["run", &file]).exits(1).says("HTTP_ERROR").says("certificate");
-    let run = |name: &str, value: &str| -> Told {
+    let run = |name: &str, value: &str| -> CommandOutput {
         everstep().args(["run", &file, "--quiet"]).env(name, value).output().unwrap().into()
     };
     assert_eq!(run("SSL_CERT_FILE", &folder.at("authority.pem")).exits(0).json()["answer"]["body"], json!({"a": 1}));
@@ -203,5 +203,5 @@ fn a_server_is_trusted_if_the_machine_trusts_it() {
         .args(["run", &file, "--quiet"])
         .envs([("HTTPS_PROXY", "http://127.0.0.1:9"), ("SSL_CERT_FILE", &folder.at("authority.pem"))])
         .output();
-    Told::from(proxied.unwrap()).exits(0);
+    CommandOutput::from(proxied.unwrap()).exits(0);
 }

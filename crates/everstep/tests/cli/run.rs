@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Told, call, call_with_stdin, chain, chain_to, everstep, example, wait_for};
+use crate::support::{CommandOutput, Folder, call, call_with_stdin, chain, chain_to, everstep, example, wait_for};
 
 /// A workflow that doubles its input, and says so.
 fn double() -> Value {
@@ -21,11 +21,11 @@ fn double() -> Value {
 fn a_completed_run_prints_its_output_and_nothing_else() {
     let folder = Folder::new();
     let file = folder.write("double.json", double().to_string());
-    let told = call(&["run", &file, "--input", r#"{"n": 21}"#]);
-    assert_eq!(told.exits(0).stdout, "{\"n\":42}\n");
-    told.says("started   double").says("log       double: doubling 21").says("completed double in ");
-    let told = call(&["run", &file, "--input", r#"{"n": 21}"#, "--quiet"]);
-    assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("{\"n\":42}\n", ""));
+    let output = call(&["run", &file, "--input", r#"{"n": 21}"#]);
+    assert_eq!(output.exits(0).stdout, "{\"n\":42}\n");
+    output.says("started   double").says("log       double: doubling 21").says("completed double in ");
+    let output = call(&["run", &file, "--input", r#"{"n": 21}"#, "--quiet"]);
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("{\"n\":42}\n", ""));
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn a_reader_that_goes_away_is_told_of() {
     let file = folder.write("double.json", double().to_string());
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let told: Told = everstep().args(["run", &file, "--quiet"]).stdout(writer).output().unwrap().into();
-    told.exits(3).says("printing the result");
+    let output: CommandOutput = everstep().args(["run", &file, "--quiet"]).stdout(writer).output().unwrap().into();
+    output.exits(3).says("printing the result");
 }
 
 #[test]
@@ -72,8 +72,8 @@ edges:
   - {source: double, target: end}
 ";
     let file = folder.write("double.yaml", text);
-    let told = call(&["run", &file, "--input", r#"{"n": 3}"#]);
-    assert_eq!(told.exits(0).json(), json!({"answer": 6, "words": ["no", "off", "1"]}));
+    let output = call(&["run", &file, "--input", r#"{"n": 3}"#]);
+    assert_eq!(output.exits(0).json(), json!({"answer": 6, "words": ["no", "off", "1"]}));
 }
 
 #[test]
@@ -86,17 +86,18 @@ fn a_failed_run_tells_why_and_exits_with_one() {
         "retry": {"maxAttempts": 2, "baseMs": 100},
     });
     let file = folder.write("broken.json", chain(&[broken]).to_string());
-    let told = call(&["run", &file]);
-    told.exits(1)
+    let output = call(&["run", &file]);
+    output
+        .exits(1)
         .says("log       broken: about to")
         .says("failed    broken (attempt 1)")
         .says("retrying  broken in 100 ms")
         .says("failed    broken (attempt 2)")
         .says(" failed: JAVASCRIPT_ERROR: ");
-    assert_eq!(told.stdout, "");
-    assert!(!told.stderr.contains('\u{1b}'), "what a workflow says cannot command a terminal");
-    let told = call(&["run", &example("shapes/error_path.json"), "--quiet"]);
-    told.exits(1).says("END_ERROR");
+    assert_eq!(output.stdout, "");
+    assert!(!output.stderr.contains('\u{1b}'), "what a workflow says cannot command a terminal");
+    let output = call(&["run", &example("shapes/error_path.json"), "--quiet"]);
+    output.exits(1).says("END_ERROR");
 }
 
 #[test]
@@ -117,18 +118,18 @@ fn a_loop_that_waits_between_items_does_not_retry() {
         ],
     });
     let file = folder.write("paced.json", definition.to_string());
-    let told = call(&["run", &file]);
-    told.exits(0).says("running   each: 2 items").says("completed each in ");
-    assert!(!told.stderr.contains("retrying"), "{}", told.stderr);
-    told.says("waiting   each: next item in 100 ms");
+    let output = call(&["run", &file]);
+    output.exits(0).says("running   each: 2 items").says("completed each in ");
+    assert!(!output.stderr.contains("retrying"), "{}", output.stderr);
+    output.says("waiting   each: next item in 100 ms");
 }
 
 #[test]
 fn an_invalid_file_is_not_run() {
     let folder = Folder::new();
     let file = folder.write("bad.json", json!({"nodes": [{"id": "s", "type": "start", "x": 1}]}).to_string());
-    let told = call(&["run", &file, "--data", &folder.at("data")]);
-    told.exits(2).says("/nodes/0/x (node \"s\"): unknown field \"x\"").says("no end node");
+    let output = call(&["run", &file, "--data", &folder.at("data")]);
+    output.exits(2).says("/nodes/0/x (node \"s\"): unknown field \"x\"").says("no end node");
     assert!(!folder.path().join("data").exists(), "nothing was begun");
 }
 
@@ -136,10 +137,10 @@ fn an_invalid_file_is_not_run() {
 fn an_invalid_input_is_refused() {
     let folder = Folder::new();
     let file = folder.write("double.json", double().to_string());
-    let refused = |input: &str| -> Told {
-        let told = call(&["run", &file, "--input", input]);
-        told.exits(2);
-        told
+    let refused = |input: &str| -> CommandOutput {
+        let output = call(&["run", &file, "--input", input]);
+        output.exits(2);
+        output
     };
     refused("{n: 1}").says("the input from --input is not JSON");
     refused("").says("not JSON");
@@ -164,8 +165,8 @@ fn a_text_with_a_nul_character_passes_through_a_run() {
         json!({"id": "end", "type": "end", "config": {"outputParameters": [parameter]}}),
     );
     let file = folder.write("nul.json", definition.to_string());
-    let told = call(&["run", &file, "--data", &folder.at("data"), "--key", "k"]);
-    assert_eq!(told.exits(0).json(), json!({"text": "a\0"}));
+    let output = call(&["run", &file, "--data", &folder.at("data"), "--key", "k"]);
+    assert_eq!(output.exits(0).json(), json!({"text": "a\0"}));
     let again = call(&["run", &file, "--data", &folder.at("data"), "--key", "k"]);
     assert_eq!(again.exits(0).json(), json!({"text": "a\0"}));
 }
@@ -210,11 +211,11 @@ fn an_interrupted_run_goes_on_where_it_was() {
     };
     let before = wait_for("the first step", output);
     crate::support::server::send(&child, "INT");
-    let told = Told::from(child.wait_with_output().unwrap());
-    told.exits(130).says("is kept and goes on with: everstep run").says("--key k");
-    assert_eq!(told.stdout, "");
-    let told = call(&args);
-    let first = told.exits(0).json()["first"].clone();
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    output.exits(130).says("is kept and goes on with: everstep run").says("--key k");
+    assert_eq!(output.stdout, "");
+    let output = call(&args);
+    let first = output.exits(0).json()["first"].clone();
     let before: Value = serde_json::from_slice(&before).unwrap();
     assert_eq!(first, before["output"], "what was done is not done again");
 }
@@ -249,10 +250,11 @@ fn settings_that_mean_nothing_are_refused() {
     call(&["--config", "no-such.toml", "validate", &file]).exits(2).says("no-such.toml");
     let settings = folder.write("everstep.toml", "[engine]\npark_after = \"soon\"\n");
     call(&["--config", &settings, "validate", &file]).exits(2).says("\"soon\" is no duration");
-    let told: Told = everstep().args(["validate", &file]).env("EVERSTEP_DATTA", "x").output().unwrap().into();
-    told.exits(2).says("unknown variable EVERSTEP_DATTA");
-    let told: Told = everstep().args(["validate", &file]).env("EVERSTEP_URL", "x").output().unwrap().into();
-    told.exits(0);
+    let output: CommandOutput =
+        everstep().args(["validate", &file]).env("EVERSTEP_DATTA", "x").output().unwrap().into();
+    output.exits(2).says("unknown variable EVERSTEP_DATTA");
+    let output: CommandOutput = everstep().args(["validate", &file]).env("EVERSTEP_URL", "x").output().unwrap().into();
+    output.exits(0);
     call(&["validate", &file, "--log", "everstep=loud"]).exits(2).says("is no log filter");
     call(&["validate", &file, "--loud"]).exits(2).says("--loud");
 }

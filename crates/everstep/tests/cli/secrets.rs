@@ -10,8 +10,8 @@ use crate::support::{Folder, Server, call, call_with_stdin};
 fn a_secret_is_set_listed_and_deleted() {
     let folder = Folder::new();
     let data = folder.at("data");
-    let told = call_with_stdin(&["secrets", "set", "stripe-key", "--data", &data], b"sk_live_1\n");
-    told.exits(0).says("\"stripe-key\" is set");
+    let output = call_with_stdin(&["secrets", "set", "stripe-key", "--data", &data], b"sk_live_1\n");
+    output.exits(0).says("\"stripe-key\" is set");
     let file = folder.write("key.pem", "-----BEGIN-----\nsk_live_2\n-----END-----\n");
     call(&["secrets", "set", "tls-key", "--from-file", &file, "--data", &data]).exits(0);
     let key = folder.path().join("data/secrets.key");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::journal::wait_for_entries;
 use crate::support::server::send;
-use crate::support::{Folder, Server, Told, call, chain, everstep};
+use crate::support::{CommandOutput, Folder, Server, call, chain, everstep};
 
 #[test]
 fn a_server_tells_how_it_is_and_stops_in_order() {
@@ -45,8 +45,8 @@ fn a_server_goes_on_with_the_runs_of_its_folder() {
     let server = Server::start(&data);
     wait_for_entries(&folder.path().join("data"), 8);
     server.stop();
-    let told = call(&["run", &file, "--data", &data, "--key", "k"]);
-    assert_eq!(told.exits(0).says("has that key").json(), json!({}));
+    let output = call(&["run", &file, "--data", &data, "--key", "k"]);
+    assert_eq!(output.exits(0).says("has that key").json(), json!({}));
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn a_server_waits_for_tasks_under_way_but_not_for_ever() {
     wait_for_entries(&folder.path().join("data"), 5);
     let began = Instant::now();
     send(&child, "TERM");
-    let told = Told::from(child.wait_with_output().unwrap());
-    told.exits(0).says("tasks were still running");
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    output.exits(0).says("tasks were still running");
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
@@ -78,8 +78,8 @@ fn a_port_in_use_is_told_so() {
     let folder = Folder::new();
     let server = Server::start(&folder.at("data"));
     let port = server.address().rsplit_once(':').unwrap().1.to_owned();
-    let told = call(&["serve", "--listen", server.address(), "--data", &folder.at("other")]);
-    told.exits(3).says(&format!("port {port} is in use")).says("--listen");
+    let output = call(&["serve", "--listen", server.address(), "--data", &folder.at("other")]);
+    output.exits(3).says(&format!("port {port} is in use")).says("--listen");
     server.stop();
     call(&["serve", "--listen", "nonsense", "--data", &folder.at("other")]).exits(2).says("--listen");
 }

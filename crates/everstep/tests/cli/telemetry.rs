@@ -102,7 +102,7 @@ fn what_is_not_supported_of_opentelemetry_is_refused() {
     let mut command = crate::support::everstep();
     command.args(["serve", "--data", &folder.at("data"), "--otlp-enabled"]);
     command.env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
-    crate::support::Told::from(command.output().unwrap()).exits(2).says("http/protobuf");
+    crate::support::CommandOutput::from(command.output().unwrap()).exits(2).says("http/protobuf");
     call(&["serve", "--data", &folder.at("data"), "--otlp-enabled", "--otlp-endpoint", "nowhere"])
         .exits(2)
         .says("http://HOST:4318");
@@ -136,15 +136,15 @@ fn play_code(server: &Server) -> String {
     });
     let session = client.post("/v1/worker/sessions", &hello).is(201)["session"].clone();
     let run = client.start("parcel", &json!({"input": {}}));
-    let told = client.post("/v1/worker/poll", &json!({"session": session, "seen": 0})).is(200);
-    let turn = told["messages"][0]["turns"][0].clone();
+    let answer = client.post("/v1/worker/poll", &json!({"session": session, "seen": 0})).is(200);
+    let turn = answer["messages"][0]["turns"][0].clone();
     let mut n = 0;
     let mut send = |mut report: Value| {
         n += 1;
         (report["n"], report["run"], report["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
         let body = json!({"session": session, "seen": 0, "reports": [report]});
-        let told = client.post("/v1/worker/reports", &body).is(200);
-        assert!(!told.to_string().contains("refused"), "{told}");
+        let answer = client.post("/v1/worker/reports", &body).is(200);
+        assert!(!answer.to_string().contains("refused"), "{answer}");
     };
     let has = |event: &str, step: &str| {
         client.journal(&run).iter().any(|entry| entry["event"] == event && entry["step"] == step).then_some(())

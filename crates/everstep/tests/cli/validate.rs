@@ -9,8 +9,8 @@ fn a_valid_file_is_told_so() {
     let folder = Folder::new();
     let file = folder.write("flow.json", chain(&[json!({"id": "a", "type": "noop"})]).to_string());
     call(&["validate", &file]).exits(0).says("is a valid workflow of 3 nodes");
-    let told = call(&["validate", &file, "--json"]);
-    assert_eq!(told.exits(0).json(), json!({"valid": true, "problems": []}));
+    let output = call(&["validate", &file, "--json"]);
+    assert_eq!(output.exits(0).json(), json!({"valid": true, "problems": []}));
 }
 
 #[test]
@@ -26,8 +26,9 @@ fn every_problem_is_told_with_its_place_and_a_hint() {
         "edges": [{"source": "start", "target": "a"}, {"source": "a", "target": "nd"}],
     });
     let file = folder.write("flow.json", definition.to_string());
-    let told = call(&["validate", &file]);
-    told.exits(2)
+    let output = call(&["validate", &file]);
+    output
+        .exits(2)
         .says("is not a valid workflow")
         .says("/nodes/1/type (node \"a\"): unknown node type \"javascrpt\"")
         .says("did you mean \"javascript\"?")
@@ -37,9 +38,9 @@ fn every_problem_is_told_with_its_place_and_a_hint() {
         .says("/nodes/3/config/outputParameters/0/sourceVariable")
         .says("/edges/1/target: there is no node \"nd\"")
         .says("did you mean \"end\"?");
-    assert_eq!(told.stdout, "");
-    let told = call(&["validate", &file, "--json"]);
-    let problems = told.exits(2).json();
+    assert_eq!(output.stdout, "");
+    let output = call(&["validate", &file, "--json"]);
+    let problems = output.exits(2).json();
     assert_eq!(problems["valid"], false);
     let paths: Vec<_> = problems["problems"].as_array().unwrap().iter().map(|problem| &problem["path"]).collect();
     assert!(paths.contains(&&json!("/nodes/1/type")) && paths.contains(&&json!("/edges/1/target")), "{paths:?}");
@@ -81,8 +82,8 @@ fn wide(nodes: usize) -> Value {
 fn ten_thousand_nodes_are_a_workflow_and_one_more_is_not() {
     let folder = Folder::new();
     let file = folder.write("wide.json", wide(10_000).to_string());
-    let told = call(&["run", &file, "--quiet"]);
-    assert_eq!(told.exits(0).json(), json!({}));
+    let output = call(&["run", &file, "--quiet"]);
+    assert_eq!(output.exits(0).json(), json!({}));
     // JSON is YAML too.
     let file = folder.write("wide.yaml", wide(10_000).to_string());
     call(&["validate", &file]).exits(0).says("10000 nodes");
@@ -99,8 +100,8 @@ fn deeply_nested_files_are_refused() {
         let text = transform.to_string().replace("\"NESTED\"", &nested);
         for name in ["deep.json", "deep.yaml"] {
             let file = folder.write(name, &text);
-            let told = call(&["validate", &file]);
-            told.exits(2).says("is not a valid workflow");
+            let output = call(&["validate", &file]);
+            output.exits(2).says("is not a valid workflow");
         }
     }
 }
@@ -125,7 +126,7 @@ fn nul_characters_in_files_are_refused_or_kept() {
     let file = folder.write("nul.yaml", b"nodes: [\0]");
     call(&["validate", &file]).exits(2).says("not YAML");
     let file = folder.write("id.json", chain(&[json!({"id": "a\0b", "type": "noop"})]).to_string());
-    let told = call(&["validate", &file]);
-    told.exits(2).says("cannot be a node's id");
-    assert!(!told.stderr.contains('\0'), "{:?}", told.stderr);
+    let output = call(&["validate", &file]);
+    output.exits(2).says("cannot be a node's id");
+    assert!(!output.stderr.contains('\0'), "{:?}", output.stderr);
 }

@@ -18,8 +18,8 @@ fn the_first_node_makes_a_key_and_the_next_does_not() {
     let three = site.start();
     assert!(!three.said().contains("es_") && three.said().contains("admin.key"), "{}", three.said());
 
-    let told = call(&["keys", "create", "--name", "ops", "--permissions", "workflow:view", "--database-url", &url]);
-    let key = told.exits(0).stdout.trim().to_owned();
+    let output = call(&["keys", "create", "--name", "ops", "--permissions", "workflow:view", "--database-url", &url]);
+    let key = output.exits(0).stdout.trim().to_owned();
     for server in [&one, &two, &three] {
         Client::new(server.address(), Some(&key)).get("/v1/runs").is(200);
         Client::new(server.address(), Some(&key)).get("/v1/nodes").refuses(403, "PERMISSION_DENIED");

@@ -23,14 +23,14 @@ fn nodes_are_listed_on_every_node_and_on_the_command_line() {
         assert_eq!(nodes(&client.get("/v1/nodes").is(200)), expected);
     }
     let url = site.database.url();
-    let told = call(&["nodes", "--json", "--database-url", &url]).json();
-    assert_eq!(nodes(&told), expected);
-    for node in told["nodes"].as_array().unwrap() {
+    let output = call(&["nodes", "--json", "--database-url", &url]).json();
+    assert_eq!(nodes(&output), expected);
+    for node in output["nodes"].as_array().unwrap() {
         assert!(node["address"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{node}");
         assert_eq!((&node["isExpired"], &node["isFenced"]), (&json!(false), &json!(false)));
     }
-    let told = call(&["nodes", "--database-url", &url]);
-    assert!(told.exits(0).stdout.contains("s left"), "{}", told.stdout);
+    let output = call(&["nodes", "--database-url", &url]);
+    assert!(output.exits(0).stdout.contains("s left"), "{}", output.stdout);
     let said = one.said();
     assert!(said.contains("  others  reach it at http://127.0.0.1:") && said.contains("(PostgreSQL)"), "{said}");
     let ready = one.stranger().get("/readyz").is(200);

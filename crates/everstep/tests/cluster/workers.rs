@@ -25,8 +25,8 @@ fn a_worker_may_speak_with_any_node() {
     let (mut seen, mut turn) = (0, Value::Null);
     // Each request goes to another node than the one before.
     for client in [&b, &a].into_iter().cycle().take(10) {
-        let told = client.post("/v1/worker/poll", &json!({"session": session, "seen": seen})).is(200);
-        for message in told["messages"].as_array().unwrap() {
+        let answer = client.post("/v1/worker/poll", &json!({"session": session, "seen": seen})).is(200);
+        for message in answer["messages"].as_array().unwrap() {
             seen = message["m"].as_u64().unwrap();
             if !message["turns"].is_null() {
                 turn = message["turns"][0].clone();
@@ -42,8 +42,8 @@ fn a_worker_may_speak_with_any_node() {
         n += 1;
         (report["n"], report["run"], report["turn"]) = (json!(n), turn["run"].clone(), turn["turn"].clone());
         let body = json!({"session": session, "seen": seen, "reports": [report]});
-        let told = client.post("/v1/worker/reports", &body).is(200);
-        for message in told["messages"].as_array().unwrap() {
+        let answer = client.post("/v1/worker/reports", &body).is(200);
+        for message in answer["messages"].as_array().unwrap() {
             seen = message["m"].as_u64().unwrap();
             acked.extend(message["acks"].as_array().cloned().unwrap_or_default());
         }
@@ -84,6 +84,6 @@ fn a_session_is_gone_with_its_node() {
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     assert_eq!(b.get(&run).is(200)["waitingFor"], waiting);
     let session = open(&b);
-    let told = b.post("/v1/worker/poll", &json!({"session": session, "seen": 0})).is(200);
-    assert_eq!(told["messages"][0]["turns"][0]["run"], started["run"]["id"], "{told}");
+    let answer = b.post("/v1/worker/poll", &json!({"session": session, "seen": 0})).is(200);
+    assert_eq!(answer["messages"][0]["turns"][0]["run"], started["run"]["id"], "{answer}");
 }

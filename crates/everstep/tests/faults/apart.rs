@@ -65,7 +65,7 @@ fn nodes_that_cannot_reach_each_other_do_all_the_same() {
     assert!(signalled < Duration::from_secs(1), "{signalled:?}");
     assert!(late.iter().all(|late| *late < Duration::from_millis(1_500)), "{late:?}");
     wait_until_all_end(&site.database);
-    Books::of(&site.database).check(&runs);
+    Books::from_database(&site.database).check(&runs);
     drop((one, two));
 }
 
@@ -86,7 +86,7 @@ fn children_come_home_between_nodes_that_cannot_reach_each_other() {
         assert_eq!(b.wait(run)["status"], "completed");
     }
     println!("nodes apart: 6 parents with a child each took {:?}", began.elapsed());
-    let books = Books::of(&site.database);
+    let books = Books::from_database(&site.database);
     books.check(&runs);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

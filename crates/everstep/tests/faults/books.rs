@@ -30,12 +30,12 @@ pub(crate) struct Account {
 }
 
 impl Books {
-    pub(crate) fn of(database: &Database<'_>) -> Self {
+    pub(crate) fn from_database(database: &Database<'_>) -> Self {
         block_on(async { Self::read(&postgres::open(&database.url(), &Default::default()).await.unwrap()).await })
     }
 
     /// The books of an SQLite database that nobody uses.
-    pub(crate) fn of_folder(data: &Path) -> Self {
+    pub(crate) fn from_folder(data: &Path) -> Self {
         block_on(async { Self::read(&sqlite::open(data, &Default::default()).unwrap()).await })
     }
 

@@ -50,7 +50,7 @@ fn a_child_at_another_node_comes_home() {
     assert_eq!(first, json!(family.full.node()));
     assert!(rest.iter().all(|writer| *writer == json!(family.free.node())), "{rest:?}");
     wait_until_all_end(&site.database);
-    Books::of(&site.database).check([&family.parent]);
+    Books::from_database(&site.database).check([&family.parent]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_parent_completes_though_the_node_of_its_child_was_killed() {
     );
     assert!(adopted < 2 * LEASE, "the child went on after {adopted:?}");
     wait_until_all_end(&site.database);
-    Books::of(&site.database).check([&parent]);
+    Books::from_database(&site.database).check([&parent]);
 }
 
 #[test]

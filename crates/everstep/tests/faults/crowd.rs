@@ -17,17 +17,17 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two tries, and between two runs of one client.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The clients, the nodes that they ask in turn, and what they were told.
+/// The clients, the nodes that they ask in turn, and the answers to them.
 pub(crate) struct Crowd {
     nodes: Mutex<Vec<Client>>,
     next: AtomicUsize,
     is_over: AtomicBool,
-    told: Mutex<Told>,
+    answers: Mutex<Answers>,
 }
 
-/// What clients were told.
+/// The answers that clients received.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Answers {
     /// The paths of the runs whose starts were answered, by their keys.
     pub(crate) runs: BTreeMap<String, String>,
     /// Requests that were answered 503 or 504, or not at all.
@@ -51,7 +51,7 @@ impl Crowd {
             nodes: Mutex::new(nodes.iter().copied().cloned().collect()),
             next: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
-            told: Mutex::default(),
+            answers: Mutex::default(),
         }
     }
 
@@ -60,8 +60,8 @@ impl Crowd {
         *self.nodes.lock().unwrap() = nodes.iter().copied().cloned().collect();
     }
 
-    pub(crate) fn told(&self) -> Told {
-        self.told.lock().unwrap().clone()
+    pub(crate) fn answers(&self) -> Answers {
+        self.answers.lock().unwrap().clone()
     }
 
     /// Starts runs of all these workflows, one after the other, until the value that is returned is dropped.
@@ -88,8 +88,8 @@ impl Crowd {
 
     /// Waits until so many more runs were started.
     pub(crate) fn wait_for_more(&self, count: usize) {
-        let before = self.told.lock().unwrap().runs.len();
-        wait_for("more runs", || (self.told.lock().unwrap().runs.len() >= before + count).then_some(()));
+        let before = self.answers.lock().unwrap().runs.len();
+        wait_for("more runs", || (self.answers.lock().unwrap().runs.len() >= before + count).then_some(()));
     }
 
     /// Starts so many runs of a workflow, several at once.
@@ -118,7 +118,7 @@ impl Crowd {
     pub(crate) fn start(&self, workflow: &str, key: &str) -> String {
         let answer = self.insist("/v1/workflow-runs", key, &json!({"definitionId": workflow}));
         let run = format!("/v1/runs/{}", answer["run"]["id"].as_str().unwrap());
-        let before = self.told.lock().unwrap().runs.insert(key.to_owned(), run.clone());
+        let before = self.answers.lock().unwrap().runs.insert(key.to_owned(), run.clone());
         assert!(before.is_none_or(|before| before == run), "one key has two runs");
         run
     }
@@ -140,8 +140,8 @@ impl Crowd {
             let answer = node.try_ask("POST", path, &[("idempotency-key", key)], body);
             let refusal = match answer {
                 Ok(answer) if [200, 201].contains(&answer.status) => {
-                    let mut told = self.told.lock().unwrap();
-                    told.longest = told.longest.max(began.elapsed());
+                    let mut answers = self.answers.lock().unwrap();
+                    answers.longest = answers.longest.max(began.elapsed());
                     return answer.body;
                 }
                 Ok(answer) if [503, 504].contains(&answer.status) => answer.body.to_string(),
@@ -149,7 +149,7 @@ impl Crowd {
                 Err(error) => error.to_string(),
             };
             assert!(began.elapsed() < REQUEST_TIMEOUT, "{path} is refused for {REQUEST_TIMEOUT:?}: {refusal}");
-            self.told.lock().unwrap().refused += 1;
+            self.answers.lock().unwrap().refused += 1;
             std::thread::sleep(PAUSE);
         }
     }

@@ -31,23 +31,23 @@ fn connections_cut_in_the_middle_of_commits_cost_nothing() {
     // What is left is done while connections are still cut.
     wait_until_all_end(&site.database);
     proxy.cut(0);
-    let (told, books, cuts) = (crowd.told(), Books::of(&site.database), proxy.cuts());
+    let (answers, books, cuts) = (crowd.answers(), Books::from_database(&site.database), proxy.cuts());
     println!(
         "connections cut: {cuts:?}; {} runs with {} entries, {} requests refused, the longest answer took {:?}, \
          the longest pause of a run {:?}",
-        told.runs.len(),
+        answers.runs.len(),
         books.entries(),
-        told.refused,
-        told.longest,
+        answers.refused,
+        answers.longest,
         books.longest_pause(&["steps", "fans"])
     );
-    books.check(told.runs.values());
+    books.check(answers.runs.values());
     assert_eq!(books.attempts_from(2), 0, "no attempt is lost");
     assert_eq!(site.database.sql("select id || ' ' || fenced from nodes order by id"), members, "nobody was fenced");
     let resent = [&one, &two].map(|node| node.said().matches("commit failed; sending it again").count());
     assert!(resent.iter().all(|resent| *resent > 5), "commits sent again: {resent:?}");
     assert!(cuts.half > 20 && cuts.blind > 20 && cuts.unanswered > 40, "{cuts:?}");
-    assert!(told.runs.len() > 50, "only {} runs were started", told.runs.len());
+    assert!(answers.runs.len() > 50, "only {} runs were started", answers.runs.len());
 }
 
 #[test]
@@ -72,16 +72,16 @@ fn connections_that_fall_silent_cost_a_node_neither_its_lease_nor_an_attempt() {
         drop(load);
     });
     wait_until_all_end(&site.database);
-    let (told, books) = (crowd.told(), Books::of(&site.database));
+    let (answers, books) = (crowd.answers(), Books::from_database(&site.database));
     println!(
         "{silenced} connections silenced: {} runs, {} requests refused, the longest answer took {:?}, \
          the longest pause of a run {:?}",
-        told.runs.len(),
-        told.refused,
-        told.longest,
+        answers.runs.len(),
+        answers.refused,
+        answers.longest,
         books.longest_pause(&["steps", "fans"])
     );
-    books.check(told.runs.values().chain(long.told().runs.values()));
+    books.check(answers.runs.values().chain(long.answers().runs.values()));
     assert!(silenced > 1, "{silenced}");
     assert_eq!(books.attempts_from(2), 0, "no attempt is lost");
     assert_eq!(site.database.sql("select id || ' ' || fenced from nodes order by id"), members, "nobody was fenced");

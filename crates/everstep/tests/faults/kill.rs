@@ -51,7 +51,7 @@ fn the_runs_of_a_killed_node_go_on_elsewhere_within_two_leases() {
     crowd.signal_all(&runs["waits"]);
     crowd.signal_all(&runs["works"]);
     wait_until_all_end(&site.database);
-    let books = Books::of(&site.database);
+    let books = Books::from_database(&site.database);
     books.check(runs.values().flatten());
     // Only what was under way at the kill is done again.
     assert_eq!((books.attempts_from(2), books.attempts_from(3)), (2 * EACH, 0));
@@ -83,7 +83,7 @@ fn a_node_that_is_killed_and_started_again_finds_its_runs() {
     println!("kill -9 of the only node: parked runs signalled after {signalled:?}, its own taken up after {adopted:?}");
     assert!(adopted < 2 * LEASE, "its runs were taken up after {adopted:?}");
     wait_until_all_end(&site.database);
-    let books = Books::of(&site.database);
-    books.check(crowd.told().runs.values());
+    let books = Books::from_database(&site.database);
+    books.check(crowd.answers().runs.values());
     assert_eq!((books.attempts_from(2), books.attempts_from(3)), (20, 0));
 }

@@ -43,16 +43,16 @@ fn a_crash_of_the_database_under_load_costs_no_run_no_node_and_no_attempt() {
         crowd.wait_for_more(40);
     });
     wait_until_all_end(&site.database);
-    let (told, books) = (crowd.told(), Books::of(&site.database));
+    let (answers, books) = (crowd.answers(), Books::from_database(&site.database));
     println!(
         "restart -m immediate under load: down for {down:?}; {} runs, {} requests refused, \
          the longest answer took {:?}, the longest pause of a run {:?}",
-        told.runs.len(),
-        told.refused,
-        told.longest,
+        answers.runs.len(),
+        answers.refused,
+        answers.longest,
         books.longest_pause(&["steps", "fans"])
     );
-    books.check(told.runs.values());
+    books.check(answers.runs.values());
     assert_eq!(books.attempts_from(2), 0, "no attempt is lost");
     assert_eq!(nodes(&site.database), members, "nobody was fenced");
     assert!(members.iter().all(|node| node.ends_with("false")), "{members:?}");
@@ -110,9 +110,9 @@ fn an_outage_of_two_leases_fences_nobody_and_costs_no_attempt() {
     assert_eq!(late, again.iter().map(id).collect::<Vec<_>>());
 
     wait_until_all_end(&site.database);
-    let books = Books::of(&site.database);
-    let told = crowd.told();
-    books.check(told.runs.values().chain(&late));
+    let books = Books::from_database(&site.database);
+    let answers = crowd.answers();
+    books.check(answers.runs.values().chain(&late));
     assert_eq!(books.attempts_from(2), 0, "no attempt is lost");
     assert_eq!(nodes(&site.database), members, "nobody was fenced");
     let live = books.accounts.iter().filter(|run| run.row.created_at < back && run.row.ended_at > Some(back));

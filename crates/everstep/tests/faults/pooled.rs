@@ -23,15 +23,15 @@ fn a_mixed_load_completes_through_a_pooler() {
         crowd.wait_for_more(100);
     });
     wait_until_all_end(&site.database);
-    let (told, books) = (crowd.told(), Books::of(&site.database));
+    let (answers, books) = (crowd.answers(), Books::from_database(&site.database));
     println!(
         "through PgBouncer: {} runs with {} entries over 4 connections, the longest answer took {:?}",
-        told.runs.len(),
+        answers.runs.len(),
         books.entries(),
-        told.longest
+        answers.longest
     );
-    books.check(told.runs.values());
-    assert_eq!((books.attempts_from(2), told.refused), (0, 0));
+    books.check(answers.runs.values());
+    assert_eq!((books.attempts_from(2), answers.refused), (0, 0));
     for said in [one.stop(), two.stop()] {
         assert!(!said.contains("WARN") && !said.contains("ERROR"), "{said}");
     }
@@ -45,7 +45,7 @@ fn a_pooler_that_was_not_told_of_is_found_at_the_start() {
         let (site, folder) = (Site::on(Cluster::shared()), Folder::new());
         let bouncer = site.database.cluster().bouncer(settings);
         let url = bouncer.url(site.database.name());
-        let told = call(&["serve", "--listen", "127.0.0.1:0", "--data", &folder.at("data"), "--database-url", &url]);
-        told.exits(2).says("a pooler stands in between").says("EVERSTEP_DATABASE_POOLED=true");
+        let output = call(&["serve", "--listen", "127.0.0.1:0", "--data", &folder.at("data"), "--database-url", &url]);
+        output.exits(2).says("a pooler stands in between").says("EVERSTEP_DATABASE_POOLED=true");
     }
 }

@@ -33,18 +33,18 @@ fn a_rolling_restart_under_load_is_hardly_felt() {
         drop(load);
         wait_until_all_end(&site.database);
     });
-    let (told, books) = (crowd.told(), Books::of(&site.database));
+    let (answers, books) = (crowd.answers(), Books::from_database(&site.database));
     let pause = books.longest_pause(&["steps", "fans", "naps"]);
     println!(
         "rolling restart: stops took {stops:?}; {} runs, {} requests refused, the longest answer took {:?}, \
          the longest pause of a run {pause:?}, {} steps dispatched again",
-        told.runs.len(),
-        told.refused,
-        told.longest,
+        answers.runs.len(),
+        answers.refused,
+        answers.longest,
         books.attempts_from(2)
     );
-    books.check(told.runs.values());
+    books.check(answers.runs.values());
     // The longest that a run sleeps by itself is half a second.
     assert!(pause < Duration::from_millis(2_500), "a run stood still for {pause:?}");
-    assert!(told.longest < Duration::from_secs(5), "a request was refused for {:?}", told.longest);
+    assert!(answers.longest < Duration::from_secs(5), "a request was refused for {:?}", answers.longest);
 }

@@ -34,10 +34,10 @@ fn a_server_alone_is_stopped_for_two_leases_and_nothing_happens() {
     wait_until_all_end(&client);
     assert_eq!(server.node(), node, "there is nobody who could have fenced it");
     server.stop();
-    let (told, books) = (crowd.told(), Books::of_folder(&folder.path().join("data")));
-    println!("SQLite, SIGSTOP for {:?}: {} runs, {} requests refused", 2 * LEASE, told.runs.len(), told.refused);
-    books.check(told.runs.values());
-    assert_eq!((books.attempts_from(2), told.refused), (0, 0));
+    let (answers, books) = (crowd.answers(), Books::from_folder(&folder.path().join("data")));
+    println!("SQLite, SIGSTOP for {:?}: {} runs, {} requests refused", 2 * LEASE, answers.runs.len(), answers.refused);
+    books.check(answers.runs.values());
+    assert_eq!((books.attempts_from(2), answers.refused), (0, 0));
 }
 
 #[test]
@@ -66,16 +66,16 @@ fn a_server_killed_under_load_again_and_again_loses_nothing_that_it_answered() {
     });
     wait_until_all_end(&server.client());
     let said = server.stop();
-    let (told, books) = (crowd.told(), Books::of_folder(&folder.path().join("data")));
+    let (answers, books) = (crowd.answers(), Books::from_folder(&folder.path().join("data")));
     println!(
         "SQLite, kill -9 under load: ready again after {ready:?}; {} runs, {} requests refused, \
          {} steps done again, the longest pause of a run {:?}",
-        told.runs.len(),
-        told.refused,
+        answers.runs.len(),
+        answers.refused,
         books.attempts_from(2),
         books.longest_pause(&["steps", "fans", "naps"])
     );
-    books.check(told.runs.values());
+    books.check(answers.runs.values());
     assert!(books.attempts_from(2) > 0, "something was under way at a kill");
     assert!(ready.iter().all(|ready| *ready < Duration::from_secs(5)), "{ready:?}");
     assert!(!said.contains("ERROR"), "{said}");

@@ -79,7 +79,7 @@ fn a_node_that_was_stopped_past_its_lease_writes_nothing_when_it_wakes() {
     assert_eq!(site.database.sql(&row), ["t|0"], "once fenced, always fenced");
     let fenced = site.database.sql("select count(*) from nodes where fenced");
     assert_eq!((fenced, one.node() == old), (vec!["1".to_owned()], false));
-    let (here, crowd) = (here.told().runs, crowd.told().runs);
-    Books::of(&site.database).check(here.values().chain(crowd.values()).chain([&late]));
+    let (here, crowd) = (here.answers().runs, crowd.answers().runs);
+    Books::from_database(&site.database).check(here.values().chain(crowd.values()).chain([&late]));
     drop(two);
 }

@@ -45,13 +45,13 @@ pub(crate) fn program(path: &Path) -> Command {
 }
 
 /// What a command did.
-pub(crate) struct Told {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Told {
+impl CommandOutput {
     /// The one JSON document on standard output.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
@@ -71,7 +71,7 @@ impl Told {
     }
 }
 
-impl From<Output> for Told {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
@@ -81,11 +81,11 @@ impl From<Output> for Told {
     }
 }
 
-pub(crate) fn call(args: &[&str]) -> Told {
+pub(crate) fn call(args: &[&str]) -> CommandOutput {
     everstep().args(args).output().unwrap().into()
 }
 
-pub(crate) fn call_with_stdin(args: &[&str], stdin: &[u8]) -> Told {
+pub(crate) fn call_with_stdin(args: &[&str], stdin: &[u8]) -> CommandOutput {
     let mut command = everstep();
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use super::{Told, root};
+use super::{CommandOutput, root};
 
 /// Compares a page with the help of a program and of all its commands. With `BLESS=1` the page is written first.
 pub(crate) fn check(page: &str, title: &str, name: &str, program: impl Fn() -> Command, last: &str) {
     let help = |args: &[&str]| -> String {
-        let told: Told = program().args(args).arg("--help").env("COLUMNS", "100").output().unwrap().into();
+        let told: CommandOutput = program().args(args).arg("--help").env("COLUMNS", "100").output().unwrap().into();
         let lines: Vec<_> = told.exits(0).stdout.lines().map(str::trim_end).collect();
         lines.join("\n").trim_end().to_owned()
     };

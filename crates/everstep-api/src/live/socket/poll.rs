@@ -75,12 +75,12 @@ pub(super) async fn open(
         }
         live.polls.all().remove(&name);
     });
-    poll.take().await
+    poll.next_response().await
 }
 
 /// Answers a poll as soon as there is something to say.
 pub(super) async fn get(app: &AppState, sid: &str) -> Result<Response, Problem> {
-    app.live.polls.find(sid)?.take().await
+    app.live.polls.find(sid)?.next_response().await
 }
 
 /// Hears what a client sends.
@@ -95,8 +95,8 @@ pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Resp
 }
 
 impl Poll {
-    /// Takes what there is to say; waits for the first of it.
-    async fn take(&self) -> Result<Response, Problem> {
+    /// The packets that wait to be sent, as one response. Waits for the first of them.
+    async fn next_response(&self) -> Result<Response, Problem> {
         let Ok(mut outgoing) = self.outgoing.try_lock() else {
             return Err(Problem::invalid("this connection is polled twice at once"));
         };

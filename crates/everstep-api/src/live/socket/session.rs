@@ -267,7 +267,7 @@ impl Session {
         if self.rooms.contains_key(&run) {
             return Ok(Some(json!({"ok": true, "repeated": true})));
         }
-        let slot = self.app.live.slots.take(Some(caller.key))?;
+        let slot = self.app.live.slots.take_slot(Some(caller.key))?;
         let joined = JoinedRun::load(&self.app, caller.workspace, run).await?;
         joined.check(after)?;
         let (status, seq) = (joined.status().as_str().to_uppercase(), joined.seq);

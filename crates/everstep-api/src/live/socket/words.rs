@@ -83,7 +83,7 @@ pub(super) fn node_update(run: RunId, update: &StepUpdate<'_>) -> Option<String>
         step_key: &update.step,
         attempt: Some(update.attempt).filter(|attempt| *attempt > 0),
         seq: update.seq,
-        at: Time::of(update.at),
+        at: Time::from_timestamp(update.at),
     };
     Some(packet::event(NODE_UPDATE, &update))
 }

@@ -39,7 +39,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let middle = |cost: fn(&Costs) -> f64| median(samples.iter().map(cost).collect());
     let (early, late) = (middle(|costs| costs.early), middle(|costs| costs.late));
     let (early_work, late_work) = (middle(|costs| costs.early_work), middle(|costs| costs.late_work));
-    let figures = Figures::of("growth", plan.site.name(), 1)
+    let figures = Figures::new("growth", plan.site.name(), 1)
         .with("nodeAt50", early, "ms")
         .with("nodeAt5000", late, "ms")
         .with("nodeLateOfEarly", late / early, "ratio")

@@ -35,7 +35,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     }
     let rate = |paces: &[Pace]| median(paces.iter().map(|pace| pace.per_second).collect());
     let work = |paces: &[Pace]| median(paces.iter().map(|pace| pace.work).collect());
-    let figures = Figures::of("http", plan.site.name(), CLIENTS)
+    let figures = Figures::new("http", plan.site.name(), CLIENTS)
         .with("runsPerSecond", rate(&remote), "1/s")
         .with("directRunsPerSecond", rate(&direct), "1/s")
         .with("httpOfDirect", rate(&remote) / rate(&direct), "ratio")

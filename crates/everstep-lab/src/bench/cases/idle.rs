@@ -22,7 +22,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         let (calls, work, began) = (store.calls(), process::processor_seconds()?, Instant::now());
         tokio::time::sleep(length).await;
         let seconds = began.elapsed().as_secs_f64();
-        let figures = Figures::of("idle", store_name, 0)
+        let figures = Figures::new("idle", store_name, 0)
             .with("queriesPerSecond", (store.calls() - calls) as f64 / seconds, "1/s")
             .with("cpu", (process::processor_seconds()? - work) / seconds * 100.0, "%")
             .with("rss", process::resident_memory()?, "MB");

@@ -20,7 +20,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         nodes.push(measure_node(&plan.site, plan.length).await?);
     }
     let (commit, node) = (median(commits), median(nodes));
-    let figures = Figures::of("latency", plan.site.name(), 1)
+    let figures = Figures::new("latency", plan.site.name(), 1)
         .with("commitP50", commit, "ms")
         .with("nodeP50", node, "ms")
         .with("nodeOfCommit", node / commit, "ratio");

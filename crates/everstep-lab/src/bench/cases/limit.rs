@@ -54,7 +54,10 @@ pub(super) async fn measure(store: Arc<dyn RunStore>, in_flight: usize, length: 
     }
     let work = process::scheduled_time()?.saturating_sub(work);
     // Work cannot be told apart by commits, so it is shared out among all entries.
-    let entries = Pace { work: Pace::of(entries + uncounted, spent, work).work, ..Pace::of(entries, spent, work) };
+    let entries = Pace {
+        work: Pace::from_totals(entries + uncounted, spent, work).work,
+        ..Pace::from_totals(entries, spent, work)
+    };
     Ok(Limit { entries, commits })
 }
 

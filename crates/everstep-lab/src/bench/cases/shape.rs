@@ -33,7 +33,7 @@ async fn measure_one(ground: Stores, shape: Shape, load: Load, store: &'static s
     let entries = driven.entries.per_second;
     let per_entry = entries / journals.entries as f64;
     let mut run_times: Vec<_> = driven.ended.iter().map(|(_, time)| *time).collect();
-    let figures = Figures::of(shape.name, store, load.in_flight)
+    let figures = Figures::new(shape.name, store, load.in_flight)
         .with("entriesPerSecond", entries, "1/s")
         .with("stepsPerSecond", per_entry * journals.steps as f64, "1/s")
         .with("runsPerSecond", per_entry * journals.runs as f64, "1/s")

@@ -28,7 +28,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         process::resident_memory()
     })
     .await?;
-    Ok(Figures::of("sleeping", plan.site.name(), RUNS).with("rss", memory, "MB").list())
+    Ok(Figures::new("sleeping", plan.site.name(), RUNS).with("rss", memory, "MB").list())
 }
 
 /// Starts runs of [`shapes::sleep`], published as `sleep`.

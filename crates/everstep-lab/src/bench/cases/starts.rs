@@ -17,7 +17,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         report::tell(&format!("starts: sample {sample} of {SAMPLES}"));
         rates.push(measure_rate(&plan.site, plan.length).await?);
     }
-    let figures = Figures::of("starts", plan.site.name(), IN_FLIGHT).with("startsPerSecond", median(rates), "1/s");
+    let figures = Figures::new("starts", plan.site.name(), IN_FLIGHT).with("startsPerSecond", median(rates), "1/s");
     Ok(figures.list())
 }
 

@@ -86,7 +86,7 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
 
 /// The item of a step in a chain: it is completed, and the next is dispatched.
 fn step(run: RunId, commit: CommitId, n: u64, now: Timestamp) -> Item {
-    let completed = Event::StepCompleted { step: key(n), attempt: 1, outcome: Outcome::of(Value::Null) };
+    let completed = Event::StepCompleted { step: key(n), attempt: 1, outcome: Outcome::from_output(Value::Null) };
     item(run, commit, entries(2 * n + 1, now, [completed, dispatched(n + 1)]))
 }
 

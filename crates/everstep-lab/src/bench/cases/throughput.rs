@@ -23,7 +23,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let rate = |paces: &[Pace]| median(paces.iter().map(|pace| pace.per_second).collect());
     let work = |paces: &[Pace]| median(paces.iter().map(|pace| pace.work).collect());
     let (store, engine) = (rate(&stores), rate(&engines));
-    let mut figures = Figures::of("throughput", plan.site.name(), IN_FLIGHT)
+    let mut figures = Figures::new("throughput", plan.site.name(), IN_FLIGHT)
         .with("storeEntriesPerSecond", store, "1/s")
         .with("engineEntriesPerSecond", engine, "1/s")
         .with("engineOfStore", engine / store, "ratio")

@@ -32,7 +32,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         }
     }
     let (one, two) = (median(ones), median(twos));
-    let figures = Figures::of("two-nodes", plan.site.name(), IN_FLIGHT)
+    let figures = Figures::new("two-nodes", plan.site.name(), IN_FLIGHT)
         .with("oneEntriesPerSecond", one, "1/s")
         .with("twoEntriesPerSecond", two, "1/s")
         .with("twoOfOne", two / one, "ratio")
@@ -54,7 +54,7 @@ pub(super) async fn measure_node(case: &str, plan: &Plan) -> anyhow::Result<Vec<
     let stores = ground::open(&plan.site).await?;
     let engine = ground::start_engine(stores, CHAIN.name, &(CHAIN.graph)()).await?;
     let driven = drive::drive(&engine, &load).await.context("driving a node")?;
-    let figures = Figures::of(case, plan.site.name(), in_flight)
+    let figures = Figures::new(case, plan.site.name(), in_flight)
         .with("entriesPerSecond", driven.entries.per_second, "1/s")
         .with("conflicts", engine.conflicts() as f64, "");
     Ok(figures.list())

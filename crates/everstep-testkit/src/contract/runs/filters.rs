@@ -40,21 +40,22 @@ pub async fn runs_are_listed_by_any_of_some_statuses(store: Arc<dyn RunStore>) {
         (owned_run(&*store, node).await, owned_run(&*store, node).await, owned_run(&*store, node).await);
     apply(&*store, node, &park(waiting, at(60))).await;
     apply(&*store, node, &end(completed, 2, at(1))).await;
-    let of = |statuses: &[Status]| RunFilter { statuses: statuses.to_vec(), ..RunFilter::default() };
-    assert_eq!(list(&*store, of(&[])).await, [running, waiting, completed]);
-    assert_eq!(list(&*store, of(&[Status::Running, Status::Completed])).await, [running, completed]);
-    assert_eq!(list(&*store, of(&[Status::Waiting])).await, [waiting]);
-    assert_eq!(list(&*store, of(&[Status::Failed, Status::Paused])).await, []);
+    let filter_by = |statuses: &[Status]| RunFilter { statuses: statuses.to_vec(), ..RunFilter::default() };
+    assert_eq!(list(&*store, filter_by(&[])).await, [running, waiting, completed]);
+    assert_eq!(list(&*store, filter_by(&[Status::Running, Status::Completed])).await, [running, completed]);
+    assert_eq!(list(&*store, filter_by(&[Status::Waiting])).await, [waiting]);
+    assert_eq!(list(&*store, filter_by(&[Status::Failed, Status::Paused])).await, []);
 }
 
 pub async fn runs_are_listed_by_version(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let one = owned_run(&*store, node).await;
     let two = started(&*store, node, NewRun { version: 2, ..new() }).await;
-    let of = |version| RunFilter { version: Some(version), workflow: Some("orders".into()), ..RunFilter::default() };
-    assert_eq!(list(&*store, of(1)).await, [one]);
-    assert_eq!(list(&*store, of(2)).await, [two]);
-    assert_eq!(list(&*store, of(u32::MAX)).await, []);
+    let filter_by =
+        |version| RunFilter { version: Some(version), workflow: Some("orders".into()), ..RunFilter::default() };
+    assert_eq!(list(&*store, filter_by(1)).await, [one]);
+    assert_eq!(list(&*store, filter_by(2)).await, [two]);
+    assert_eq!(list(&*store, filter_by(u32::MAX)).await, []);
 }
 
 pub async fn runs_are_listed_by_parent(store: Arc<dyn RunStore>) {
@@ -65,15 +66,15 @@ pub async fn runs_are_listed_by_parent(store: Arc<dyn RunStore>) {
     let second = started(&*store, node, child("invoices")).await;
     started(&*store, node, NewRun { parent: Some(new_run()), ..new() }).await;
     started(&*store, node, NewRun { is_test: true, ..child("orders") }).await;
-    let of = |parent| RunFilter { parent: Some(parent), ..RunFilter::default() };
-    assert_eq!(list(&*store, of(parent)).await, [first, second]);
-    assert_eq!(list(&*store, RunFilter { workflow: Some("invoices".into()), ..of(parent) }).await, [second]);
-    assert_eq!(list(&*store, of(first)).await, []);
-    let page = store.list_runs(HERE, of(parent), None, 1).await.unwrap();
+    let filter_by = |parent| RunFilter { parent: Some(parent), ..RunFilter::default() };
+    assert_eq!(list(&*store, filter_by(parent)).await, [first, second]);
+    assert_eq!(list(&*store, RunFilter { workflow: Some("invoices".into()), ..filter_by(parent) }).await, [second]);
+    assert_eq!(list(&*store, filter_by(first)).await, []);
+    let page = store.list_runs(HERE, filter_by(parent), None, 1).await.unwrap();
     assert_eq!((page.runs[0].id, page.runs[0].parent), (second, Some(parent)));
-    let page = store.list_runs(HERE, of(parent), page.next, 1).await.unwrap();
+    let page = store.list_runs(HERE, filter_by(parent), page.next, 1).await.unwrap();
     assert_eq!((page.runs[0].id, page.next), (first, None));
-    assert_eq!(store.list_runs(new_workspace(), of(parent), None, 10).await.unwrap().runs, []);
+    assert_eq!(store.list_runs(new_workspace(), filter_by(parent), None, 10).await.unwrap().runs, []);
 }
 
 pub async fn runs_are_found_by_what_their_input_holds(store: Arc<dyn RunStore>) {
@@ -145,15 +146,15 @@ pub async fn runs_are_found_by_their_tags(store: Arc<dyn RunStore>) {
     let blue = started(&*store, node, tagged(json!({ "team": "blue", "size": 3 }))).await;
     let red = started(&*store, node, tagged(json!({ "team": "red", "size": "3" }))).await;
     started(&*store, node, tagged(json!(["team", "blue"]))).await;
-    let of = |tags: &[(&str, &str)]| RunFilter {
+    let filter_by = |tags: &[(&str, &str)]| RunFilter {
         tags: tags.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect(),
         ..RunFilter::default()
     };
-    assert_eq!(list(&*store, of(&[("team", "blue")])).await, [blue]);
-    assert_eq!(list(&*store, of(&[("size", "3")])).await, [blue, red]);
-    assert_eq!(list(&*store, of(&[("size", "3"), ("team", "red")])).await, [red]);
-    assert_eq!(list(&*store, of(&[("0", "team")])).await, []);
-    assert_eq!(list(&*store, of(&[("te%", "blue")])).await, []);
+    assert_eq!(list(&*store, filter_by(&[("team", "blue")])).await, [blue]);
+    assert_eq!(list(&*store, filter_by(&[("size", "3")])).await, [blue, red]);
+    assert_eq!(list(&*store, filter_by(&[("size", "3"), ("team", "red")])).await, [red]);
+    assert_eq!(list(&*store, filter_by(&[("0", "team")])).await, []);
+    assert_eq!(list(&*store, filter_by(&[("te%", "blue")])).await, []);
 }
 
 pub async fn filtered_pages_are_stable_while_runs_are_added(store: Arc<dyn RunStore>) {

@@ -33,7 +33,7 @@ pub(super) async fn measure_chain(plan: &Plan, part: &'static str, carrier: Carr
     let seen = samples(plan, part, "chain", carrier).await?;
     let middle = |value: fn(&Seen) -> f64| median(seen.iter().map(value).collect());
     let steps = CHAIN as f64;
-    let figures = Figures::of(part, plan.site.name(), 1)
+    let figures = Figures::new(part, plan.site.name(), 1)
         .with("perStepP50", middle(|seen| seen.run[0]) / steps, "ms")
         .with("perStepP99", middle(|seen| seen.run[1]) / steps, "ms")
         .with("stepP50", middle(|seen| seen.step[0]), "ms")
@@ -48,7 +48,7 @@ pub(super) async fn measure_chain(plan: &Plan, part: &'static str, carrier: Carr
 pub(super) async fn measure_fan(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
     let seen = samples(plan, part, "fan", Carrier::Socket).await?;
     let middle = |value: fn(&Seen) -> f64| median(seen.iter().map(value).collect());
-    let figures = Figures::of(part, plan.site.name(), 1)
+    let figures = Figures::new(part, plan.site.name(), 1)
         .with("runP50", middle(|seen| seen.run[0]), "ms")
         .with("runP99", middle(|seen| seen.run[1]), "ms")
         .with("clientRunP50", middle(|seen| seen.client[0]), "ms")

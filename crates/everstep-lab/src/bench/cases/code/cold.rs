@@ -24,7 +24,7 @@ pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<V
         server.push(listens);
         first.push(ended);
     }
-    let figures = Figures::of(part, plan.site.name(), 1).with("firstRun", median(first), "ms").with(
+    let figures = Figures::new(part, plan.site.name(), 1).with("firstRun", median(first), "ms").with(
         "serverListens",
         median(server),
         "ms",

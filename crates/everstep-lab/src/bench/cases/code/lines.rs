@@ -5,14 +5,14 @@ use std::io::{BufRead, BufReader, Read};
 use tokio::sync::mpsc;
 
 /// Reads in a thread of its own until the process closes its end. Lines are kept until they are asked for.
-pub(super) fn of(output: impl Read + Send + 'static) -> mpsc::UnboundedReceiver<String> {
-    let (teller, told) = mpsc::unbounded_channel();
+pub(super) fn read_lines(output: impl Read + Send + 'static) -> mpsc::UnboundedReceiver<String> {
+    let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            if teller.send(line).is_err() {
+            if sender.send(line).is_err() {
                 return;
             }
         }
     });
-    told
+    lines
 }

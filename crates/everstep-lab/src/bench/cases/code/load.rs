@@ -43,7 +43,7 @@ async fn measure_one(
         middle(&|sample| time(&sample.taken).as_secs_f64() * 1e6 / sample.steps.max(1.0))
     };
     let rate = middle(&|sample| sample.steps / sample.taken.time.as_secs_f64());
-    let mut figures = Figures::of(part, plan.site.name(), in_flight)
+    let mut figures = Figures::new(part, plan.site.name(), in_flight)
         .with("stepsPerSecond", rate, "1/s")
         .with("runsPerSecond", rate / CHAIN as f64, "1/s")
         .with("serverCpuPerStep", per_step(|taken| taken.server), "us")

@@ -51,7 +51,7 @@ impl Server {
         let mut child = command.spawn().context("starting a server")?;
         let mut watcher = watch(child.id())?;
         let line = watcher.stdin.take();
-        let said = lines::of(child.stderr.take().context("the server's words are piped")?);
+        let said = lines::read_lines(child.stderr.take().context("the server's words are piped")?);
         let (address, key) = (String::new(), String::new());
         let mut server = Self { child, watcher, line, address, key, said, _folder: folder };
         server.hear_greeting().await?;

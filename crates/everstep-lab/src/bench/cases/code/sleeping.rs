@@ -26,13 +26,13 @@ pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<V
     report::tell(&format!("{part}: {RUNS} runs"));
     let stage = Stage::set(plan, part, Carrier::Socket, CAPACITY).await?;
     start(&stage, "nothing", WARM_UP_RUNS).await?;
-    let before = Held::of(plan, &stage).await?;
+    let before = Footprint::measure(plan, &stage).await?;
     let began = Instant::now();
     start(&stage, "nap", RUNS).await?;
     let time = began.elapsed();
-    let after = Held::of(plan, &stage).await?;
+    let after = Footprint::measure(plan, &stage).await?;
     stage.clear().await?;
-    let mut figures = Figures::of(part, plan.site.name(), RUNS)
+    let mut figures = Figures::new(part, plan.site.name(), RUNS)
         .with("serverGrowth", after.server - before.server, "MB")
         .with("workerGrowth", after.worker - before.worker, "MB")
         .with("serverRss", after.server, "MB")
@@ -68,16 +68,16 @@ async fn active_runs(stage: &Stage) -> anyhow::Result<u64> {
     ready["activeRuns"].as_u64().with_context(|| format!("no count of active runs: {ready}"))
 }
 
-/// In megabytes.
-struct Held {
+/// Memory and disk space, in megabytes.
+struct Footprint {
     server: f64,
     worker: f64,
     /// Unknown where the database's server was not started for the measurement.
     disk: Option<f64>,
 }
 
-impl Held {
-    async fn of(plan: &Plan, stage: &Stage) -> anyhow::Result<Self> {
+impl Footprint {
+    async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Self> {
         tokio::time::sleep(SETTLE_DURATION).await;
         let (server, worker) = (stage.server.process(), stage.worker.process());
         let disk = match stage.scratch.place() {

@@ -54,7 +54,7 @@ impl Stage {
 
     pub(super) fn meter(&self) -> anyhow::Result<Meter> {
         let (server, worker) = (self.server.process(), self.worker.process());
-        let before = Reading::of(server, worker, self.database)?;
+        let before = Reading::measure(server, worker, self.database)?;
         Ok(Meter { server, worker, database: self.database, before, began: Instant::now() })
     }
 }
@@ -71,7 +71,7 @@ pub(super) struct Meter {
 impl Meter {
     /// What everybody has taken since then.
     pub(super) fn read(&self) -> anyhow::Result<Taken> {
-        let after = Reading::of(self.server, self.worker, self.database)?;
+        let after = Reading::measure(self.server, self.worker, self.database)?;
         let before = &self.before;
         let time = self.began.elapsed();
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
@@ -117,7 +117,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(server: Process, worker: Process, database: Option<Process>) -> anyhow::Result<Self> {
+    fn measure(server: Process, worker: Process, database: Option<Process>) -> anyhow::Result<Self> {
         Ok(Self {
             server: server.scheduled_time()?,
             worker: worker.scheduled_time()?,

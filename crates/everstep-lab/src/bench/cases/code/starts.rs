@@ -22,7 +22,7 @@ const SERVED: &str = "nothing";
 const UNSERVED: &str = "unserved";
 
 pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
-    let mut figures = Figures::of(part, plan.site.name(), CONNECTIONS);
+    let mut figures = Figures::new(part, plan.site.name(), CONNECTIONS);
     let mut foreign: f64 = 0.0;
     let ways = [
         ("startsPerSecond", "serverCpu", "allCpu", SERVED, Way::Each(CONNECTIONS)),

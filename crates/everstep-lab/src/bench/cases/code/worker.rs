@@ -114,7 +114,7 @@ impl Worker {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().context("starting a worker")?;
         let orders = child.stdin.take();
-        let said = lines::of(child.stdout.take().context("the worker's words are piped")?);
+        let said = lines::read_lines(child.stdout.take().context("the worker's words are piped")?);
         Ok(Self { child, orders, said, is_profiled: kit.profile.is_some() })
     }
 
