@@ -93,9 +93,14 @@ impl StepKey {
         &self.0
     }
 
-    /// The place in the workflow: `fetch` of `each[3].fetch`.
+    /// The name of its graph node: `fetch` of `each[3].fetch`.
+    pub fn node_name(&self) -> &str {
+        self.0.rsplit_once('.').map_or(&self.0, |(_, node)| node)
+    }
+
+    /// The former name of [`StepKey::node_name`], for callers that are being moved.
     pub fn place(&self) -> &str {
-        self.0.rsplit_once('.').map_or(&self.0, |(_, place)| place)
+        self.node_name()
     }
 }
 

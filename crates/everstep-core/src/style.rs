@@ -118,7 +118,7 @@ impl Style {
     /// The name of the part of the workflow that a step runs: a graph's node, without the iterations around it.
     pub fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
         match self {
-            Self::Graph(_) => step.place(),
+            Self::Graph(_) => step.node_name(),
             Self::Code => step.as_str(),
         }
     }

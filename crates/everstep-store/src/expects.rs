@@ -92,9 +92,9 @@ impl Expects {
     }
 }
 
-/// What the database knows about a version before it is registered.
+/// The state of a version in the database before it is registered.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct VersionState {
     /// The newest version of the workflow that has a definition; 0 while there is none.
     pub(crate) newest: u32,
     /// The style of the workflow.
@@ -107,7 +107,7 @@ pub(crate) struct Known {
     pub(crate) deleted: u32,
 }
 
-impl Known {
+impl VersionState {
     /// The style of the workflow, if it differs.
     pub(crate) fn other_style(&self, style: &str) -> Option<&str> {
         self.style.as_deref().filter(|known| *known != style)

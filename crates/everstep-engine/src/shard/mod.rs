@@ -34,7 +34,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use self::message::{ShardSender, ToShard};
 pub(crate) use self::services::Services;
 pub(crate) use self::timers::{Schedule, Scheduled};
-use self::unreadable::Unreadable;
+use self::unreadable::UnreadableRuns;
 pub(crate) use self::watchers::Watchers;
 use crate::ports::BoxFuture;
 use crate::run::{ActiveRun, Loading, Next, RunSlot};
@@ -51,14 +51,14 @@ pub(crate) struct Shard {
     services: Services,
     messages: mpsc::UnboundedReceiver<ToShard>,
     runs: BTreeMap<RunId, RunSlot>,
-    unreadable: Unreadable,
+    unreadable: UnreadableRuns,
     /// Answered when the shard is drained.
     drained: Option<oneshot::Sender<()>>,
 }
 
 impl Shard {
     pub(crate) fn new(services: Services, messages: mpsc::UnboundedReceiver<ToShard>) -> Self {
-        Self { services, messages, runs: BTreeMap::new(), unreadable: Unreadable::default(), drained: None }
+        Self { services, messages, runs: BTreeMap::new(), unreadable: UnreadableRuns::default(), drained: None }
     }
 
     pub(crate) async fn run(mut self) {

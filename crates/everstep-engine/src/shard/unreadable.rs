@@ -22,7 +22,7 @@ const SHUN_DURATION: Duration = Duration::from_secs(60);
 const PAUSE_ITEM_BYTES: usize = 512;
 
 #[derive(Default)]
-pub(super) struct Unreadable {
+pub(super) struct UnreadableRuns {
     /// Runs whose pause is in flight.
     pausing: BTreeMap<RunId, Pausing>,
     /// Runs whose inbox rows are ignored, and until when.
@@ -35,7 +35,7 @@ struct Pausing {
     entries: Vec<Entry>,
 }
 
-impl Unreadable {
+impl UnreadableRuns {
     pub(super) fn is_pausing(&self, run: RunId) -> bool {
         self.pausing.contains_key(&run)
     }

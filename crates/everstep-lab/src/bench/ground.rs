@@ -27,12 +27,12 @@ where
     F: Future<Output = anyhow::Result<T>> + Send + 'static,
 {
     let scratch = Scratch::new(site).await?;
-    let place = scratch.place();
+    let site = scratch.site();
     let sampling = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Runtime::new().context("starting a runtime")?;
         // Spawned, so that a sample is woken as the engine's own loops are.
         let measured = runtime.block_on(async {
-            let stores = open(&place).await?;
+            let stores = open(&site).await?;
             tokio::spawn(measure(stores)).await.context("taking a sample")?
         });
         runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
@@ -66,7 +66,7 @@ impl Scratch {
     }
 
     /// Where a store can be opened, also by another process.
-    pub(super) fn place(&self) -> Site {
+    pub(super) fn site(&self) -> Site {
         match self {
             Self::Sqlite(folder) => Site::Sqlite(folder.path().to_owned()),
             Self::Postgres { url, .. } => Site::Postgres(url.clone()),
@@ -83,9 +83,9 @@ impl Scratch {
     }
 }
 
-/// Opens the very database that a place names.
-pub(super) async fn open(place: &Site) -> anyhow::Result<Stores> {
-    match place {
+/// Opens the very database that a site names.
+pub(super) async fn open(site: &Site) -> anyhow::Result<Stores> {
+    match site {
         Site::Sqlite(folder) => sqlite::open(folder, &Default::default()).context("opening the store"),
         Site::Postgres(url) => postgres::open(url, &Default::default()).await.context("opening the store"),
     }

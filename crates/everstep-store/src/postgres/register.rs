@@ -8,7 +8,7 @@ use super::connection::Connection;
 use super::queries::{params, query};
 use super::store::PostgresStore;
 use crate::error::Result;
-use crate::expects::{Known, Registered};
+use crate::expects::{Registered, VersionState};
 use crate::workflows::NewWorkflow;
 use crate::{numbers, texts};
 
@@ -44,7 +44,7 @@ impl PostgresStore {
         let rows = self.connections.query(query!("register_workflows/1_known"), params).await?;
         let mut answers = Vec::with_capacity(workflows.len());
         for (row, (workflow, _)) in rows.iter().zip(workflows) {
-            let known = known_from_row(row)?;
+            let known = version_state_from_row(row)?;
             match known.other_style(&workflow.style) {
                 Some(style) => answers.push(Registered::OtherStyle(style.to_owned())),
                 None if known.is_as_registered(workflow) => answers.push(Registered::Registered),
@@ -80,7 +80,7 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
     let wanted = Wanted::new(std::slice::from_ref(one))?;
     let params = params! { "workspaces": wanted.workspaces, "names": wanted.names, "versions": wanted.versions };
     let rows = connection.query(query!("register_workflows/1_known"), params).await?;
-    let known = known_from_row(&rows[0])?;
+    let known = version_state_from_row(&rows[0])?;
     let (workflow, version) = one;
     if let Some(style) = known.other_style(&workflow.style) {
         return Ok(Registered::OtherStyle(style.to_owned()));
@@ -139,9 +139,9 @@ async fn free_number(
 }
 
 /// In the order of `register_workflows/1_known.sql`.
-fn known_from_row(row: &Row) -> Result<Known> {
+fn version_state_from_row(row: &Row) -> Result<VersionState> {
     let is_there = columns::get::<Option<i64>>(row, 2)?.is_some();
-    Ok(Known {
+    Ok(VersionState {
         newest: columns::integer(row, 0)?,
         style: columns::get(row, 1)?,
         retention_days: is_there.then(|| columns::bigint(row, 2)).transpose()?,

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use super::database::Database;
 use super::queries::query;
 use crate::error::Result;
-use crate::expects::{Known, Registered};
+use crate::expects::{Registered, VersionState};
 use crate::texts;
 use crate::workflows::NewWorkflow;
 
@@ -28,7 +28,7 @@ fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<Reg
     let workspace = workflow.workspace.uuid().into_bytes();
     let known = tx.prepare_cached(query!("register_workflows/1_known"))?.query_row(
         named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version },
-        known_from_row,
+        version_state_from_row,
     )?;
     if let Some(style) = known.other_style(&workflow.style) {
         return Ok(Registered::OtherStyle(style.to_owned()));
@@ -83,8 +83,8 @@ fn free_number(tx: &Connection, workflow: &NewWorkflow, version: u32, deleted: u
 }
 
 /// In the order of `register_workflows/1_known.sql`.
-fn known_from_row(row: &Row<'_>) -> rusqlite::Result<Known> {
-    Ok(Known {
+fn version_state_from_row(row: &Row<'_>) -> rusqlite::Result<VersionState> {
+    Ok(VersionState {
         newest: row.get(0)?,
         style: row.get(1)?,
         retention_days: row.get(2)?,

@@ -203,8 +203,8 @@ impl Client {
                 }
             }
             if is_retry {
-                // A letter to the failed run was lost; its wait, opened again, gets another.
-                client.judge.store.ledger().letters.retain(|(of, _)| *of != run);
+                // An inbox signal to the failed run was lost; its wait, opened again, gets another.
+                client.judge.store.ledger().inbox_signals.retain(|(of, _)| *of != run);
             }
         });
     }

@@ -6,9 +6,9 @@ use everstep_core::code::Report;
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
 use everstep_core::payload::Payload;
-use everstep_engine::{StepOutcome as Told, StepRecord, Turn};
+use everstep_engine::{StepOutcome, StepRecord, Turn};
 
-use super::scripts::{self, Demand, End, Ends, Op, What};
+use super::scripts::{self, Demand, End, EndOutcome, Ends, Op};
 
 pub(super) struct Function {
     pub(super) turn: Turn,
@@ -52,9 +52,9 @@ impl Function {
     }
 
     /// A step has come to its end, which never changes.
-    fn settle(&mut self, step: &StepKey, seq: u64, what: What) -> Result<(), String> {
+    fn settle(&mut self, step: &StepKey, seq: u64, outcome: EndOutcome) -> Result<(), String> {
         self.steps.remove(step);
-        let end = End { seq, what };
+        let end = End { seq, outcome };
         match self.ends.insert(step.clone(), end.clone()) {
             Some(before) if before != end => Err(format!("{step} ended with {before:?} and with {end:?}")),
             _ => Ok(()),
@@ -64,13 +64,13 @@ impl Function {
     /// Is told what the journal knows of a step.
     pub(super) fn learn(&mut self, known: &StepRecord) -> Result<(), String> {
         self.seq = self.seq.max(known.seq);
-        let what = match &known.outcome {
-            Told::Completed { output } => What::Gave(output.value().clone()),
-            Told::Failed { .. } => What::Failed,
-            Told::Slept => What::Slept,
-            Told::Resolved { payload } => What::Signal(payload.value().clone()),
-            Told::TimedOut => What::TimedOut,
-            Told::Retry { attempt } => {
+        let outcome = match &known.outcome {
+            StepOutcome::Completed { output } => EndOutcome::Gave(output.value().clone()),
+            StepOutcome::Failed { .. } => EndOutcome::Failed,
+            StepOutcome::Slept => EndOutcome::Slept,
+            StepOutcome::Resolved { payload } => EndOutcome::Signal(payload.value().clone()),
+            StepOutcome::TimedOut => EndOutcome::TimedOut,
+            StepOutcome::Retry { attempt } => {
                 // Whoever tries it already has been told before.
                 let is_tried = match self.steps.get(&known.step) {
                     Some(Status::Running(tried) | Status::Reported(_, tried) | Status::Retry(tried)) => {
@@ -83,12 +83,12 @@ impl Function {
                 }
                 return Ok(());
             }
-            Told::Open => {
+            StepOutcome::Open => {
                 self.steps.entry(known.step.clone()).or_insert(Status::Open);
                 return Ok(());
             }
         };
-        self.settle(&known.step, known.seq, what)
+        self.settle(&known.step, known.seq, outcome)
     }
 
     /// A report of its own is in the journal.
@@ -96,7 +96,7 @@ impl Function {
         self.seq = seq.map_or(self.seq, |seq| self.seq.max(seq));
         // Without a seq the step was known before. While the turn is not confirmed, earlier entries must come first.
         if let (Report::Completed { step, output, .. }, Some(seq), true) = (report, seq, self.is_confirmed) {
-            return self.settle(step, seq, What::Gave(output.value().clone()));
+            return self.settle(step, seq, EndOutcome::Gave(output.value().clone()));
         }
         match report {
             Report::Failed { step, .. }

@@ -14,9 +14,9 @@ use super::client::Client;
 use super::executor::{Executor, OUTSIDE, Step};
 use super::fleet::Fleet;
 use super::graphs;
+use super::inbox_signals::InboxSender;
 use super::judge::{Judge, Judged, show};
 use super::ledger::Ledger;
-use super::post::Post;
 use super::scripts::{self, Scripts};
 use super::server::{Directory, Server, world};
 use super::store::SimStore;
@@ -136,8 +136,9 @@ impl Game {
         }
         self.executor.spawn(OUTSIDE, client.clone().meddle());
         self.executor.spawn(OUTSIDE, client.clone().act());
-        let post = Post { executor: self.executor.clone(), servers: self.servers.clone(), store: self.store.clone() };
-        self.executor.spawn(OUTSIDE, post.deliver());
+        let sender =
+            InboxSender { executor: self.executor.clone(), servers: self.servers.clone(), store: self.store.clone() };
+        self.executor.spawn(OUTSIDE, sender.deliver());
         self.drive(&client, polls_max)?;
         self.judge.verdict()
     }

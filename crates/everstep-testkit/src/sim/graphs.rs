@@ -111,11 +111,11 @@ impl Maker<'_> {
     }
 
     fn wait(&mut self, depth: usize) -> (String, Vec<Exit>) {
-        // A person repeats the signal; a letter comes once, through the inbox.
-        let is_letter = depth == 0 && self.random.chance(50);
-        let id = self.node("wait", "wait", json!({"event": if is_letter { "letter" } else { "person" }}));
+        // A person repeats the signal; an inbox signal comes once.
+        let is_inbox_signal = depth == 0 && self.random.chance(50);
+        let id = self.node("wait", "wait", json!({"event": if is_inbox_signal { "inbox" } else { "person" }}));
         let mut exits = vec![(id.clone(), "success")];
-        if self.random.chance(if is_letter { 30 } else { 50 }) {
+        if self.random.chance(if is_inbox_signal { 30 } else { 50 }) {
             self.last()["timeoutSeconds"] = self.random.between(1, if self.is_brief { 6 } else { 90 }).into();
             exits.push((id.clone(), "timeout"));
         }

@@ -195,10 +195,10 @@ impl Judge {
         if row.owner.is_some() {
             return Err(format!("{run} has ended and is owned"));
         }
-        let answered = journal.iter().filter(|entry| is_letter(&entry.event)).count();
-        let posted = self.store.ledger().posted.get(&run).copied().unwrap_or(0);
-        if answered > posted {
-            return Err(format!("{run}: {answered} waits were answered by {posted} letters"));
+        let answered = journal.iter().filter(|entry| is_inbox_signal(&entry.event)).count();
+        let sent = self.store.ledger().inbox_signals_sent.get(&run).copied().unwrap_or(0);
+        if answered > sent {
+            return Err(format!("{run}: {answered} waits were answered by {sent} inbox signals"));
         }
         Ok(())
     }
@@ -289,12 +289,12 @@ fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), S
     if seen.is_empty() { Ok(()) } else { Err(format!("{run}: signals that nobody sent: {seen:?}")) }
 }
 
-/// Whether a wait was answered by a letter.
-fn is_letter(event: &Event) -> bool {
-    let letter = r#"{"letter":true}"#;
+/// Whether a wait was answered by an inbox signal.
+fn is_inbox_signal(event: &Event) -> bool {
+    let payload_json = r#"{"inbox":true}"#;
     match event {
-        Event::StepCompleted { outcome, .. } => outcome.output.json() == letter,
-        Event::WaitResolved { by: Resolution::Signal { payload, .. }, .. } => payload.json() == letter,
+        Event::StepCompleted { outcome, .. } => outcome.output.json() == payload_json,
+        Event::WaitResolved { by: Resolution::Signal { payload, .. }, .. } => payload.json() == payload_json,
         _ => false,
     }
 }

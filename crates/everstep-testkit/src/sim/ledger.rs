@@ -34,15 +34,15 @@ pub(super) struct Ledger {
     pub(super) results: Vec<(RunId, Input)>,
     /// Signals that people sent, by what they say.
     pub(super) signals: BTreeMap<u64, Signal>,
-    /// Letters that were sent: by run and step.
-    pub(super) letters: BTreeSet<(RunId, StepKey)>,
-    /// How many letters each run was sent in all.
-    pub(super) posted: BTreeMap<RunId, usize>,
+    /// Signals that were sent through the inbox, by run and step.
+    pub(super) inbox_signals: BTreeSet<(RunId, StepKey)>,
+    /// The number of signals that were sent through the inbox to each run.
+    pub(super) inbox_signals_sent: BTreeMap<RunId, usize>,
     /// Until when there is no room on the disk.
     pub(super) full_until: Option<Timestamp>,
-    /// Letter waits that were just opened: somebody writes at once.
-    pub(super) urgent: Vec<(RunId, StepKey, String)>,
-    pub(super) mailbox: Arc<Notify>,
+    /// Waits for an inbox signal that were just opened: it is sent at once.
+    pub(super) new_inbox_waits: Vec<(RunId, StepKey, String)>,
+    pub(super) inbox_wait_opened: Arc<Notify>,
     /// Runs that have just gone on: somebody meddles with them at once.
     pub(super) bothered: Vec<RunId>,
     pub(super) bother: Arc<Notify>,
@@ -124,11 +124,11 @@ impl Ledger {
             failed: BTreeSet::new(),
             results: Vec::new(),
             signals: BTreeMap::new(),
-            letters: BTreeSet::new(),
-            posted: BTreeMap::new(),
+            inbox_signals: BTreeSet::new(),
+            inbox_signals_sent: BTreeMap::new(),
             full_until: None,
-            urgent: Vec::new(),
-            mailbox: Arc::default(),
+            new_inbox_waits: Vec::new(),
+            inbox_wait_opened: Arc::default(),
             bothered: Vec::new(),
             bother: Arc::default(),
             machines: (0..machines).map(|_| Machine::new()).collect(),

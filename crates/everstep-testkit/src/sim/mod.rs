@@ -5,7 +5,7 @@
 //! Several servers on one database also stall, lose the way to it or to each other, and disagree about the time.
 //! The store is the real SQL on an in-memory database. The same seed replays exactly.
 //!
-//! * `game` plays a seed on the `executor`; `client` and `post` are the world outside, `storm` is what breaks.
+//! * `game` plays a seed on the `executor`; `client` and `inbox_signals` are the world outside, `storm` is what breaks.
 //! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries what servers tell each other.
 //! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` the ways to a server and back,
 //!   `scripts` are the functions that they run, and `turns` says what must hold of them.
@@ -19,10 +19,10 @@ mod function;
 mod game;
 mod graphs;
 mod handlers;
+mod inbox_signals;
 mod judge;
 mod ledger;
 mod peers;
-mod post;
 mod random;
 mod scripts;
 mod server;

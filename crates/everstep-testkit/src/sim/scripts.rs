@@ -61,11 +61,11 @@ pub(super) enum Demand {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct End {
     pub(super) seq: u64,
-    pub(super) what: What,
+    pub(super) outcome: EndOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum What {
+pub(super) enum EndOutcome {
     Gave(Value),
     Failed,
     Slept,
@@ -147,12 +147,12 @@ impl Player<'_> {
         let step = StepKey::from(name);
         self.demands.insert(step.clone(), demand.clone());
         let end = self.ends.get(&step)?;
-        let result = match &end.what {
-            What::Gave(value) | What::Signal(value) => Ok(value.clone()),
-            What::Slept => Ok(Value::Null),
-            What::TimedOut => Ok("nobody came".into()),
-            What::Failed if is_caught => Ok(json!({"caught": name})),
-            What::Failed => Err(step),
+        let result = match &end.outcome {
+            EndOutcome::Gave(value) | EndOutcome::Signal(value) => Ok(value.clone()),
+            EndOutcome::Slept => Ok(Value::Null),
+            EndOutcome::TimedOut => Ok("nobody came".into()),
+            EndOutcome::Failed if is_caught => Ok(json!({"caught": name})),
+            EndOutcome::Failed => Err(step),
         };
         Some(Ready { at: at.max(end.seq), result })
     }
@@ -230,9 +230,9 @@ impl Maker<'_> {
             72..88 => {
                 let most = if self.is_brief { 6_000 } else { 90_000 };
                 let timeout = self.random.chance(50).then(|| self.random.between(500, most));
-                // A person repeats the signal; a letter comes once, so that one wait at a time asks for it.
-                let is_letter = depth == 0 && self.random.chance(50);
-                ("wait", Demand::Wait { event: if is_letter { "letter" } else { "person" }, timeout })
+                // A person repeats the signal; an inbox signal comes once, so that one wait at a time asks for it.
+                let is_inbox_signal = depth == 0 && self.random.chance(50);
+                ("wait", Demand::Wait { event: if is_inbox_signal { "inbox" } else { "person" }, timeout })
             }
             _ if self.is_child => ("run", Demand::Run { fails: 0, attempts: 2 }),
             _ => {
@@ -271,12 +271,14 @@ mod tests {
         Op::Step { name: name.to_owned(), demand: Demand::Run { fails: 0, attempts: 1 }, is_caught: false }
     }
 
-    fn ends(all: &[(&str, u64, What)]) -> Ends {
-        all.iter().map(|(step, seq, what)| (StepKey::from(*step), End { seq: *seq, what: what.clone() })).collect()
+    fn ends(all: &[(&str, u64, EndOutcome)]) -> Ends {
+        all.iter()
+            .map(|(step, seq, outcome)| (StepKey::from(*step), End { seq: *seq, outcome: outcome.clone() }))
+            .collect()
     }
 
-    fn gave(text: &str) -> What {
-        What::Gave(text.into())
+    fn gave(text: &str) -> EndOutcome {
+        EndOutcome::Gave(text.into())
     }
 
     fn demanded(script: &[Op], ends: &Ends) -> Vec<String> {
@@ -290,7 +292,7 @@ mod tests {
         assert_eq!(demanded(&script, &ends(&[("a", 3, gave("A"))])), ["a", "b"]);
         let all = ends(&[("a", 3, gave("A")), ("b", 4, gave("B"))]);
         assert_eq!(play(&script, &all).end, Some(Ok(json!(["A", "B"]))));
-        let failed = ends(&[("a", 3, What::Failed)]);
+        let failed = ends(&[("a", 3, EndOutcome::Failed)]);
         assert_eq!(play(&script, &failed).end, Some(Err(StepKey::from("a"))));
     }
 
@@ -308,7 +310,7 @@ mod tests {
     fn what_goes_on_side_by_side_ends_with_the_last_or_with_a_failure() {
         let script = [Op::All(vec![vec![run("a")], vec![run("b")]]), run("c")];
         assert_eq!(demanded(&script, &ends(&[("b", 3, gave("B"))])), ["a", "b"]);
-        assert_eq!(play(&script, &ends(&[("b", 3, What::Failed)])).end, Some(Err(StepKey::from("b"))));
+        assert_eq!(play(&script, &ends(&[("b", 3, EndOutcome::Failed)])).end, Some(Err(StepKey::from("b"))));
         let all = ends(&[("b", 3, gave("B")), ("a", 4, gave("A")), ("c", 5, gave("C"))]);
         assert_eq!(play(&script, &all).end, Some(Ok(json!([[["A"], ["B"]], "C"]))));
     }

@@ -33,7 +33,7 @@ impl SimStore {
     }
 
     /// Somebody cancels, pauses or signals a run in the moment it goes on; rather if it has just called another.
-    fn see_progress(&self, items: &[Item], outcomes: &[Outcome]) {
+    fn record_progress(&self, items: &[Item], outcomes: &[Outcome]) {
         for item in applied(items, outcomes) {
             let mut steps = item.entries.iter().filter_map(|entry| entry.row.step.as_ref());
             let percent = if steps.any(|step| step.as_str().contains("call")) { 15 } else { 2 };
@@ -46,14 +46,14 @@ impl SimStore {
     }
 
     /// Somebody answers a wait before the engine has heard that it is open.
-    fn see_letters(&self, items: &[Item], outcomes: &[Outcome]) {
+    fn record_inbox_waits(&self, items: &[Item], outcomes: &[Outcome]) {
         for item in applied(items, outcomes) {
-            for wait in item.waits.iter().filter(|wait| is_letter(wait)) {
+            for wait in item.waits.iter().filter(|wait| is_inbox_wait(wait)) {
                 let WaitChange::Open(wait) = wait else { continue };
                 if self.executor.chance(60) {
                     let mut ledger = self.ledger();
-                    ledger.urgent.push((item.run, wait.step.clone(), wait.event.clone()));
-                    ledger.mailbox.notify_one();
+                    ledger.new_inbox_waits.push((item.run, wait.step.clone(), wait.event.clone()));
+                    ledger.inbox_wait_opened.notify_one();
                 }
             }
         }
@@ -65,8 +65,8 @@ fn applied<'a>(items: &'a [Item], outcomes: &'a [Outcome]) -> impl Iterator<Item
     items.iter().zip(outcomes).filter(is_applied).map(|(item, _)| item)
 }
 
-fn is_letter(change: &WaitChange) -> bool {
-    matches!(change, WaitChange::Open(wait) if wait.event == "letter")
+fn is_inbox_wait(change: &WaitChange) -> bool {
+    matches!(change, WaitChange::Open(wait) if wait.event == "inbox")
 }
 
 /// What a database refuses to store for ever.
@@ -142,19 +142,19 @@ impl RunStore for SimStore {
         if self.is_full() {
             return Err(Error::Full("no room".to_owned()));
         }
-        let opens_letter = items.iter().flat_map(|item| &item.waits).any(is_letter);
+        let opens_inbox_wait = items.iter().flat_map(|item| &item.waits).any(is_inbox_wait);
         let (store, items): (_, Arc<[Item]>) = (self.clone(), items.into());
         let outcomes = self
             .call("commit", move |db| {
                 let outcomes = db.commit(node, &items)?;
                 store.watch_commit(node, &items, &outcomes);
-                store.see_letters(&items, &outcomes);
-                store.see_progress(&items, &outcomes);
+                store.record_inbox_waits(&items, &outcomes);
+                store.record_progress(&items, &outcomes);
                 Ok(outcomes)
             })
             .await;
-        if opens_letter && self.executor.chance(50) {
-            // The answer to a letter may overtake the reply to the item that waits for it.
+        if opens_inbox_wait && self.executor.chance(50) {
+            // An inbox signal may overtake the reply to the item that waits for it.
             let millis = self.executor.with_random(|random| random.between(50, 2_000));
             self.executor.sleep(Duration::from_millis(millis)).await;
         }

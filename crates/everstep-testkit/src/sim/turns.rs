@@ -8,11 +8,11 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::codec;
 use everstep_core::journal::{Entry, Event, Resolution};
 use everstep_core::limits;
-use everstep_engine::{StepOutcome as Told, Turn};
+use everstep_engine::{StepOutcome, Turn};
 use serde_json::Value;
 
 use super::ledger::Ledger;
-use super::scripts::{self, End, Ends, Op, What};
+use super::scripts::{self, End, EndOutcome, Ends, Op};
 use super::store::SimStore;
 
 /// What is seen where a worker is told something.
@@ -41,15 +41,15 @@ impl SimStore {
         }
         let mut told = Ends::new();
         for known in &turn.steps {
-            let what = match &known.outcome {
-                Told::Completed { output } => What::Gave(output.value().clone()),
-                Told::Failed { .. } => What::Failed,
-                Told::Slept => What::Slept,
-                Told::Resolved { payload } => What::Signal(payload.value().clone()),
-                Told::TimedOut => What::TimedOut,
-                Told::Retry { .. } | Told::Open => continue,
+            let outcome = match &known.outcome {
+                StepOutcome::Completed { output } => EndOutcome::Gave(output.value().clone()),
+                StepOutcome::Failed { .. } => EndOutcome::Failed,
+                StepOutcome::Slept => EndOutcome::Slept,
+                StepOutcome::Resolved { payload } => EndOutcome::Signal(payload.value().clone()),
+                StepOutcome::TimedOut => EndOutcome::TimedOut,
+                StepOutcome::Retry { .. } | StepOutcome::Open => continue,
             };
-            told.insert(known.step.clone(), End { seq: known.seq, what });
+            told.insert(known.step.clone(), End { seq: known.seq, outcome });
         }
         let ends = ends(&journal);
         if told != ends {
@@ -86,24 +86,24 @@ fn ends(journal: &[Entry]) -> Ends {
         if let Some((step, _)) = entry.event.step() {
             last.insert(step, seq);
         }
-        let (step, what) = match &entry.event {
-            Event::StepCompleted { step, outcome, .. } => (step, What::Gave(outcome.output.value().clone())),
-            Event::StepFailed { step, failure, .. } if !failure.retryable => (step, What::Failed),
+        let (step, end) = match &entry.event {
+            Event::StepCompleted { step, outcome, .. } => (step, EndOutcome::Gave(outcome.output.value().clone())),
+            Event::StepFailed { step, failure, .. } if !failure.retryable => (step, EndOutcome::Failed),
             Event::StepFailed { step, .. } => {
                 tried.insert(step);
                 continue;
             }
-            Event::TimerFired { step, .. } if !tried.contains(step) => (step, What::Slept),
+            Event::TimerFired { step, .. } if !tried.contains(step) => (step, EndOutcome::Slept),
             Event::WaitResolved { step, by: Resolution::Signal { payload, .. }, .. } => {
-                (step, What::Signal(payload.value().clone()))
+                (step, EndOutcome::Signal(payload.value().clone()))
             }
-            Event::WaitResolved { step, by: Resolution::Timeout, .. } => (step, What::TimedOut),
+            Event::WaitResolved { step, by: Resolution::Timeout, .. } => (step, EndOutcome::TimedOut),
             Event::RunFailed { step, .. } => {
                 blamed = step.as_ref();
                 continue;
             }
             Event::RunRetried => {
-                let is_failed = |step: &StepKey| ends.get(step).is_some_and(|end| end.what == What::Failed);
+                let is_failed = |step: &StepKey| ends.get(step).is_some_and(|end| end.outcome == EndOutcome::Failed);
                 let others = last.iter().filter(|(step, _)| !is_failed(step)).map(|(_, seq)| *seq);
                 let from = match blamed.take().filter(|step| is_failed(step)) {
                     Some(step) => ends[step].seq,
@@ -119,7 +119,7 @@ fn ends(journal: &[Entry]) -> Ends {
             }
             _ => continue,
         };
-        ends.insert(step.clone(), End { seq, what });
+        ends.insert(step.clone(), End { seq, outcome: end });
     }
     ends
 }

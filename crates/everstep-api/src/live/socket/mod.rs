@@ -4,13 +4,13 @@
 //! hand do not give: a refusal that carries a code, and senders that wait while their client does not read.
 //!
 //! * `packet` reads and writes the protocol; `session` is one connection, by a WebSocket or by `poll`.
-//! * `room` is one run that a connection has joined; `words` are the events it is told in.
+//! * `room` is one run that a connection has joined; `events` are the Socket.IO events that it sends.
 
+mod events;
 mod packet;
 mod poll;
 mod room;
 mod session;
-mod words;
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;

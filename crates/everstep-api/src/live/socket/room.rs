@@ -11,7 +11,7 @@ use everstep_core::story::{Story, Update};
 use everstep_engine::{Follower, JournalEntry};
 use tokio::sync::mpsc;
 
-use super::words;
+use super::events;
 
 pub(super) struct Room {
     run: RunId,
@@ -59,7 +59,7 @@ impl Room {
         if let Ok(entry) = &journal.entry {
             for update in self.story.apply(entry) {
                 if let Update::Step(update) = &update
-                    && let Some(message) = words::node_update(self.run, update)
+                    && let Some(message) = events::node_update(self.run, update)
                 {
                     self.send(message).await?;
                 }
@@ -78,7 +78,7 @@ impl Room {
             return Ok(());
         }
         self.sent = Some(status);
-        self.send(words::status_update(self.run, &self.follower, seq)).await
+        self.send(events::status_update(self.run, &self.follower, seq)).await
     }
 
     async fn send(&self, text: String) -> Result<(), Gone> {

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::packet::{self, Packet};
 use super::room::Room;
-use super::{REQUEST_BYTES_MAX, words};
+use super::{REQUEST_BYTES_MAX, events};
 use crate::auth::{self, Caller, Permission};
 use crate::live::joined::JoinedRun;
 use crate::live::pass::{self, KEY_CHECK_INTERVAL};
@@ -237,10 +237,10 @@ impl Session {
         let caller = self.member.as_ref().expect("whoever asks is a member");
         let answer = match (auth::count_request(&self.app, caller), name) {
             (Err(problem), _) => Err(problem),
-            (Ok(()), words::JOIN) => self.join(id, arguments).await,
-            (Ok(()), words::LEAVE) => self.leave(arguments).await.map(Some),
+            (Ok(()), events::JOIN) => self.join(id, arguments).await,
+            (Ok(()), events::LEAVE) => self.leave(arguments).await.map(Some),
             (Ok(()), _) => {
-                let hint = format!("there are {} and {}", words::JOIN, words::LEAVE);
+                let hint = format!("there are {} and {}", events::JOIN, events::LEAVE);
                 Err(Problem::invalid(format!("there is no event {name:?}")).hint(hint))
             }
         };
@@ -250,7 +250,7 @@ impl Session {
             (Err(problem), Some(id)) => self.say(packet::answer(id, &json!({"error": problem.document()}))).await,
             (Err(problem), None) => {
                 let error = json!({"event": name, "error": problem.document()});
-                self.say(packet::event(words::ERROR, &error)).await
+                self.say(packet::event(events::ERROR, &error)).await
             }
         }
     }

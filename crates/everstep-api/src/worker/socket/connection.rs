@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::handshake::handshake;
-use super::outgoing::{Ending, send_last};
+use super::outgoing::{SocketEnd, send_last};
 use super::reader::Reader;
 use super::writer::Writer;
 use crate::auth::Caller;
@@ -46,8 +46,8 @@ async fn run(app: AppState, caller: Caller, socket: WebSocket) {
     let (mut sink, mut stream) = socket.split();
     let session = match handshake(&app, &caller, &mut stream).await {
         Ok(session) => session,
-        Err(Ending::Frames(frames)) => return send_last(&mut sink, frames).await,
-        Err(Ending::Disconnected) => return,
+        Err(SocketEnd::Frames(frames)) => return send_last(&mut sink, frames).await,
+        Err(SocketEnd::Disconnected) => return,
     };
     let carrier = app.engine.attach(&session);
     let (outgoing, frames) = mpsc::channel(OUTGOING_FRAMES_MAX);
@@ -56,8 +56,8 @@ async fn run(app: AppState, caller: Caller, socket: WebSocket) {
     let mut writer = tokio::spawn(writer.run(welcome, frames));
     let mut reader = Reader { app, caller, session, carrier, outgoing };
     let writer_has_ended = tokio::select! {
-        ending = reader.run(&mut stream) => {
-            if let Ending::Frames(frames) = ending {
+        end = reader.run(&mut stream) => {
+            if let SocketEnd::Frames(frames) = end {
                 for frame in frames {
                     // This fails if the writer has ended: then the worker has disconnected.
                     let _ = reader.outgoing.send(frame).await;

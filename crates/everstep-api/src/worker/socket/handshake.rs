@@ -10,7 +10,7 @@ use futures_util::stream::SplitStream;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::outgoing::Ending;
+use super::outgoing::SocketEnd;
 use super::reader::{audit_session, binary_frame, decode};
 use crate::auth::Caller;
 use crate::deadline::within_deadline;
@@ -43,7 +43,7 @@ pub(super) async fn handshake(
     app: &AppState,
     caller: &Caller,
     stream: &mut SplitStream<WebSocket>,
-) -> Result<Arc<Session>, Ending> {
+) -> Result<Arc<Session>, SocketEnd> {
     let silent = Problem::invalid(format!("no frame was received within {} s", HANDSHAKE_TIMEOUT.as_secs()));
     let text = in_time(first_text(stream), silent).await?;
     // A worker without an answer reconnects after this time: a session that is opened later would have no worker.
@@ -51,38 +51,38 @@ pub(super) async fn handshake(
     in_time(open_session(app, caller, &text), slow).await
 }
 
-async fn in_time<T>(work: impl Future<Output = Result<T, Ending>>, problem: Problem) -> Result<T, Ending> {
-    timeout(HANDSHAKE_TIMEOUT, work).await.unwrap_or_else(|_| Err(Ending::problem(&problem)))
+async fn in_time<T>(work: impl Future<Output = Result<T, SocketEnd>>, problem: Problem) -> Result<T, SocketEnd> {
+    timeout(HANDSHAKE_TIMEOUT, work).await.unwrap_or_else(|_| Err(SocketEnd::problem(&problem)))
 }
 
-async fn first_text(stream: &mut SplitStream<WebSocket>) -> Result<Utf8Bytes, Ending> {
+async fn first_text(stream: &mut SplitStream<WebSocket>) -> Result<Utf8Bytes, SocketEnd> {
     loop {
         match stream.next().await {
             Some(Ok(Frame::Text(text))) => return Ok(text),
             Some(Ok(Frame::Ping(_) | Frame::Pong(_))) => {}
-            Some(Ok(Frame::Binary(_))) => return Err(Ending::problem(&binary_frame())),
-            Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(Ending::Disconnected),
+            Some(Ok(Frame::Binary(_))) => return Err(SocketEnd::problem(&binary_frame())),
+            Some(Ok(Frame::Close(_)) | Err(_)) | None => return Err(SocketEnd::Disconnected),
         }
     }
 }
 
 /// Opens a session, or finds the one that is resumed.
-async fn open_session(app: &AppState, caller: &Caller, text: &str) -> Result<Arc<Session>, Ending> {
-    let first: FirstFrame = decode(text).map_err(|problem| Ending::problem(&problem))?;
+async fn open_session(app: &AppState, caller: &Caller, text: &str) -> Result<Arc<Session>, SocketEnd> {
+    let first: FirstFrame = decode(text).map_err(|problem| SocketEnd::problem(&problem))?;
     match first {
         FirstFrame { hello: Some(hello), resume: None } => {
-            let hello = hello.check(caller.workspace).map_err(|problem| Ending::problem(&problem))?;
+            let hello = hello.check(caller.workspace).map_err(|problem| SocketEnd::problem(&problem))?;
             let opened = within_deadline(app.engine.open_session(hello)).await;
-            let session = opened.map_err(|problem| Ending::problem(&problem))?;
+            let session = opened.map_err(|problem| SocketEnd::problem(&problem))?;
             audit_session(app, caller, "open", &session).await;
             Ok(session)
         }
         FirstFrame { hello: None, resume: Some(Resume { session, seen, capacity }) } => {
             let found = sessions::find_local(&app.engine, caller.workspace, &session);
-            let session = found.map_err(|problem| Ending::gone(&problem))?;
+            let session = found.map_err(|problem| SocketEnd::gone(&problem))?;
             app.engine.heard(&session);
             if let Some(capacity) = capacity {
-                hello::check_capacity(capacity).map_err(|problem| Ending::problem(&problem))?;
+                hello::check_capacity(capacity).map_err(|problem| SocketEnd::problem(&problem))?;
                 app.engine.set_capacity(&session, capacity);
             }
             session.seen(seen);
@@ -90,7 +90,7 @@ async fn open_session(app: &AppState, caller: &Caller, text: &str) -> Result<Arc
         }
         FirstFrame { .. } => {
             let detail = "the first frame is {\"hello\": …} or {\"resume\": …}";
-            Err(Ending::problem(&Problem::invalid(detail)))
+            Err(SocketEnd::problem(&Problem::invalid(detail)))
         }
     }
 }

@@ -43,14 +43,14 @@ impl From<OutgoingFrame> for Frame {
 }
 
 /// Why no more frames are read.
-pub(super) enum Ending {
+pub(super) enum SocketEnd {
     /// These frames are sent last.
     Frames(Vec<OutgoingFrame>),
     /// The worker has disconnected, or the writer sends the reason.
     Disconnected,
 }
 
-impl Ending {
+impl SocketEnd {
     pub(super) fn close(code: u16, reason: &'static str) -> Self {
         Self::Frames(vec![OutgoingFrame::Close(code, reason)])
     }

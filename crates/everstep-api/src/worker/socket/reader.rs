@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout};
 
-use super::outgoing::{Ending, OutgoingFrame, close_code};
+use super::outgoing::{OutgoingFrame, SocketEnd, close_code};
 use crate::audit;
 use crate::auth::{self, Caller, Permission};
 use crate::live::KEY_CHECK_INTERVAL;
@@ -56,7 +56,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Reads frames until the socket or the session ends, the key becomes invalid, or the server stops.
-    pub(super) async fn run(&mut self, stream: &mut SplitStream<WebSocket>) -> Ending {
+    pub(super) async fn run(&mut self, stream: &mut SplitStream<WebSocket>) -> SocketEnd {
         let live = Arc::clone(&self.app.live);
         let mut stopped = std::pin::pin!(live.stopped());
         let mut key_check = interval_at(Instant::now() + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
@@ -64,33 +64,33 @@ impl Reader {
             let processed = tokio::select! {
                 frame = stream.next() => self.receive(frame).await,
                 _ = key_check.tick() => self.check_key().await,
-                () = &mut stopped => Err(Ending::close(close_code::STOPPING, "the server stops")),
+                () = &mut stopped => Err(SocketEnd::close(close_code::STOPPING, "the server stops")),
             };
-            if let Err(ending) = processed {
-                return ending;
+            if let Err(end) = processed {
+                return end;
             }
         }
     }
 
-    async fn receive(&mut self, frame: Option<Result<Frame, axum::Error>>) -> Result<(), Ending> {
+    async fn receive(&mut self, frame: Option<Result<Frame, axum::Error>>) -> Result<(), SocketEnd> {
         let frame = match frame {
             Some(Ok(frame)) => frame,
-            Some(Err(_)) | None => return Err(Ending::Disconnected),
+            Some(Err(_)) | None => return Err(SocketEnd::Disconnected),
         };
         if !self.session.is_carried_by(self.carrier) {
             // The writer closes the socket with the reason.
-            return Err(Ending::Disconnected);
+            return Err(SocketEnd::Disconnected);
         }
         self.app.engine.heard(&self.session);
         match frame {
             Frame::Text(text) => self.process(&text).await,
             Frame::Ping(_) | Frame::Pong(_) => Ok(()),
-            Frame::Binary(_) => Err(Ending::problem(&binary_frame())),
-            Frame::Close(_) => Err(Ending::Disconnected),
+            Frame::Binary(_) => Err(SocketEnd::problem(&binary_frame())),
+            Frame::Close(_) => Err(SocketEnd::Disconnected),
         }
     }
 
-    async fn process(&mut self, text: &str) -> Result<(), Ending> {
+    async fn process(&mut self, text: &str) -> Result<(), SocketEnd> {
         // Usually every report is well-formed, and one pass decodes all of them.
         let (frame, reports) = match decode::<WorkerFrame<Vec<WireReport<'_>>>>(text) {
             Ok(mut frame) => {
@@ -99,22 +99,22 @@ impl Reader {
             }
             Err(_) => {
                 let decoded = decode::<WorkerFrame<Vec<&RawValue>>>(text);
-                let mut frame = decoded.map_err(|problem| Ending::problem(&problem))?;
+                let mut frame = decoded.map_err(|problem| SocketEnd::problem(&problem))?;
                 let reports = frame.reports.take().map(Reports::decode_each);
                 (frame.without_reports(), reports)
             }
         };
-        let reports = reports.transpose().map_err(|problem| Ending::problem(&problem))?;
+        let reports = reports.transpose().map_err(|problem| SocketEnd::problem(&problem))?;
         let engine = &self.app.engine;
         if let Some(seen) = frame.seen {
             self.session.seen(seen);
         }
         if let Some(capacity) = frame.capacity {
-            hello::check_capacity(capacity).map_err(|problem| Ending::problem(&problem))?;
+            hello::check_capacity(capacity).map_err(|problem| SocketEnd::problem(&problem))?;
             engine.set_capacity(&self.session, capacity);
         }
         if let Some(reports) = reports {
-            wait_for_room(engine, &self.session).await.map_err(|problem| Ending::problem(&problem))?;
+            wait_for_room(engine, &self.session).await.map_err(|problem| SocketEnd::problem(&problem))?;
             self.session.refuse(reports.refused);
             engine.report(&self.session, reports.accepted);
         }
@@ -125,19 +125,19 @@ impl Reader {
         if frame.bye == Some(true) {
             engine.close_session(&self.session);
             audit_session(&self.app, &self.caller, "close", &self.session).await;
-            return Err(Ending::close(close_code::BYE, "goodbye"));
+            return Err(SocketEnd::close(close_code::BYE, "goodbye"));
         }
         Ok(())
     }
 
     /// Checks that the key is still valid. While the database does not answer, the key stays valid.
-    async fn check_key(&self) -> Result<(), Ending> {
+    async fn check_key(&self) -> Result<(), SocketEnd> {
         let now = self.app.engine.world().clock.now();
         match self.app.keys.find_again(&self.caller, now).await {
             Ok(Some(caller)) if caller.may(Permission::Serve) => Ok(()),
             Err(_) => Ok(()),
-            Ok(Some(_)) => Err(Ending::key(&auth::lacks_permission(Permission::Serve))),
-            Ok(None) => Err(Ending::key(&auth::reject("the key has expired or was revoked"))),
+            Ok(Some(_)) => Err(SocketEnd::key(&auth::lacks_permission(Permission::Serve))),
+            Ok(None) => Err(SocketEnd::key(&auth::reject("the key has expired or was revoked"))),
         }
     }
 }

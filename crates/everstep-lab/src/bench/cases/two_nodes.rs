@@ -23,7 +23,7 @@ pub(super) async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         report::tell(&format!("two-nodes: sample {sample} of {SAMPLES}"));
         for (cases, rates) in [(&[ONE][..], &mut ones), (&[HALF, HALF][..], &mut twos)] {
             let scratch = Scratch::new(&plan.site).await?;
-            let plan = Plan { site: scratch.place(), ..plan.clone() };
+            let plan = Plan { site: scratch.site(), ..plan.clone() };
             let nodes = cases.iter().map(|case| process::measure_in_child(case, &plan));
             let figures: Vec<_> = futures_util::future::try_join_all(nodes).await?.concat();
             rates.push(sum(&figures, "entriesPerSecond")?);

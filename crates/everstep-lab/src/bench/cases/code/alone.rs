@@ -18,8 +18,8 @@ pub(super) const CHAIN: usize = 10;
 const FAN: usize = 500;
 const CAPACITY: usize = 100;
 
-/// What a sample saw, in milliseconds.
-struct Seen {
+/// The times of one sample, in milliseconds.
+struct Sample {
     /// Runs and steps as the worker sees them.
     run: [f64; 2],
     step: [f64; 2],
@@ -30,45 +30,45 @@ struct Seen {
 
 /// W1: runs of ten steps, one after the other.
 pub(super) async fn measure_chain(plan: &Plan, part: &'static str, carrier: Carrier) -> anyhow::Result<Vec<Figure>> {
-    let seen = samples(plan, part, "chain", carrier).await?;
-    let middle = |value: fn(&Seen) -> f64| median(seen.iter().map(value).collect());
+    let samples = take_samples(plan, part, "chain", carrier).await?;
+    let middle = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
     let steps = CHAIN as f64;
     let figures = Figures::new(part, plan.site.name(), 1)
-        .with("perStepP50", middle(|seen| seen.run[0]) / steps, "ms")
-        .with("perStepP99", middle(|seen| seen.run[1]) / steps, "ms")
-        .with("stepP50", middle(|seen| seen.step[0]), "ms")
-        .with("stepP99", middle(|seen| seen.step[1]), "ms")
-        .with("clientRunP50", middle(|seen| seen.client[0]), "ms")
-        .with("clientRunP99", middle(|seen| seen.client[1]), "ms")
-        .with("foreign", middle(|seen| seen.foreign) * 100.0, "%");
+        .with("perStepP50", middle(|sample| sample.run[0]) / steps, "ms")
+        .with("perStepP99", middle(|sample| sample.run[1]) / steps, "ms")
+        .with("stepP50", middle(|sample| sample.step[0]), "ms")
+        .with("stepP99", middle(|sample| sample.step[1]), "ms")
+        .with("clientRunP50", middle(|sample| sample.client[0]), "ms")
+        .with("clientRunP99", middle(|sample| sample.client[1]), "ms")
+        .with("foreign", middle(|sample| sample.foreign) * 100.0, "%");
     Ok(figures.list())
 }
 
 /// W3: runs of 500 steps at once.
 pub(super) async fn measure_fan(plan: &Plan, part: &'static str) -> anyhow::Result<Vec<Figure>> {
-    let seen = samples(plan, part, "fan", Carrier::Socket).await?;
-    let middle = |value: fn(&Seen) -> f64| median(seen.iter().map(value).collect());
+    let samples = take_samples(plan, part, "fan", Carrier::Socket).await?;
+    let middle = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
     let figures = Figures::new(part, plan.site.name(), 1)
-        .with("runP50", middle(|seen| seen.run[0]), "ms")
-        .with("runP99", middle(|seen| seen.run[1]), "ms")
-        .with("clientRunP50", middle(|seen| seen.client[0]), "ms")
-        .with("stepsPerSecond", FAN as f64 / middle(|seen| seen.run[0]) * 1e3, "1/s")
-        .with("foreign", middle(|seen| seen.foreign) * 100.0, "%");
+        .with("runP50", middle(|sample| sample.run[0]), "ms")
+        .with("runP99", middle(|sample| sample.run[1]), "ms")
+        .with("clientRunP50", middle(|sample| sample.client[0]), "ms")
+        .with("stepsPerSecond", FAN as f64 / middle(|sample| sample.run[0]) * 1e3, "1/s")
+        .with("foreign", middle(|sample| sample.foreign) * 100.0, "%");
     Ok(figures.list())
 }
 
-async fn samples(plan: &Plan, part: &str, workflow: &str, carrier: Carrier) -> anyhow::Result<Vec<Seen>> {
-    let mut seen = Vec::new();
-    for sample in 1..=SAMPLES {
-        report::tell(&format!("{part}: sample {sample} of {SAMPLES}"));
+async fn take_samples(plan: &Plan, part: &str, workflow: &str, carrier: Carrier) -> anyhow::Result<Vec<Sample>> {
+    let mut samples = Vec::new();
+    for number in 1..=SAMPLES {
+        report::tell(&format!("{part}: sample {number} of {SAMPLES}"));
         let mut stage = Stage::set(plan, part, carrier, CAPACITY).await?;
-        seen.push(sample_of(&mut stage, workflow, plan.length).await?);
+        samples.push(take_sample(&mut stage, workflow, plan.length).await?);
         stage.clear().await?;
     }
-    Ok(seen)
+    Ok(samples)
 }
 
-async fn sample_of(stage: &mut Stage, workflow: &str, length: Duration) -> anyhow::Result<Seen> {
+async fn take_sample(stage: &mut Stage, workflow: &str, length: Duration) -> anyhow::Result<Sample> {
     run_for(stage, workflow, length / 4).await?;
     stage.worker.mark().await?;
     let meter = stage.meter()?;
@@ -78,7 +78,7 @@ async fn sample_of(stage: &mut Stage, workflow: &str, length: Duration) -> anyho
     ensure!(!times.runs.is_empty(), "the worker has seen no run of {workflow} end");
     let mut runs = durations(&times.runs);
     let mut steps = durations(&times.steps);
-    Ok(Seen { run: ends(&mut runs), step: ends(&mut steps), client: ends(&mut client), foreign })
+    Ok(Sample { run: ends(&mut runs), step: ends(&mut steps), client: ends(&mut client), foreign })
 }
 
 /// Starts one run after the other and waits for its end.

@@ -36,7 +36,7 @@ pub(super) async fn measure(plan: &Plan, part: &'static str) -> anyhow::Result<V
 async fn measure_one(plan: &Plan) -> anyhow::Result<[f64; 2]> {
     let scratch = Scratch::new(&plan.site).await?;
     let began = Instant::now();
-    let server = Server::start(&scratch.place()).await?;
+    let server = Server::start(&scratch.site()).await?;
     let listens = millis(began.elapsed());
     let worker = Worker::start(&plan.kit, &server, Carrier::Socket, 1)?;
     let request = connection::post(

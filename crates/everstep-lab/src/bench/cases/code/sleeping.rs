@@ -80,7 +80,7 @@ impl Footprint {
     async fn measure(plan: &Plan, stage: &Stage) -> anyhow::Result<Self> {
         tokio::time::sleep(SETTLE_DURATION).await;
         let (server, worker) = (stage.server.process(), stage.worker.process());
-        let disk = match stage.scratch.place() {
+        let disk = match stage.scratch.site() {
             Site::Sqlite(folder) => Some(size_of(&folder)?),
             Site::Postgres(url) => plan.database_size(&url),
         };

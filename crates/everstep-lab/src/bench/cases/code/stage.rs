@@ -22,7 +22,7 @@ impl Stage {
     /// Starts everything, and waits until the worker serves.
     pub(super) async fn set(plan: &Plan, part: &str, carrier: Carrier, capacity: usize) -> anyhow::Result<Self> {
         let scratch = Scratch::new(&plan.site).await?;
-        let server = Server::start(&scratch.place()).await?;
+        let server = Server::start(&scratch.site()).await?;
         let mut worker = Worker::start(&plan.kit, &server, carrier, capacity)?;
         worker.until_ready().await?.tell(part, carrier);
         Ok(Self { worker, server, scratch, database: plan.database() })

@@ -1,4 +1,4 @@
-//! Letters: signals that arrive through the inbox, once.
+//! Signals that arrive through the inbox, once each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,57 +17,57 @@ use super::executor::Executor;
 use super::server::Server;
 use super::store::SimStore;
 
-pub(super) struct Post {
+pub(super) struct InboxSender {
     pub(super) executor: Executor,
     pub(super) servers: Vec<Server>,
     pub(super) store: SimStore,
 }
 
-impl Post {
+impl InboxSender {
     pub(super) async fn deliver(self) {
-        let (mailbox, is_shared) = {
+        let (wait_opened, is_shared) = {
             let ledger = self.store.ledger();
-            (Arc::clone(&ledger.mailbox), ledger.is_shared)
+            (Arc::clone(&ledger.inbox_wait_opened), ledger.is_shared)
         };
         let slowest = if is_shared { 4_000 } else { 20_000 };
         loop {
             let millis = self.executor.with_random(|random| random.between(100, slowest));
             let sleep = std::pin::pin!(self.executor.sleep(Duration::from_millis(millis)));
-            let urgent = std::pin::pin!(mailbox.notified());
-            let letters = match future::select(sleep, urgent).await {
-                Either::Left(_) => self.open_letters(),
-                Either::Right(_) => std::mem::take(&mut self.store.ledger().urgent),
+            let opened = std::pin::pin!(wait_opened.notified());
+            let waits = match future::select(sleep, opened).await {
+                Either::Left(_) => self.open_waits(),
+                Either::Right(_) => std::mem::take(&mut self.store.ledger().new_inbox_waits),
             };
-            let mut has_posted = false;
-            for (run, step, event) in letters {
-                let is_new = !self.store.ledger().letters.contains(&(run, step.clone()));
-                if is_new && self.post(run, &event) {
+            let mut has_sent = false;
+            for (run, step, event) in waits {
+                let is_new = !self.store.ledger().inbox_signals.contains(&(run, step.clone()));
+                if is_new && self.send(run, &event) {
                     let mut ledger = self.store.ledger();
-                    ledger.letters.insert((run, step));
-                    *ledger.posted.entry(run).or_default() += 1;
-                    has_posted = true;
+                    ledger.inbox_signals.insert((run, step));
+                    *ledger.inbox_signals_sent.entry(run).or_default() += 1;
+                    has_sent = true;
                 }
             }
             // Among many servers somebody else may be told, or nobody: all of them look by themselves.
             let somebody = self.executor.with_random(|random| random.below(self.servers.len()));
-            if has_posted && (!is_shared || self.executor.chance(50)) {
+            if has_sent && (!is_shared || self.executor.chance(50)) {
                 self.servers[somebody].accept(|engine| async move { engine.hinted(Hint::Inbox) });
             }
         }
     }
 
-    fn open_letters(&self) -> Vec<(RunId, StepKey, String)> {
-        let waits = self.store.waits_for("letter");
+    fn open_waits(&self) -> Vec<(RunId, StepKey, String)> {
+        let waits = self.store.waits_for("inbox");
         waits.into_iter().map(|(run, wait)| (run, wait.step, wait.event)).collect()
     }
 
-    /// Writes the letter in the item of a run of the sender's, as a child's end would.
-    fn post(&self, to: RunId, event: &str) -> bool {
+    /// Writes the signal in the item of a run of the sender's, as a child's end would.
+    fn send(&self, to: RunId, event: &str) -> bool {
         let now = self.executor.now();
         let random =
             || self.executor.with_random(|random| u128::from(random.number()) << 64 | u128::from(random.number()));
         let sender = NodeId::new(now, random());
-        let input = Input::Signal { event: event.to_owned(), payload: Payload::from(json!({"letter": true})) };
+        let input = Input::Signal { event: event.to_owned(), payload: Payload::from(json!({"inbox": true})) };
         let item = Item {
             commit: CommitId::new(now, random()),
             run: RunId::new(now, random()),
@@ -100,7 +100,7 @@ impl Post {
         self.store.direct(|db| {
             let outcomes = db.join(sender, Duration::from_secs(60), None).and_then(|_| db.commit(sender, &[item]));
             db.leave(sender, now).expect("the database is in memory");
-            // A run that has ended gets no letters.
+            // A run that has ended gets no signals.
             outcomes.is_ok_and(|outcomes| matches!(&outcomes[..], [Outcome::Applied(sent)] if sent[0].id.is_some()))
         })
     }
