@@ -36,8 +36,8 @@ pub use observe::{Blind, Observe, Seen};
 pub use options::Options;
 pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
 pub use read::{
-    Activity, Follower, Forked, JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage, Opened, RunSnapshot,
-    Runs, Save, Saving, StepPage, Unforkable, Version,
+    Follower, Forked, JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage, RunSnapshot, Runs, Save, Saving,
+    StepActivity, StepPage, StepSnapshot, Unforkable, Version,
 };
 pub use start::{Start, StartDetail, Started, StartedRun, TEST};
 pub use watch::{News, RunEnd, Watch};

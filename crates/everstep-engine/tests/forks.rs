@@ -16,7 +16,7 @@ use everstep_core::journal::{Event, Kind};
 use everstep_core::payload::Payload;
 use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_engine::{Activity, Engine, Observe, Options, Seen, Start, Started, Unforkable, World};
+use everstep_engine::{Engine, Observe, Options, Seen, Start, Started, StepActivity, Unforkable, World};
 use everstep_handlers::{Ports, Registry};
 use everstep_testkit::contract::fixtures::Tables;
 use serde_json::{Value, json};
@@ -346,6 +346,6 @@ async fn a_run_in_memory_is_looked_at_without_the_database() {
         assert_eq!(engine.world().runs.calls(), calls);
     }
     assert_eq!((snapshot.status, snapshot.seq, snapshot.more), (Status::Running, 4, 0));
-    assert_eq!((snapshot.open[0].step.as_str(), &snapshot.open[0].activity), ("a", &Activity::Task));
+    assert_eq!((snapshot.open[0].step.as_str(), &snapshot.open[0].activity), ("a", &StepActivity::Task));
     assert_eq!(engine.snapshot(RunId::new(everstep_core::time::Timestamp::EPOCH, 1)).await, None);
 }

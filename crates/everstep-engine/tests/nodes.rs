@@ -20,7 +20,7 @@ use everstep_core::status::Status;
 use everstep_engine::{Engine, Error, Hint, Options, Peer, Peers, RunInput, World};
 use everstep_handlers::{Ports, Registry};
 use everstep_store::postgres;
-use everstep_testkit::postgres::{Cluster, Database, Durability};
+use everstep_testkit::postgres::{Cluster, Durability, TestDatabase};
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, finish, publish, start};
 
@@ -53,7 +53,7 @@ impl Peers for Street {
 }
 
 /// Joins a database, and the street under a name.
-async fn join(database: &Database<'_>, street: &Street, name: &str) -> Engine {
+async fn join(database: &TestDatabase<'_>, street: &Street, name: &str) -> Engine {
     let stores = postgres::open(&database.url(), &Default::default()).await.unwrap();
     let world = support::world(stores, Registry::standard(Ports::none()));
     let world = World { peers: Arc::new(street.clone()), ..world };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use everstep::{exit, output};
-use everstep_testkit::sim::{self, Failure, Options, Report};
+use everstep_testkit::sim::{self, Options, SeedFailure, SeedSummary};
 use serde_json::json;
 
 /// Play the engine on a virtual clock with crashes, lost and doubled replies, delays and clock jumps.
@@ -76,7 +76,7 @@ struct Total {
 }
 
 impl Total {
-    fn add(&mut self, report: &Report) {
+    fn add(&mut self, report: &SeedSummary) {
         self.seeds += 1;
         self.runs += report.runs;
         self.entries += report.entries;
@@ -88,7 +88,7 @@ impl Total {
 
 /// Plays seeds on all cores until one fails or all are played. On threads of their own: inside a runtime tokio would
 /// have a say in who goes first.
-fn play_all(first: u64, count: u64, options: &Options) -> (Total, Vec<Failure>) {
+fn play_all(first: u64, count: u64, options: &Options) -> (Total, Vec<SeedFailure>) {
     let next = AtomicU64::new(0);
     let has_failed = AtomicBool::new(false);
     let found = Mutex::new((Total::default(), Vec::new()));

@@ -19,7 +19,7 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::postgres::{self, PostgresStore};
 use everstep_store::sqlite::{Database, Options, SqliteStore};
-use everstep_store::{Gate, Item, NewEntry, NewRun, Outcome, Projection, RunStore};
+use everstep_store::{CommitOutcome, Gate, Item, NewEntry, NewRun, Projection, RunStore};
 
 const SAMPLE: Duration = Duration::from_secs(3);
 
@@ -128,8 +128,8 @@ async fn measure_store(folder: &Path, batch: usize) -> (f64, Duration) {
     times.figures()
 }
 
-fn check(outcomes: &[Outcome]) {
-    assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Applied(_))), "every item is applied");
+fn check(outcomes: &[CommitOutcome]) {
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, CommitOutcome::Applied(_))), "every item is applied");
 }
 
 /// Runs of ten steps, as many at once as a batch has items. Their starts are not measured.

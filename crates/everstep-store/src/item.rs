@@ -114,7 +114,7 @@ pub struct Sent {
 
 /// What happened to an item.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum CommitOutcome {
     /// Written now. Holds what happened to its inbox inputs, in their order.
     Applied(Vec<Sent>),
     /// Written before, by this very proposal: an item whose outcome was unknown was resent.

@@ -25,7 +25,7 @@ pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};
 pub use expects::{Choice, Expects, Put, Registered};
 pub use filter::RunFilter;
-pub use item::{Gate, InboxId, InboxInput, Item, NewEntry, NewRun, Outcome, Projection, Sent, Wait, WaitChange};
+pub use item::{CommitOutcome, Gate, InboxId, InboxInput, Item, NewEntry, NewRun, Projection, Sent, Wait, WaitChange};
 pub use ports::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore};
 pub use resources::{ResourceKind, ResourceRow};
 pub use rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, Tick, Wants};

@@ -104,7 +104,7 @@ impl Run {
             None => waiting::sentence(&snapshot),
         };
         self.worker.clone_from(&snapshot.worker);
-        self.open = snapshot.open.into_iter().map(Open::from_opened).collect();
+        self.open = snapshot.open.into_iter().map(Open::from_snapshot).collect();
         self
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{Activity, Opened, RunSnapshot};
+use everstep_engine::{RunSnapshot, StepActivity, StepSnapshot};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,33 +36,33 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) fn from_opened(opened: Opened) -> Self {
-        let (event, child) = match &opened.activity {
-            Activity::Wait { event } => (Some(event.clone()), None),
-            Activity::Child { run } => (None, Some(*run)),
+    pub(crate) fn from_snapshot(step: StepSnapshot) -> Self {
+        let (event, child) = match &step.activity {
+            StepActivity::Wait { event } => (Some(event.clone()), None),
+            StepActivity::Child { run } => (None, Some(*run)),
             _ => (None, None),
         };
         Self {
-            kind: word(&opened.activity),
-            step: opened.step,
-            attempt: opened.attempt,
-            since: opened.since.map(Time::from_timestamp),
-            due: opened.due.map(Time::from_timestamp),
+            kind: word(&step.activity),
+            step: step.step,
+            attempt: step.attempt,
+            since: step.since.map(Time::from_timestamp),
+            due: step.due.map(Time::from_timestamp),
             event,
             child,
         }
     }
 }
 
-fn word(activity: &Activity) -> &'static str {
+fn word(activity: &StepActivity) -> &'static str {
     match activity {
-        Activity::Task => "task",
-        Activity::Delay => "delay",
-        Activity::Wait { .. } => "wait",
-        Activity::Child { .. } => "child",
-        Activity::Retry => "retry",
-        Activity::Body => "body",
-        Activity::Soon => "soon",
+        StepActivity::Task => "task",
+        StepActivity::Delay => "delay",
+        StepActivity::Wait { .. } => "wait",
+        StepActivity::Child { .. } => "child",
+        StepActivity::Retry => "retry",
+        StepActivity::Body => "body",
+        StepActivity::Soon => "soon",
     }
 }
 
@@ -84,7 +84,8 @@ pub(crate) fn sentence(snapshot: &RunSnapshot) -> Option<String> {
     let Some(first) = snapshot.open.first() else { return Some(at.unwrap_or_else(|| "goes on at once".to_owned())) };
     let mut text = clause(first);
     // A loop is open while its steps are: it is not one more thing to wait for.
-    let others = snapshot.open.iter().skip(1).filter(|open| open.activity != Activity::Body).count() + snapshot.more;
+    let others =
+        snapshot.open.iter().skip(1).filter(|open| open.activity != StepActivity::Body).count() + snapshot.more;
     if others > 0 {
         let _ = write!(text, " and {others} more");
     }
@@ -115,23 +116,23 @@ pub(crate) fn warning(workflow: &str, version: u32) -> String {
     format!("no worker serves {workflow} version {version}; the run waits for one")
 }
 
-fn clause(open: &Opened) -> String {
-    let Opened { step, attempt, due, activity, .. } = open;
+fn clause(open: &StepSnapshot) -> String {
+    let StepSnapshot { step, attempt, due, activity, .. } = open;
     let until = due.map(|due| format!(" until {}", time(due))).unwrap_or_default();
     match activity {
-        Activity::Task => format!("performs step {step}, attempt {attempt}"),
-        Activity::Delay => format!("sleeps at step {step}{until}"),
-        Activity::Wait { event } => format!("waits for the signal {event:?} at step {step}{until}"),
-        Activity::Child { run } => format!("waits for child run {run} at step {step}{until}"),
-        Activity::Retry => match due {
+        StepActivity::Task => format!("performs step {step}, attempt {attempt}"),
+        StepActivity::Delay => format!("sleeps at step {step}{until}"),
+        StepActivity::Wait { event } => format!("waits for the signal {event:?} at step {step}{until}"),
+        StepActivity::Child { run } => format!("waits for child run {run} at step {step}{until}"),
+        StepActivity::Retry => match due {
             Some(due) => format!("will try step {step} again at {}", time(*due)),
             None => format!("will try step {step} again"),
         },
-        Activity::Body => match due {
+        StepActivity::Body => match due {
             Some(due) => format!("goes on with the next item of step {step} at {}", time(*due)),
             None => format!("goes on inside step {step}"),
         },
-        Activity::Soon => format!("goes on with step {step}"),
+        StepActivity::Soon => format!("goes on with step {step}"),
     }
 }
 
@@ -146,12 +147,12 @@ mod tests {
 
     use super::*;
 
-    fn opened(step: &str, activity: Activity, due: Option<i64>) -> Opened {
+    fn step_snapshot(step: &str, activity: StepActivity, due: Option<i64>) -> StepSnapshot {
         let due = due.map(Timestamp::from_millis);
-        Opened { step: step.into(), attempt: 2, since: None, due, activity }
+        StepSnapshot { step: step.into(), attempt: 2, since: None, due, activity }
     }
 
-    fn snapshot(open: Vec<Opened>) -> RunSnapshot {
+    fn snapshot(open: Vec<StepSnapshot>) -> RunSnapshot {
         RunSnapshot { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0, worker: None }
     }
 
@@ -159,28 +160,31 @@ mod tests {
     fn a_run_says_what_it_waits_for() {
         let day = Some(1_763_251_200_000);
         let run = RunId::new(Timestamp::EPOCH, 7);
-        let say = |step: Opened| sentence(&snapshot(vec![step])).unwrap();
-        let ask = Activity::Wait { event: "approve".to_owned() };
+        let say = |step: StepSnapshot| sentence(&snapshot(vec![step])).unwrap();
+        let ask = StepActivity::Wait { event: "approve".to_owned() };
         assert_eq!(
-            say(opened("ask", ask.clone(), day)),
+            say(step_snapshot("ask", ask.clone(), day)),
             "waits for the signal \"approve\" at step ask until 2025-11-16T00:00:00Z"
         );
-        assert_eq!(say(opened("ask", ask, None)), "waits for the signal \"approve\" at step ask");
-        assert_eq!(say(opened("nap", Activity::Delay, day)), "sleeps at step nap until 2025-11-16T00:00:00Z");
-        assert_eq!(say(opened("fetch", Activity::Task, None)), "performs step fetch, attempt 2");
+        assert_eq!(say(step_snapshot("ask", ask, None)), "waits for the signal \"approve\" at step ask");
         assert_eq!(
-            say(opened("call", Activity::Child { run }, None)),
+            say(step_snapshot("nap", StepActivity::Delay, day)),
+            "sleeps at step nap until 2025-11-16T00:00:00Z"
+        );
+        assert_eq!(say(step_snapshot("fetch", StepActivity::Task, None)), "performs step fetch, attempt 2");
+        assert_eq!(
+            say(step_snapshot("call", StepActivity::Child { run }, None)),
             format!("waits for child run {run} at step call")
         );
-        assert_eq!(say(opened("x", Activity::Retry, day)), "will try step x again at 2025-11-16T00:00:00Z");
+        assert_eq!(say(step_snapshot("x", StepActivity::Retry, day)), "will try step x again at 2025-11-16T00:00:00Z");
     }
 
     #[test]
     fn several_things_are_counted_and_a_loop_is_none_of_them() {
-        let task = |step| opened(step, Activity::Task, None);
-        let several = snapshot(vec![task("a"), task("b"), task("c"), opened("each", Activity::Body, None)]);
+        let task = |step| step_snapshot(step, StepActivity::Task, None);
+        let several = snapshot(vec![task("a"), task("b"), task("c"), step_snapshot("each", StepActivity::Body, None)]);
         assert_eq!(sentence(&several).unwrap(), "performs step a, attempt 2 and 2 more");
-        let body = snapshot(vec![opened("each", Activity::Body, None)]);
+        let body = snapshot(vec![step_snapshot("each", StepActivity::Body, None)]);
         assert_eq!(sentence(&body).unwrap(), "goes on inside step each");
     }
 
@@ -189,7 +193,7 @@ mod tests {
         let mut running = snapshot(vec![]);
         (running.status, running.worker) = (Status::Running, Some("host:1".to_owned()));
         assert_eq!(sentence(&running).unwrap(), "runs at worker host:1");
-        running.open = vec![opened("nap", Activity::Delay, None)];
+        running.open = vec![step_snapshot("nap", StepActivity::Delay, None)];
         assert_eq!(sentence(&running).unwrap(), "runs at worker host:1: sleeps at step nap");
         let none = "waits for a worker that serves onboard-user version 2: none is connected";
         assert_eq!(ForWorker::Unserved.sentence("onboard-user", 2), none);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
-use everstep_store::{Error, Gate, Item, Outcome};
+use everstep_store::{CommitOutcome, Error, Gate, Item};
 use futures_util::future::{self, Either};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc;
@@ -44,7 +44,7 @@ impl Proposal {
 /// What happened to a proposal.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    Stored(Outcome),
+    Stored(CommitOutcome),
     /// The database refuses this item for ever.
     Refused(String),
     /// There is no space for a new run.

@@ -24,5 +24,5 @@ pub use journal::{JournalEntry, JournalPage};
 pub use library::{Library, Save, Saving, Version};
 pub use logs::{LogLine, LogPage};
 pub use runs::{LoadedRun, Runs};
-pub use snapshot::{Activity, Opened, RunSnapshot};
+pub use snapshot::{RunSnapshot, StepActivity, StepSnapshot};
 pub use steps::StepPage;

@@ -19,7 +19,7 @@ pub struct RunSnapshot {
     pub failure: Option<Failure>,
     pub paused_at: Option<Timestamp>,
     /// The steps under way, loops and scopes last.
-    pub open: Vec<Opened>,
+    pub open: Vec<StepSnapshot>,
     /// The number of open steps beside those.
     pub more: usize,
     /// The worker that has the run's turn.
@@ -28,17 +28,17 @@ pub struct RunSnapshot {
 
 /// A step under way.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Opened {
+pub struct StepSnapshot {
     pub step: StepKey,
     pub attempt: u32,
     pub since: Option<Timestamp>,
     /// When it continues by itself.
     pub due: Option<Timestamp>,
-    pub activity: Activity,
+    pub activity: StepActivity,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Activity {
+pub enum StepActivity {
     /// A handler performs it.
     Task,
     /// It sleeps.
@@ -61,7 +61,7 @@ impl RunSnapshot {
         let all = || state.open().filter(|_| !state.has_ended());
         let steps = all().filter(|open| !is_body(open)).chain(all().filter(is_body));
         let count = all().count();
-        let open: Vec<_> = steps.take(OPEN_STEPS_MAX).map(|open| Opened::from_open(&open)).collect();
+        let open: Vec<_> = steps.take(OPEN_STEPS_MAX).map(|open| StepSnapshot::from_open(&open)).collect();
         Self {
             seq: state.seq,
             status: state.status(),
@@ -74,16 +74,16 @@ impl RunSnapshot {
     }
 }
 
-impl Opened {
+impl StepSnapshot {
     fn from_open(open: &OpenStep<'_>) -> Self {
         let (activity, due) = match &open.activity {
-            OpenActivity::Task => (Activity::Task, None),
-            OpenActivity::Delay { due } => (Activity::Delay, *due),
-            OpenActivity::Wait { event, due, .. } => (Activity::Wait { event: (*event).to_owned() }, *due),
-            OpenActivity::Child(child) => (Activity::Child { run: child.run }, child.due),
-            OpenActivity::Backoff { due } => (Activity::Retry, *due),
-            OpenActivity::Body { due } => (Activity::Body, *due),
-            OpenActivity::Soon => (Activity::Soon, None),
+            OpenActivity::Task => (StepActivity::Task, None),
+            OpenActivity::Delay { due } => (StepActivity::Delay, *due),
+            OpenActivity::Wait { event, due, .. } => (StepActivity::Wait { event: (*event).to_owned() }, *due),
+            OpenActivity::Child(child) => (StepActivity::Child { run: child.run }, child.due),
+            OpenActivity::Backoff { due } => (StepActivity::Retry, *due),
+            OpenActivity::Body { due } => (StepActivity::Body, *due),
+            OpenActivity::Soon => (StepActivity::Soon, None),
         };
         Self { step: open.step.clone(), attempt: open.attempt, since: Some(open.since), due, activity }
     }

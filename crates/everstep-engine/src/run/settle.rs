@@ -8,7 +8,7 @@ use everstep_core::ids::RunId;
 use everstep_core::planted::{self, Bug};
 use everstep_core::run::{Input, SNAPSHOT_FORMAT};
 use everstep_core::time::Timestamp;
-use everstep_store::{Outcome, Snapshot};
+use everstep_store::{CommitOutcome, Snapshot};
 
 use super::active::{ActiveRun, Loading, Next};
 use super::in_flight::{InFlight, Rest};
@@ -27,28 +27,28 @@ impl ActiveRun {
     pub(crate) fn settled(&mut self, verdict: Verdict, services: &mut Services) -> Next {
         let Some(in_flight) = self.in_flight.take() else { return Next::Keep };
         match verdict {
-            Verdict::Stored(Outcome::Applied(sent)) => {
+            Verdict::Stored(CommitOutcome::Applied(sent)) => {
                 services.announce_inbox(&sent);
                 self.applied(in_flight, services)
             }
             // The store no longer knows which nodes own the runs that its inputs went to.
-            Verdict::Stored(Outcome::Duplicate) => {
+            Verdict::Stored(CommitOutcome::Duplicate) => {
                 if in_flight.has_inbox_inputs {
                     services.read_inbox();
                 }
                 self.applied(in_flight, services)
             }
-            Verdict::Stored(Outcome::Exists(winner)) => {
+            Verdict::Stored(CommitOutcome::Exists(winner)) => {
                 if let Some(reply) = in_flight.start {
                     let _ = reply.send(Ok(StartReply { run: winner, created: false, began: None }));
                 }
                 Next::Drop
             }
-            Verdict::Stored(Outcome::Conflict) => {
+            Verdict::Stored(CommitOutcome::Conflict) => {
                 services.shared.conflicts.fetch_add(1, Ordering::Relaxed);
                 self.in_conflict(in_flight)
             }
-            Verdict::Stored(Outcome::Lost) => {
+            Verdict::Stored(CommitOutcome::Lost) => {
                 services.shared.conflicts.fetch_add(1, Ordering::Relaxed);
                 self.reload(in_flight, None, None)
             }

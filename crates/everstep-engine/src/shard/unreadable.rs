@@ -8,7 +8,7 @@ use everstep_core::ids::RunId;
 use everstep_core::journal::{Entry, Event, codec};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Gate, Item, Loaded, NewEntry, Outcome, Projection, RunRow};
+use everstep_store::{CommitOutcome, Gate, Item, Loaded, NewEntry, Projection, RunRow};
 
 use super::Shard;
 use crate::commit::Verdict;
@@ -100,10 +100,10 @@ impl Shard {
         let Some(Pausing { row, entries }) = self.unreadable.pausing.remove(&run) else { return false };
         match verdict {
             // A pause that was not written is tried again: the run may still be this node's.
-            Verdict::Stored(Outcome::Conflict | Outcome::Lost) | Verdict::Refused(_) | Verdict::Full(_) => {
+            Verdict::Stored(CommitOutcome::Conflict | CommitOutcome::Lost) | Verdict::Refused(_) | Verdict::Full(_) => {
                 self.load(run, Loading::default());
             }
-            Verdict::Stored(Outcome::Applied(_) | Outcome::Duplicate | Outcome::Exists(_)) => {
+            Verdict::Stored(CommitOutcome::Applied(_) | CommitOutcome::Duplicate | CommitOutcome::Exists(_)) => {
                 self.services.observe(&Seen {
                     run,
                     workspace: row.workspace,

@@ -15,7 +15,7 @@ use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
 use everstep_store::{RunRow, Stores, postgres, sqlite};
-use everstep_testkit::postgres::{Cluster, Database};
+use everstep_testkit::postgres::{Cluster, TestDatabase};
 use serde_json::{Value, json};
 
 pub(crate) const WORKSPACE: WorkspaceId = WorkspaceId::DEFAULT;
@@ -35,7 +35,7 @@ pub(crate) async fn open(folder: &Path) -> Stores {
 
 /// The PostgreSQL database that belongs to a folder.
 pub(crate) fn url(folder: &Path) -> String {
-    static DATABASES: Mutex<BTreeMap<PathBuf, Database<'static>>> = Mutex::new(BTreeMap::new());
+    static DATABASES: Mutex<BTreeMap<PathBuf, TestDatabase<'static>>> = Mutex::new(BTreeMap::new());
     let mut databases = DATABASES.lock().unwrap();
     databases.entry(folder.to_owned()).or_insert_with(|| Cluster::shared().database()).url()
 }

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use everstep_core::failure::code;
 use everstep_net::Guard;
-use everstep_testkit::postgres::{Cluster, Database, Durability};
+use everstep_testkit::postgres::{Cluster, Durability, TestDatabase};
 use serde_json::{Value, json};
 
 use crate::support::{Asker, drivers, drivers_with, query, source};
 
 /// How many sessions do something that holds this text.
-fn sessions(database: &Database<'_>, text: &str) -> usize {
+fn sessions(database: &TestDatabase<'_>, text: &str) -> usize {
     let sql = format!(
         "select pid from pg_stat_activity where query like '%{text}%' and pid <> pg_backend_pid() and state = 'active'"
     );

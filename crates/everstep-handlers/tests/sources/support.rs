@@ -11,7 +11,7 @@ use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Secrets;
 use everstep_handlers::sources::{Drivers, Query, QueryRequest, Source, SourceTest};
 use everstep_net::{Client, Guard};
-use everstep_testkit::postgres::Database;
+use everstep_testkit::postgres::TestDatabase;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -53,7 +53,7 @@ pub(crate) struct Asker {
 
 impl Asker {
     /// A database as its administrator sees it.
-    pub(crate) fn from_database(database: &Database<'_>, more: &Value) -> Self {
+    pub(crate) fn from_database(database: &TestDatabase<'_>, more: &Value) -> Self {
         let mut body = json!({"type": "postgres", "host": "127.0.0.1", "port": database.cluster().port(),
             "database": database.name(), "user": "postgres"});
         for (name, value) in more.as_object().into_iter().flatten() {

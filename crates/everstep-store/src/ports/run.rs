@@ -8,7 +8,7 @@ use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{InboxId, Item, Outcome};
+use crate::item::{CommitOutcome, InboxId, Item};
 use crate::rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, Wants};
 
 /// Every promise here is proved by `everstep_testkit::contract::runs`.
@@ -54,7 +54,7 @@ pub trait RunStore: Send + Sync {
     ///   and are then answered `Duplicate` if they had been written.
     ///   After `Refused` and `Full` nothing was written.
     /// * No two items of one call belong to the same run.
-    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>>;
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>>;
 
     /// Makes `node` the owner of at most `limit` unowned runs of `lane` that are due, oldest first.
     /// Two nodes never claim the same run. Runs of a newer format than this build's are not claimed.

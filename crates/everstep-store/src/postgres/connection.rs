@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
 
 use super::connections::Connections;
-use super::errors::Failure;
+use super::errors::StatementError;
 use super::queries::{Param, Query};
 use crate::error::Result;
 
@@ -38,7 +38,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    pub(super) async fn query(&self, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+    pub(super) async fn query(&self, query: &Query, params: &[Param<'_>]) -> Result<Vec<Row>, StatementError> {
         let (client, params) = (self.client(), query.bind(params));
         self.answered(async {
             if self.home.local.is_some() {
@@ -51,7 +51,7 @@ impl<'a> Connection<'a> {
         .await
     }
 
-    pub(super) async fn execute(&self, query: &Query, params: &[Param<'_>]) -> Result<u64, Failure> {
+    pub(super) async fn execute(&self, query: &Query, params: &[Param<'_>]) -> Result<u64, StatementError> {
         let (client, params) = (self.client(), query.bind(params));
         self.answered(async {
             if self.home.local.is_some() {
@@ -65,12 +65,12 @@ impl<'a> Connection<'a> {
     }
 
     /// Executes statements without parameters and rows: definitions of tables.
-    pub(super) async fn define(&self, sql: &str) -> Result<(), Failure> {
+    pub(super) async fn define(&self, sql: &str) -> Result<(), StatementError> {
         self.answered(self.client().batch_execute(sql)).await
     }
 
     /// Begins a transaction. Unless it is committed, the connection is closed and the transaction has no effect.
-    pub(super) async fn begin(&self, how: &str) -> Result<(), Failure> {
+    pub(super) async fn begin(&self, how: &str) -> Result<(), StatementError> {
         self.in_transaction.store(true, Ordering::Relaxed);
         match &self.home.local {
             Some(local) => self.define(&format!("{how}{local}")).await,
@@ -78,13 +78,13 @@ impl<'a> Connection<'a> {
         }
     }
 
-    pub(super) async fn commit(&self) -> Result<(), Failure> {
+    pub(super) async fn commit(&self) -> Result<(), StatementError> {
         self.define("commit").await?;
         self.in_transaction.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    pub(super) async fn rollback(&self) -> Result<(), Failure> {
+    pub(super) async fn rollback(&self) -> Result<(), StatementError> {
         self.define("rollback").await?;
         self.in_transaction.store(false, Ordering::Relaxed);
         Ok(())
@@ -114,17 +114,20 @@ impl<'a> Connection<'a> {
         self.object.as_ref().expect("it is lent until it is dropped")
     }
 
-    async fn answered<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Failure> {
+    async fn answered<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, StatementError> {
         self.home.calls.fetch_add(1, Ordering::Relaxed);
         self.unanswered.fetch_add(1, Ordering::Relaxed);
         let Ok(result) = timeout_at(self.deadline, answer).await else {
             self.cancel();
             self.home.close_idle();
-            return Err(Failure::Late(self.limit));
+            return Err(StatementError::Late(self.limit));
         };
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
-        let result = result.map_err(Failure::from);
-        if result.as_ref().is_err_and(Failure::breaks_connection) {
+        let result = result.map_err(StatementError::from);
+        if result.as_ref().is_err_and(StatementError::breaks_connection) {
             self.is_broken.store(true, Ordering::Relaxed);
         }
         result

@@ -9,7 +9,7 @@ use tokio_postgres::{Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection::Connection;
-use super::errors::Failure;
+use super::errors::StatementError;
 use super::queries::{Param, Query};
 use super::store::Options;
 use super::url::Address;
@@ -69,14 +69,14 @@ impl Connections {
     }
 
     /// Lends a connection for one call, which begins now.
-    pub(super) async fn get(&self) -> Result<Connection<'_>, Failure> {
+    pub(super) async fn get(&self) -> Result<Connection<'_>, StatementError> {
         self.get_for(self.call_timeout).await
     }
 
     /// Lends a connection for a call with a time limit of its own.
-    pub(super) async fn get_for(&self, limit: Duration) -> Result<Connection<'_>, Failure> {
+    pub(super) async fn get_for(&self, limit: Duration) -> Result<Connection<'_>, StatementError> {
         let deadline = Instant::now() + limit;
-        let object = timeout_at(deadline, self.pool.get()).await.map_err(|_| Failure::Late(limit))??;
+        let object = timeout_at(deadline, self.pool.get()).await.map_err(|_| StatementError::Late(limit))??;
         Ok(Connection::new(object, self, deadline, limit))
     }
 

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// Why a statement failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum StatementError {
     Database(tokio_postgres::Error),
     /// The call timed out. Whether the statement was executed is unknown.
     Late(Duration),
@@ -18,7 +18,7 @@ pub(super) enum Failure {
     Disconnected(String),
 }
 
-impl Failure {
+impl StatementError {
     pub(super) fn code(&self) -> Option<&SqlState> {
         self.database().map(DbError::code)
     }
@@ -60,13 +60,13 @@ impl Failure {
     }
 }
 
-impl From<tokio_postgres::Error> for Failure {
+impl From<tokio_postgres::Error> for StatementError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<PoolError> for Failure {
+impl From<PoolError> for StatementError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::Database(error),
@@ -75,15 +75,15 @@ impl From<PoolError> for Failure {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
+impl From<StatementError> for Error {
+    fn from(failure: StatementError) -> Self {
         match &failure {
-            Failure::Database(error) => match error.as_db_error() {
+            StatementError::Database(error) => match error.as_db_error() {
                 Some(error) => from_db_error(error),
                 None => Self::Unavailable(describe(error)),
             },
-            Failure::Late(limit) => Self::Unavailable(format!("it gave no answer within {limit:?}")),
-            Failure::Disconnected(reason) => Self::Unavailable(reason.clone()),
+            StatementError::Late(limit) => Self::Unavailable(format!("it gave no answer within {limit:?}")),
+            StatementError::Disconnected(reason) => Self::Unavailable(reason.clone()),
         }
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::columns;
 use super::connection::Connection;
-use super::errors::Failure;
+use super::errors::StatementError;
 use super::queries::{params, query};
 use super::schema;
 use super::store::PostgresStore;
@@ -129,7 +129,7 @@ impl PostgresStore {
         }
     }
 
-    async fn try_to_attach_partitions(&self, weeks: &BTreeSet<Week>, note: &str) -> Result<(), Failure> {
+    async fn try_to_attach_partitions(&self, weeks: &BTreeSet<Week>, note: &str) -> Result<(), StatementError> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
         // Waits without a limit for other calls that make partitions.
@@ -177,7 +177,7 @@ impl PostgresStore {
         }
     }
 
-    async fn try_to_announce(&self, weeks: &BTreeSet<Week>, how: &str) -> Result<(), Failure> {
+    async fn try_to_announce(&self, weeks: &BTreeSet<Week>, how: &str) -> Result<(), StatementError> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
         schema::lock(&connection).await?;
@@ -316,7 +316,7 @@ impl PostgresStore {
     }
 }
 
-async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>, Failure> {
+async fn partitions(connection: &Connection<'_>) -> Result<Vec<Partition>, StatementError> {
     let tables = connection.query(query!("maintain/1_partitions"), &[]).await?;
     let partition = |row: &Row| {
         Some(Partition {
@@ -341,7 +341,7 @@ fn detach(week: Week, how: &str) -> String {
 }
 
 /// Attaches a table. It usually has no rows that PostgreSQL would have to check.
-async fn attach(connection: &Connection<'_>, week: Week, note: &str) -> Result<(), Failure> {
+async fn attach(connection: &Connection<'_>, week: Week, note: &str) -> Result<(), StatementError> {
     let (from, until) = week.ids();
     let until = if until.is_max() { "maxvalue".to_owned() } else { format!("'{until}'") };
     let table = week.table();

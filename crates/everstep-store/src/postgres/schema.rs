@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 use super::columns;
 use super::connection::Connection;
 use super::connections::Connections;
-use super::errors::Failure;
+use super::errors::StatementError;
 use super::queries::{params, query};
 use super::server::Server;
 use crate::error::{Error, Result};
@@ -50,7 +50,7 @@ enum Progress {
 }
 
 async fn try_to_migrate(connections: &Connections, server: &Server) -> Result<Progress> {
-    let explain = |failure: Failure| refused(failure, server);
+    let explain = |failure: StatementError| refused(failure, server);
     let connection = connections.get_for(MIGRATION_TIMEOUT).await?;
     connection.begin("begin").await?;
     connection.define("set local statement_timeout = 0").await?;
@@ -82,7 +82,7 @@ async fn try_to_migrate(connections: &Connections, server: &Server) -> Result<Pr
 }
 
 /// Excludes other calls that change the schema or the partitions, until the end of the transaction.
-pub(super) async fn lock(connection: &Connection<'_>) -> Result<(), Failure> {
+pub(super) async fn lock(connection: &Connection<'_>) -> Result<(), StatementError> {
     connection.query(query!("schema/1_lock"), params! { "lock": SCHEMA_LOCK_KEY }).await?;
     Ok(())
 }
@@ -101,7 +101,7 @@ fn not_ours(owner: &str, server: &Server) -> Error {
 }
 
 /// The error of a migration. Class 42 says that a statement does not fit the tables.
-fn rejected(migration: &Migration, failure: Failure, server: &Server) -> Error {
+fn rejected(migration: &Migration, failure: StatementError, server: &Server) -> Error {
     match failure.database() {
         Some(error) if error.code().code().starts_with("42") && *error.code() != SqlState::INSUFFICIENT_PRIVILEGE => {
             migration.rejected(error.message())
@@ -110,7 +110,7 @@ fn rejected(migration: &Migration, failure: Failure, server: &Server) -> Error {
     }
 }
 
-fn refused(failure: Failure, server: &Server) -> Error {
+fn refused(failure: StatementError, server: &Server) -> Error {
     if failure.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
         let (user, schema) = (&server.user, &server.schema);
         return Error::Unusable(format!(

@@ -5,7 +5,7 @@ use tokio_postgres::error::SqlState;
 
 use super::columns;
 use super::connections::Connections;
-use super::errors::{self, Failure};
+use super::errors::{self, StatementError};
 use super::queries::query;
 use super::url::Address;
 use crate::error::{Error, Result};
@@ -61,16 +61,16 @@ fn check_version(number: i32, name: &str, address: &Address) -> Result<()> {
     )))
 }
 
-fn unreachable(failure: &Failure, address: &Address) -> Error {
+fn unreachable(failure: &StatementError, address: &Address) -> Error {
     let (name, config) = (address.name(), &address.config);
     let user = config.get_user().unwrap_or("(none)");
-    let Failure::Database(error) = failure else {
+    let StatementError::Database(error) = failure else {
         return Error::Unavailable(match failure {
-            Failure::Late(limit) => format!(
+            StatementError::Late(limit) => format!(
                 "PostgreSQL at {name} gave no answer within {limit:?}; is it reachable from here, and not overloaded?"
             ),
-            Failure::Disconnected(reason) => reason.clone(),
-            Failure::Database(_) => unreachable!("it was told apart above"),
+            StatementError::Disconnected(reason) => reason.clone(),
+            StatementError::Database(_) => unreachable!("it was told apart above"),
         });
     };
     let Some(database) = error.as_db_error() else {

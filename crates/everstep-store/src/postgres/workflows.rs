@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::columns;
 use super::connection::Connection;
-use super::errors::Failure;
+use super::errors::StatementError;
 use super::queries::{params, query};
 use super::store::PostgresStore;
 use crate::error::Result;
@@ -133,7 +133,7 @@ impl PostgresStore {
         workflow: &NewWorkflow,
         activate: bool,
         expects: Expects,
-    ) -> Result<Result<Put>, Failure> {
+    ) -> Result<Result<Put>, StatementError> {
         let connection = self.lock_workflow(workflow.workspace, &workflow.name).await?;
         let head = match read_head(&connection, workflow.workspace, &workflow.name).await? {
             Ok(head) => head,
@@ -175,7 +175,7 @@ impl PostgresStore {
     }
 
     /// Begins a transaction that holds the lock of a workflow's name.
-    async fn lock_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Connection<'_>, Failure> {
+    async fn lock_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Connection<'_>, StatementError> {
         let connection = self.connections.get().await?;
         connection.begin("begin").await?;
         let workspace = workspace.uuid();
@@ -190,7 +190,7 @@ async fn read_head(
     connection: &Connection<'_>,
     workspace: WorkspaceId,
     name: &str,
-) -> Result<Result<Option<Head>>, Failure> {
+) -> Result<Result<Option<Head>>, StatementError> {
     let workspace = workspace.uuid();
     let key = params! { "workspace": workspace, "name": name };
     let rows = connection.query(query!("put_workflow/2_head"), key).await?;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::binaries::Binaries;
 use super::bouncer::Bouncer;
-use super::database::Database;
+use super::database::TestDatabase;
 use super::guard::Guard;
 
 /// Who administers a test's server. Nobody needs a password but `guarded`.
@@ -92,9 +92,9 @@ impl Cluster {
     }
 
     /// A fresh database, dropped with the value that is returned.
-    pub fn database(&self) -> Database<'_> {
+    pub fn database(&self) -> TestDatabase<'_> {
         let number = self.databases.fetch_add(1, Ordering::Relaxed) + 1;
-        Database::create(self, format!("test_{number}"))
+        TestDatabase::create(self, format!("test_{number}"))
     }
 
     /// How a program reaches a database of this server as its administrator.

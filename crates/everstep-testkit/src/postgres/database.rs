@@ -4,12 +4,12 @@ use super::cluster::Cluster;
 
 /// A fresh database. It is dropped with this value, also from under whoever still uses it.
 #[derive(Debug)]
-pub struct Database<'a> {
+pub struct TestDatabase<'a> {
     cluster: &'a Cluster,
     name: String,
 }
 
-impl<'a> Database<'a> {
+impl<'a> TestDatabase<'a> {
     pub(super) fn create(cluster: &'a Cluster, name: String) -> Self {
         cluster.sql("postgres", &format!("create database {name}"));
         Self { cluster, name }
@@ -34,7 +34,7 @@ impl<'a> Database<'a> {
     }
 }
 
-impl Drop for Database<'_> {
+impl Drop for TestDatabase<'_> {
     fn drop(&mut self) {
         // A test that fails may have stopped the server; it must fail for its own reason.
         let drop = || self.cluster.sql("postgres", &format!("drop database if exists {} with (force)", self.name));

@@ -14,4 +14,4 @@ mod guard;
 
 pub use bouncer::Bouncer;
 pub use cluster::{Cluster, Durability};
-pub use database::Database;
+pub use database::TestDatabase;

@@ -22,9 +22,9 @@ use super::server::{Directory, Server, world};
 use super::store::SimStore;
 use super::storm::Storm;
 use super::watch::Watch;
-use super::{Failure, Options, Report};
+use super::{Options, SeedFailure, SeedSummary};
 
-pub(super) fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
+pub(super) fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<SeedFailure>> {
     let nodes = options.nodes.unwrap_or_else(|| mixed(seed)).max(1);
     let executor = Executor::new(seed, options.has_trace);
     let code = options.code.unwrap_or(seed / 2 % 2 == 1);
@@ -41,7 +41,7 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>>
     game.directory.lock().expect("one thread").clear();
     let ledger = game.store.ledger();
     played
-        .map(|judged| Report {
+        .map(|judged| SeedSummary {
             seed,
             nodes,
             runs: game.planned,
@@ -52,7 +52,7 @@ pub(super) fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>>
             faults: ledger.faults,
             digest: judged.digest,
         })
-        .map_err(|message| Box::new(Failure { seed, nodes, code, message, trace: executor.take_trace() }))
+        .map_err(|message| Box::new(SeedFailure { seed, nodes, code, message, trace: executor.take_trace() }))
 }
 
 /// One server alone in every other seed, else two to four.

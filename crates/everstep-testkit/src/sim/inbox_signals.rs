@@ -9,7 +9,7 @@ use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::Hint;
-use everstep_store::{Gate, InboxInput, Item, NewRun, Outcome, Projection};
+use everstep_store::{CommitOutcome, Gate, InboxInput, Item, NewRun, Projection};
 use futures_util::future::{self, Either};
 use serde_json::json;
 
@@ -101,7 +101,8 @@ impl InboxSender {
             let outcomes = db.join(sender, Duration::from_secs(60), None).and_then(|_| db.commit(sender, &[item]));
             db.leave(sender, now).expect("the database is in memory");
             // A run that has ended gets no signals.
-            outcomes.is_ok_and(|outcomes| matches!(&outcomes[..], [Outcome::Applied(sent)] if sent[0].id.is_some()))
+            outcomes
+                .is_ok_and(|outcomes| matches!(&outcomes[..], [CommitOutcome::Applied(sent)] if sent[0].id.is_some()))
         })
     }
 }

@@ -64,7 +64,7 @@ impl Default for Options {
 
 /// What happened in a seed that went well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct SeedSummary {
     pub seed: u64,
     pub nodes: usize,
     pub runs: usize,
@@ -80,7 +80,7 @@ pub struct Report {
 
 /// What a seed found.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct SeedFailure {
     pub seed: u64,
     pub nodes: usize,
     pub code: bool,
@@ -88,7 +88,7 @@ pub struct Failure {
     pub trace: Vec<String>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SeedFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {} failed: {}", self.seed, self.message)?;
         for line in &self.trace {
@@ -99,7 +99,7 @@ impl fmt::Display for Failure {
 }
 
 /// Plays one seed.
-pub fn play(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
+pub fn play(seed: u64, options: &Options) -> Result<SeedSummary, Box<SeedFailure>> {
     #[cfg(feature = "planted-bugs")]
     everstep_core::planted::plant(options.bug);
     let result = game::play(seed, options);

@@ -8,7 +8,7 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, Choice, Counts, Deletion, Error, Expects, InboxId, Item, Loaded, NewWorkflow, NodeRow, Outcome, Put,
+    Arrival, Choice, CommitOutcome, Counts, Deletion, Error, Expects, InboxId, Item, Loaded, NewWorkflow, NodeRow, Put,
     Registered, Result, RunFilter, RunPage, RunRow, RunStore, Snapshot, StoredEntry, Tick, VersionRow, WaitChange,
     Wants, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
@@ -33,7 +33,7 @@ impl SimStore {
     }
 
     /// Somebody cancels, pauses or signals a run in the moment it goes on; rather if it has just called another.
-    fn record_progress(&self, items: &[Item], outcomes: &[Outcome]) {
+    fn record_progress(&self, items: &[Item], outcomes: &[CommitOutcome]) {
         for item in applied(items, outcomes) {
             let mut steps = item.entries.iter().filter_map(|entry| entry.row.step.as_ref());
             let percent = if steps.any(|step| step.as_str().contains("call")) { 15 } else { 2 };
@@ -46,7 +46,7 @@ impl SimStore {
     }
 
     /// Somebody answers a wait before the engine has heard that it is open.
-    fn record_inbox_waits(&self, items: &[Item], outcomes: &[Outcome]) {
+    fn record_inbox_waits(&self, items: &[Item], outcomes: &[CommitOutcome]) {
         for item in applied(items, outcomes) {
             for wait in item.waits.iter().filter(|wait| is_inbox_wait(wait)) {
                 let WaitChange::Open(wait) = wait else { continue };
@@ -60,8 +60,8 @@ impl SimStore {
     }
 }
 
-fn applied<'a>(items: &'a [Item], outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Item> {
-    let is_applied = |(_, outcome): &(_, &Outcome)| matches!(outcome, Outcome::Applied(_));
+fn applied<'a>(items: &'a [Item], outcomes: &'a [CommitOutcome]) -> impl Iterator<Item = &'a Item> {
+    let is_applied = |(_, outcome): &(_, &CommitOutcome)| matches!(outcome, CommitOutcome::Applied(_));
     items.iter().zip(outcomes).filter(is_applied).map(|(item, _)| item)
 }
 
@@ -135,7 +135,7 @@ impl RunStore for SimStore {
         .await
     }
 
-    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>> {
         if items.iter().flat_map(|item| &item.entries).any(|entry| has_poison(&entry.row.payload)) {
             return Err(Error::Refused("the data is poison".to_owned()));
         }

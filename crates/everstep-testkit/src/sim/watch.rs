@@ -7,7 +7,7 @@ use std::time::Duration;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::run::{OpenActivity, OpenStep};
 use everstep_core::time::Timestamp;
-use everstep_store::{Gate, Item, Outcome, RunRow};
+use everstep_store::{CommitOutcome, Gate, Item, RunRow};
 
 use super::executor::BEGIN;
 use super::judge::{Judge, is_code};
@@ -18,12 +18,12 @@ use super::store::SimStore;
 /// What is seen where the database does what it was asked for: in the order in which it does it.
 impl SimStore {
     /// A fenced node writes nothing, and whoever writes is remembered.
-    pub(super) fn watch_commit(&self, node: NodeId, items: &[Item], outcomes: &[Outcome]) {
+    pub(super) fn watch_commit(&self, node: NodeId, items: &[Item], outcomes: &[CommitOutcome]) {
         let mut ledger = self.ledger();
         for (item, outcome) in items.iter().zip(outcomes) {
             let seqs = item.entries.first().map_or(0, |entry| entry.seq)..=item.entries.last().map_or(0, |e| e.seq);
             self.executor.note(|| format!("server {} as {node}: {} {seqs:?}: {outcome:?}", self.machine, item.run));
-            if !matches!(outcome, Outcome::Applied(_)) {
+            if !matches!(outcome, CommitOutcome::Applied(_)) {
                 continue;
             }
             if let Some(at) = ledger.fenced.get(&node) {

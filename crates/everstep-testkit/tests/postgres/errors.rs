@@ -2,12 +2,12 @@
 
 use everstep_store::{Error, Item, NewRun, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
-use everstep_testkit::postgres::{Cluster, Database};
+use everstep_testkit::postgres::{Cluster, TestDatabase};
 
 use super::open;
 
 /// Makes the database answer with a code when a run is inserted, the first so many times.
-fn plant(database: &Database<'_>, code: &str, times: i64) {
+fn plant(database: &TestDatabase<'_>, code: &str, times: i64) {
     database.sql(&format!(
         "drop trigger if exists planted on runs;
          create sequence if not exists planted_times;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everstep_store::postgres::{Options, PostgresStore};
-use everstep_store::{Error, Item, Outcome, RunStore};
+use everstep_store::{CommitOutcome, Error, Item, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
 use tokio::sync::watch;
@@ -85,7 +85,7 @@ fn a_server_that_crashes_loses_nothing_and_is_found_again() {
                         match store.commit(node, std::slice::from_ref(&item)).await {
                             Ok(outcomes) => {
                                 assert!(
-                                    matches!(outcomes[0], Outcome::Applied(_) | Outcome::Duplicate),
+                                    matches!(outcomes[0], CommitOutcome::Applied(_) | CommitOutcome::Duplicate),
                                     "{outcomes:?}"
                                 );
                                 break;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{Error, Gate, Item, NewRun, Outcome, RunStore, WaitChange, Wants};
+use everstep_store::{CommitOutcome, Error, Gate, Item, NewRun, RunStore, WaitChange, Wants};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::Cluster;
 
@@ -159,7 +159,7 @@ fn an_item_that_waited_for_a_run_that_was_claimed_is_lost_whole() {
         };
         wait_for_a_waiter(&session(&database).await).await;
         claim.batch_execute("commit").await.unwrap();
-        assert_eq!(deciding.await.unwrap(), [Outcome::Lost, Outcome::Lost]);
+        assert_eq!(deciding.await.unwrap(), [CommitOutcome::Lost, CommitOutcome::Lost]);
         for run in runs {
             let loaded = load(&*store, run).await;
             assert_eq!((loaded.run.owner, loaded.entries.len()), (Some(claimer), 1));
@@ -186,7 +186,7 @@ fn an_input_that_another_answers_meanwhile_makes_the_item_a_conflict() {
         };
         wait_for_a_waiter(&session(&database).await).await;
         other.batch_execute("commit").await.unwrap();
-        assert_eq!(answering.await.unwrap(), [Outcome::Conflict, applied()]);
+        assert_eq!(answering.await.unwrap(), [CommitOutcome::Conflict, applied()]);
         assert_eq!(seqs(&*store, run).await, [1]);
     });
 }
@@ -201,7 +201,7 @@ fn a_start_waits_for_another_with_its_key() {
         let first = new_run();
         apply(&*store, node, &start_with(first, None, keyed())).await;
         let other = session(&database).await;
-        for (end, expected) in [("rollback", Outcome::Exists(first)), ("commit", applied())] {
+        for (end, expected) in [("rollback", CommitOutcome::Exists(first)), ("commit", applied())] {
             other.batch_execute("begin").await.unwrap();
             other.execute("delete from runs where id = $1", &[&first.uuid()]).await.unwrap();
             let starting = {

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{Error, Result};
-use everstep_testkit::postgres::Database;
+use everstep_testkit::postgres::TestDatabase;
 use tokio_postgres::{Client, NoTls};
 
-async fn open(database: &Database<'_>) -> PostgresStore {
+async fn open(database: &TestDatabase<'_>) -> PostgresStore {
     PostgresStore::open(&database.url(), &Options::default()).await.unwrap()
 }
 
@@ -32,7 +32,7 @@ async fn refused(url: &str) -> Error {
 }
 
 /// A connection beside the store's own: somebody else's.
-async fn session(database: &Database<'_>) -> Client {
+async fn session(database: &TestDatabase<'_>) -> Client {
     let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
     client

@@ -7,7 +7,7 @@ use everstep_core::time::Timestamp;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{Item, NewRun, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
-use everstep_testkit::postgres::{Cluster, Database};
+use everstep_testkit::postgres::{Cluster, TestDatabase};
 use tokio::task::JoinSet;
 
 use super::{open, session};
@@ -16,12 +16,12 @@ const DAY: i64 = 86_400;
 /// Nothing takes as long, unless it never comes.
 const LOCK_WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-fn partitions(database: &Database<'_>) -> Vec<String> {
+fn partitions(database: &TestDatabase<'_>) -> Vec<String> {
     database.sql("select inhrelid::regclass from pg_inherits where inhparent = 'journal'::regclass order by 1")
 }
 
 /// The partition of a moment, as its week's Monday names it.
-fn partition(database: &Database<'_>, time: Timestamp) -> String {
+fn partition(database: &TestDatabase<'_>, time: Timestamp) -> String {
     let micros = time.micros();
     let monday = format!("date_trunc('week', to_timestamp({micros} / 1e6) at time zone 'utc')");
     database.sql(&format!("select to_char({monday}, '\"journal\"_YYYY_MM_DD')")).remove(0)
@@ -278,7 +278,7 @@ fn a_week_that_outlives_most_of_its_runs_is_thinned_out() {
 }
 
 /// Begins to detach a partition, while somebody reads for so long that it is broken off.
-async fn detach_by_half(database: &Database<'_>, week: &str) {
+async fn detach_by_half(database: &TestDatabase<'_>, week: &str) {
     let reader = session(database).await;
     reader.batch_execute("begin; select count(*) from journal").await.unwrap();
     let detacher = session(database).await;

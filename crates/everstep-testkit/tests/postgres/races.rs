@@ -6,7 +6,7 @@ use std::sync::Arc;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{Gate, Item, NewRun, Outcome, RunFilter, RunStore};
+use everstep_store::{CommitOutcome, Gate, Item, NewRun, RunFilter, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::Cluster;
 use tokio::task::JoinSet;
@@ -25,11 +25,11 @@ fn fifty_starts_with_one_key_from_two_nodes_leave_one_journal() {
             let keyed = NewRun { key: Some(("orders".to_owned(), "7".to_owned())), ..new() };
             starts.spawn(async move { (run, commit(&*store, node, &start_with(run, Some(node), keyed)).await) });
         }
-        let outcomes: BTreeMap<RunId, Outcome> = starts.join_all().await.into_iter().collect();
+        let outcomes: BTreeMap<RunId, CommitOutcome> = starts.join_all().await.into_iter().collect();
         let started: Vec<_> = outcomes.iter().filter(|(_, outcome)| **outcome == applied()).collect();
         let [(winner, _)] = started[..] else { panic!("{} runs were started", started.len()) };
         for (run, outcome) in outcomes.iter().filter(|(run, _)| *run != winner) {
-            assert_eq!(*outcome, Outcome::Exists(*winner));
+            assert_eq!(*outcome, CommitOutcome::Exists(*winner));
             assert_eq!(seqs(&*stores[0], *run).await, [0; 0]);
         }
         assert_eq!(seqs(&*stores[0], *winner).await, [1]);
@@ -71,8 +71,8 @@ fn batches_of_several_nodes_that_want_the_same_runs_never_get_stuck() {
             let mut decided: BTreeMap<RunId, usize> = BTreeMap::new();
             for (run, outcome) in batches.join_all().await.into_iter().flatten() {
                 match outcome {
-                    Outcome::Applied(_) => *decided.entry(run).or_default() += 1,
-                    outcome => assert_eq!(outcome, Outcome::Conflict),
+                    CommitOutcome::Applied(_) => *decided.entry(run).or_default() += 1,
+                    outcome => assert_eq!(outcome, CommitOutcome::Conflict),
                 }
             }
             assert_eq!(decided.len(), RUNS);
@@ -142,7 +142,7 @@ fn several_clashes_in_one_batch_are_told_apart() {
         items.push(start(new_run(), Some(node)));
         let outcomes = store.commit(node, &items).await.unwrap();
         for (number, outcome) in outcomes.iter().enumerate() {
-            let expected = if number % 3 == 0 && number < 12 { Outcome::Conflict } else { applied() };
+            let expected = if number % 3 == 0 && number < 12 { CommitOutcome::Conflict } else { applied() };
             assert_eq!(*outcome, expected, "item {number}");
         }
         let page = store.list_runs(HERE, RunFilter::default(), None, 100).await.unwrap();

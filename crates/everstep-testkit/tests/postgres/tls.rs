@@ -5,7 +5,7 @@ use std::process::Command;
 
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_testkit::contract::run;
-use everstep_testkit::postgres::{Cluster, Database, Durability};
+use everstep_testkit::postgres::{Cluster, Durability, TestDatabase};
 use tempfile::TempDir;
 
 use super::refused;
@@ -42,7 +42,7 @@ fn secure(certificates: &Path) -> Cluster {
 }
 
 /// Opens the database and tells whether what is said is hidden.
-async fn is_hidden(database: &Database<'_>, host: &str, parameters: &str) -> bool {
+async fn is_hidden(database: &TestDatabase<'_>, host: &str, parameters: &str) -> bool {
     let store = PostgresStore::open(&url(database, host, parameters), &Options::default()).await.unwrap();
     let connections = "select distinct ssl from pg_stat_ssl join pg_stat_activity using (pid)
         where application_name = 'everstep' and datname = current_database()";
@@ -56,7 +56,7 @@ async fn is_hidden(database: &Database<'_>, host: &str, parameters: &str) -> boo
     hidden == ["t"]
 }
 
-fn url(database: &Database<'_>, host: &str, parameters: &str) -> String {
+fn url(database: &TestDatabase<'_>, host: &str, parameters: &str) -> String {
     format!("postgres://postgres@{host}:{}/{}?{parameters}", database.cluster().port(), database.name())
 }
 

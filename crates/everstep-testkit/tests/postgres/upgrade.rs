@@ -8,7 +8,7 @@ use everstep_core::journal::Kind;
 use everstep_core::status::Status;
 use everstep_store::{AccessStore, Deletion, Error, RunFilter, RunStore, WorkflowStore};
 use everstep_testkit::contract::{fixtures::*, run};
-use everstep_testkit::postgres::{Cluster, Database};
+use everstep_testkit::postgres::{Cluster, TestDatabase};
 
 use super::{open, refused, session, wait_for_a_waiter};
 
@@ -50,7 +50,7 @@ const KEY: &str = "
 ";
 
 /// Makes a database as the release before left it.
-async fn make_old(database: &Database<'_>) {
+async fn make_old(database: &TestDatabase<'_>) {
     // The checksums are those of the files, which have not changed.
     let other = Cluster::shared().database();
     drop(open(&other).await);

@@ -8,7 +8,7 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::{Database, Options, SqliteStore};
-use everstep_store::{Error, Gate, Item, NewRun, Outcome, RunStore};
+use everstep_store::{CommitOutcome, Error, Gate, Item, NewRun, RunStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use serde_json::json;
 
@@ -170,9 +170,9 @@ fn a_run_is_gone_before_its_long_journal_is() {
         projection: Some(projection(Status::Running, Some(node), at(0))),
         ..item(run, Gate::Unowned)
     };
-    assert_eq!(database.commit(node, &[retry]).unwrap(), [Outcome::Lost]);
+    assert_eq!(database.commit(node, &[retry]).unwrap(), [CommitOutcome::Lost]);
     // Nor may another with its id begin among what is left.
-    assert_eq!(database.commit(node, &[start(run, Some(node))]).unwrap(), [Outcome::Conflict]);
+    assert_eq!(database.commit(node, &[start(run, Some(node))]).unwrap(), [CommitOutcome::Conflict]);
 
     // As after a restart: the rest goes with the next sweep, whatever else is due.
     let swept = database.sweep(at(0), 10).unwrap();
@@ -208,7 +208,7 @@ fn the_planted_bug_writes_the_rest_of_a_refused_item() {
         database.join(node, LEASE, None).unwrap();
     }
     database.commit(node, &[start(run, Some(node))]).unwrap();
-    assert_eq!(database.commit(other, &[step(run, 2)]).unwrap(), [Outcome::Lost]);
+    assert_eq!(database.commit(other, &[step(run, 2)]).unwrap(), [CommitOutcome::Lost]);
     plant(Some(Bug::ItemWithoutHeadGate));
     assert_eq!(database.commit(other, &[step(run, 2)]).unwrap(), [applied()]);
     plant(None);

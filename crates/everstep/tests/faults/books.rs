@@ -15,7 +15,7 @@ use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_store::{RunFilter, RunRow, Stores, WorkflowStore, postgres, sqlite};
-use everstep_testkit::postgres::Database;
+use everstep_testkit::postgres::TestDatabase;
 
 pub(crate) struct Books {
     workflows: BTreeMap<(String, u32), Workflow>,
@@ -30,7 +30,7 @@ pub(crate) struct Account {
 }
 
 impl Books {
-    pub(crate) fn from_database(database: &Database<'_>) -> Self {
+    pub(crate) fn from_database(database: &TestDatabase<'_>) -> Self {
         block_on(async { Self::read(&postgres::open(&database.url(), &Default::default()).await.unwrap()).await })
     }
 

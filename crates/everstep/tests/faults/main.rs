@@ -23,7 +23,7 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use everstep_testkit::postgres::Database;
+use everstep_testkit::postgres::TestDatabase;
 
 use crate::support::cluster::Site;
 use crate::support::wait_for;
@@ -46,7 +46,7 @@ fn hasty(site: Site<'_>) -> Site<'_> {
     site.set("EVERSTEP_NODE_LEASE", "2s").set("EVERSTEP_PARK_AFTER", "5s")
 }
 
-fn wait_until_all_end(database: &Database<'_>) {
+fn wait_until_all_end(database: &TestDatabase<'_>) {
     let unended = "select count(*) from runs where ended_at is null";
     wait_for("every run to end", || (database.sql(unended) == ["0"]).then_some(()));
 }

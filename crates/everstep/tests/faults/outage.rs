@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use everstep_core::time::Timestamp;
-use everstep_testkit::postgres::{Cluster, Database, Durability};
+use everstep_testkit::postgres::{Cluster, Durability, TestDatabase};
 use serde_json::{Value, json};
 
 use crate::books::Books;
@@ -19,7 +19,7 @@ fn breakable() -> &'static Cluster {
 }
 
 /// All nodes that ever were, and whether they are fenced.
-fn nodes(database: &Database<'_>) -> Vec<String> {
+fn nodes(database: &TestDatabase<'_>) -> Vec<String> {
     database.sql("select id || ' ' || fenced from nodes order by id")
 }
 

@@ -1,12 +1,12 @@
 //! Several servers on one PostgreSQL database.
 
-use everstep_testkit::postgres::{Cluster, Database};
+use everstep_testkit::postgres::{Cluster, TestDatabase};
 
 use super::{Client, Folder, Server};
 
 /// A database, a data folder for its nodes, and the settings that all of them have.
 pub(crate) struct Site<'a> {
-    pub(crate) database: Database<'a>,
+    pub(crate) database: TestDatabase<'a>,
     pub(crate) folder: Folder,
     settings: Vec<(String, String)>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use everstep_store::{Gate, Item, Outcome, RunStore};
+use everstep_store::{CommitOutcome, Gate, Item, RunStore};
 
 use super::steps::Steps;
 use crate::bench::drive::Pace;
@@ -66,7 +66,7 @@ async fn commit(store: &dyn RunStore, steps: &mut Steps, batch: &[Item]) -> anyh
     let (node, began) = (steps.node, Instant::now());
     let commit = async { (store.commit(node, batch).await, began.elapsed()) };
     let ((outcomes, time), next) = tokio::join!(commit, async { steps.next_batch() });
-    let is_applied = outcomes?.iter().all(|outcome| matches!(outcome, Outcome::Applied(_)));
+    let is_applied = outcomes?.iter().all(|outcome| matches!(outcome, CommitOutcome::Applied(_)));
     anyhow::ensure!(is_applied, "the store refused an item of the benchmark");
     Ok((next, time))
 }

@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use super::batch::Batch;
 use crate::error::{Error, Result};
-use crate::item::{Gate, InboxId, Item, Outcome, Sent};
+use crate::item::{CommitOutcome, Gate, InboxId, Item, Sent};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::postgres::columns;
-use crate::postgres::errors::Failure;
+use crate::postgres::errors::StatementError;
 use crate::postgres::partitions::Week;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
@@ -23,7 +23,7 @@ const RETRIES_MAX: usize = 20;
 impl PostgresStore {
     /// Writes a batch. An item that clashes with a stored row after its head was written fails the whole statement;
     /// the batch is then sent again without it. This is rare, and spares every other item a savepoint.
-    pub(super) async fn commit_items(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+    pub(super) async fn commit_items(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>> {
         let packed: Vec<_> = items.iter().map(Packed::borrow).collect();
         let mut clashed = BTreeSet::new();
         let mut retries = 0;
@@ -46,7 +46,7 @@ impl PostgresStore {
         }
     }
 
-    async fn send_batch(&self, batch: &Batch<'_>) -> Result<Row, Failure> {
+    async fn send_batch(&self, batch: &Batch<'_>) -> Result<Row, StatementError> {
         let (statement, params) = batch.statement();
         let rows = self.connections.get().await?.query(statement, &params).await?;
         Ok(rows.into_iter().next().expect("the statement always returns a row"))
@@ -60,7 +60,7 @@ impl PostgresStore {
         clashed: &BTreeSet<usize>,
         batch: &Batch<'_>,
         row: &Row,
-    ) -> Result<Vec<Outcome>> {
+    ) -> Result<Vec<CommitOutcome>> {
         if !columns::get::<bool>(row, 0)? {
             return Err(Error::Fenced(node));
         }
@@ -72,19 +72,24 @@ impl PostgresStore {
         let mut refusals = self.read_refusals(node, items, &refused).await?;
         let outcomes = (0..items.len()).map(|index| {
             if clashed.contains(&index) {
-                return Outcome::Conflict;
+                return CommitOutcome::Conflict;
             }
             if let Some(refusal) = refusals.remove(&index) {
                 return refusal;
             }
             let first = batch.first_input(index).unwrap_or_default();
-            Outcome::Applied(sent[first..first + items[index].inbox_inputs.len()].to_vec())
+            CommitOutcome::Applied(sent[first..first + items[index].inbox_inputs.len()].to_vec())
         });
         Ok(outcomes.collect())
     }
 
     /// Why items were refused, by their indexes.
-    async fn read_refusals(&self, node: NodeId, items: &[Item], refused: &[usize]) -> Result<BTreeMap<usize, Outcome>> {
+    async fn read_refusals(
+        &self,
+        node: NodeId,
+        items: &[Item],
+        refused: &[usize],
+    ) -> Result<BTreeMap<usize, CommitOutcome>> {
         if refused.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -119,7 +124,7 @@ impl PostgresStore {
 }
 
 /// The item whose run the database names as the one that clashes. A single item is not named.
-fn find_clashing(failure: &Failure, items: &[Item], clashed: &BTreeSet<usize>) -> Option<usize> {
+fn find_clashing(failure: &StatementError, items: &[Item], clashed: &BTreeSet<usize>) -> Option<usize> {
     let mut left = (0..items.len()).filter(|index| !clashed.contains(index));
     if items.len() - clashed.len() == 1 {
         return left.next();
@@ -159,18 +164,18 @@ fn read_sent(items: &[Item], batch: &Batch<'_>, row: &Row, is_applied: &dyn Fn(u
 }
 
 /// Why an item was refused, from its row of `refusals.sql`.
-fn refusal_from_row(node: NodeId, item: &Item, row: &Row) -> Result<Outcome> {
+fn refusal_from_row(node: NodeId, item: &Item, row: &Row) -> Result<CommitOutcome> {
     let winner: Option<Uuid> = columns::get(row, 0)?;
     let is_seq_taken: bool = columns::get(row, 1)?;
     let commit: Option<Uuid> = columns::get(row, 2)?;
     let exists: bool = columns::get(row, 3)?;
     let owner: Option<Uuid> = columns::get(row, 4)?;
     if let Some(winner) = winner.map(RunId::from_uuid).filter(|winner| *winner != item.run) {
-        return Ok(Outcome::Exists(winner));
+        return Ok(CommitOutcome::Exists(winner));
     }
     if is_seq_taken {
         let is_ours = commit.map(CommitId::from_uuid) == Some(item.commit);
-        return Ok(if is_ours { Outcome::Duplicate } else { Outcome::Conflict });
+        return Ok(if is_ours { CommitOutcome::Duplicate } else { CommitOutcome::Conflict });
     }
     let is_open = match item.gate {
         Gate::Start(_) => true,
@@ -179,5 +184,5 @@ fn refusal_from_row(node: NodeId, item: &Item, row: &Row) -> Result<Outcome> {
     };
     // If its seq is free and the run has the expected owner, the step's attempt is journaled under another seq,
     // or an inbox row that the item answers is missing.
-    Ok(if is_open { Outcome::Conflict } else { Outcome::Lost })
+    Ok(if is_open { CommitOutcome::Conflict } else { CommitOutcome::Lost })
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::rows;
 use crate::error::{Error, Result};
 use crate::filter::RunFilter;
-use crate::item::{InboxId, Item, Outcome};
+use crate::item::{CommitOutcome, InboxId, Item};
 use crate::journal::Readable;
 use crate::ports::RunStore;
 use crate::postgres::columns;
@@ -61,7 +61,7 @@ impl RunStore for PostgresStore {
         Ok(())
     }
 
-    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>> {
         self.commit_items(node, items).await
     }
 

@@ -11,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
 
 use super::sweep;
 use crate::error::Error;
-use crate::item::{Gate, InboxId, InboxInput, Item, NewRun, Outcome, Projection, Sent, Wait, WaitChange};
+use crate::item::{CommitOutcome, Gate, InboxId, InboxInput, Item, NewRun, Projection, Sent, Wait, WaitChange};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
@@ -53,9 +53,9 @@ impl<'tx> Batch<'tx> {
     }
 
     /// Inserts the row of a new run. Returns the outcome if it was refused.
-    pub(super) fn start(&self, item: &Item, run: &NewRun) -> Result<Option<Outcome>, Stop> {
+    pub(super) fn start(&self, item: &Item, run: &NewRun) -> Result<Option<CommitOutcome>, Stop> {
         if self.is_grave(item)? {
-            return Ok(Some(Outcome::Conflict));
+            return Ok(Some(CommitOutcome::Conflict));
         }
         let projection = item.projection.as_ref();
         let (scope, key) = run.key.as_ref().map(|(scope, key)| (scope.as_str(), key.as_str())).unzip();
@@ -95,11 +95,11 @@ impl<'tx> Batch<'tx> {
                 .optional()?
                 .map(RunId::from_uuid);
             if let Some(winner) = winner.filter(|winner| *winner != item.run) {
-                return Ok(Some(Outcome::Exists(winner)));
+                return Ok(Some(CommitOutcome::Exists(winner)));
             }
         }
         let is_ours = self.stored(item)? == Stored::Ours;
-        Ok(Some(if is_ours { Outcome::Duplicate } else { Outcome::Conflict }))
+        Ok(Some(if is_ours { CommitOutcome::Duplicate } else { CommitOutcome::Conflict }))
     }
 
     /// Whether a deleted run with this id still has entries. The ids are read once per batch: there is rarely one.
@@ -111,7 +111,7 @@ impl<'tx> Batch<'tx> {
     }
 
     /// Writes an item whose run exists or has just started: its head, and the rest if the head was not refused.
-    pub(super) fn write(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
+    pub(super) fn write(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
         if let Some(refusal) = self.gate(packed)? {
             if planted::is_planted(Bug::ItemWithoutHeadGate) {
                 return self.write_without_head(packed);
@@ -122,7 +122,7 @@ impl<'tx> Batch<'tx> {
     }
 
     /// Writes the row that decides whether an item is written. Returns the outcome if it was refused.
-    fn gate(&mut self, packed: &Packed<'_>) -> Result<Option<Outcome>, Stop> {
+    fn gate(&mut self, packed: &Packed<'_>) -> Result<Option<CommitOutcome>, Stop> {
         let item = &*packed.item;
         let expected = match item.gate {
             Gate::Start(_) => {
@@ -139,7 +139,7 @@ impl<'tx> Batch<'tx> {
                 Some(projection) => self.project(item, projection, expected)?,
                 None => self.owner(item)? == Some(expected),
             };
-            return Ok(if is_open { None } else { Some(Outcome::Lost) });
+            return Ok(if is_open { None } else { Some(CommitOutcome::Lost) });
         }
         bind_entry(&mut self.head, &self.node, packed, 0)?;
         self.head.raw_bind_parameter(11, expected)?;
@@ -147,17 +147,17 @@ impl<'tx> Batch<'tx> {
             return Ok(None);
         }
         let refusal = match self.stored(item)? {
-            Stored::Ours => Outcome::Duplicate,
-            Stored::Others => Outcome::Conflict,
+            Stored::Ours => CommitOutcome::Duplicate,
+            Stored::Others => CommitOutcome::Conflict,
             // Its seq is free. Either the run has another owner, or the step's attempt has another seq.
-            Stored::Nothing if self.owner(item)? == Some(expected) => Outcome::Conflict,
-            Stored::Nothing => Outcome::Lost,
+            Stored::Nothing if self.owner(item)? == Some(expected) => CommitOutcome::Conflict,
+            Stored::Nothing => CommitOutcome::Lost,
         };
         Ok(Some(refusal))
     }
 
     /// Writes everything but the head.
-    fn write_rest(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
+    fn write_rest(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
         let item = &*packed.item;
         for index in 1..item.entries.len() {
             self.append(packed, index)?;
@@ -178,7 +178,7 @@ impl<'tx> Batch<'tx> {
 
     /// The planted bug: the rest of an item is written although its head was refused, whichever node owns the run.
     #[cold]
-    fn write_without_head(&mut self, packed: &Packed<'_>) -> Result<Outcome, Stop> {
+    fn write_without_head(&mut self, packed: &Packed<'_>) -> Result<CommitOutcome, Stop> {
         let item = &*packed.item;
         for index in 1..item.entries.len() {
             match self.append(packed, index) {
@@ -193,7 +193,7 @@ impl<'tx> Batch<'tx> {
     }
 
     /// Writes the waits of an item, deletes the inbox rows that it answers and sends its inbox inputs.
-    fn write_rows(&self, item: &Item) -> Result<Outcome, Stop> {
+    fn write_rows(&self, item: &Item) -> Result<CommitOutcome, Stop> {
         for change in &item.waits {
             match change {
                 WaitChange::Open(wait) => self.open_wait(item, wait)?,
@@ -218,7 +218,7 @@ impl<'tx> Batch<'tx> {
             }
         }
         let sent = item.inbox_inputs.iter().map(|input| self.send(item, input)).collect::<Result<_, _>>()?;
-        Ok(Outcome::Applied(sent))
+        Ok(CommitOutcome::Applied(sent))
     }
 
     fn append(&mut self, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {

@@ -5,13 +5,13 @@ use everstep_core::ids::NodeId;
 use super::batch::{Batch, Stop};
 use super::nodes;
 use crate::error::Result;
-use crate::item::{Gate, Item, Outcome};
+use crate::item::{CommitOutcome, Gate, Item};
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
 use crate::texts;
 
 impl Database {
-    pub fn commit(&mut self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+    pub fn commit(&mut self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>> {
         let packed: Vec<_> = items.iter().map(Packed::borrow).collect();
         self.commit_packed(node, &packed)
     }
@@ -20,7 +20,7 @@ impl Database {
     /// rolled back, and the batch is written again without that item.
     ///
     /// This is rare, and spares every other item a savepoint.
-    pub(super) fn commit_packed(&mut self, node: NodeId, items: &[Packed<'_>]) -> Result<Vec<Outcome>> {
+    pub(super) fn commit_packed(&mut self, node: NodeId, items: &[Packed<'_>]) -> Result<Vec<CommitOutcome>> {
         items.iter().try_for_each(|packed| texts::check_item(&packed.item))?;
         let mut clashed = vec![false; items.len()];
         loop {
@@ -41,7 +41,7 @@ impl Database {
         node: NodeId,
         items: &[Packed<'_>],
         clashed: &[bool],
-    ) -> std::result::Result<Vec<Outcome>, Stop> {
+    ) -> std::result::Result<Vec<CommitOutcome>, Stop> {
         let tx = self.begin()?;
         nodes::check_member(&tx, node)?;
         let outcomes = {
@@ -49,7 +49,7 @@ impl Database {
             let mut refused = vec![None; items.len()];
             for (index, packed) in items.iter().enumerate() {
                 if clashed[index] {
-                    refused[index] = Some(Outcome::Conflict);
+                    refused[index] = Some(CommitOutcome::Conflict);
                 } else if let Gate::Start(run) = &packed.item.gate {
                     refused[index] = batch.start(&packed.item, run).map_err(|stop| stop.at_index(index))?;
                 }

@@ -10,7 +10,7 @@ use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{InboxId, Item, Outcome};
+use crate::item::{CommitOutcome, InboxId, Item};
 use crate::pack::Packed;
 use crate::ports::RunStore;
 use crate::rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, Wants};
@@ -40,7 +40,7 @@ impl RunStore for SqliteStore {
         self.write(move |database| database.leave(node, now)).await
     }
 
-    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<Outcome>> {
+    async fn commit(&self, node: NodeId, items: &[Item]) -> Result<Vec<CommitOutcome>> {
         let packed: Vec<_> = items.iter().map(Packed::copy).collect();
         self.write(move |database| database.commit_packed(node, &packed)).await
     }

@@ -7,7 +7,7 @@ use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Error, Gate, Item, Outcome, Projection, RunRow, RunStore, WaitChange};
+use everstep_store::{CommitOutcome, Error, Gate, Item, Projection, RunRow, RunStore, WaitChange};
 use serde_json::json;
 
 use crate::contract::fixtures::*;
@@ -28,8 +28,8 @@ pub async fn a_refused_head_writes_nothing_of_its_item((store, tables): (Arc<dyn
         inbox_inputs: vec![inbox_input(friend, "never sent")],
         ..step(run, seq)
     };
-    assert_eq!(commit(&*store, other, &full(2)).await, Outcome::Lost);
-    assert_eq!(commit(&*store, node, &full(1)).await, Outcome::Conflict);
+    assert_eq!(commit(&*store, other, &full(2)).await, CommitOutcome::Lost);
+    assert_eq!(commit(&*store, node, &full(1)).await, CommitOutcome::Conflict);
 
     assert_eq!(load(&*store, run).await, before);
     assert_eq!(inbox_of(&*store, friend).await, Vec::<String>::new());
@@ -47,7 +47,7 @@ pub async fn a_clash_behind_the_head_writes_nothing_of_its_item(store: Arc<dyn R
     clashing.entries[1].row.step = Some("s4".into());
     let outcomes = store.commit(node, &[step(neighbour, 2), clashing]).await.unwrap();
 
-    assert_eq!(outcomes, [applied(), Outcome::Conflict]);
+    assert_eq!(outcomes, [applied(), CommitOutcome::Conflict]);
     assert_eq!(load(&*store, run).await, before);
     assert_eq!(seqs(&*store, neighbour).await, [1, 2, 3]);
 }
@@ -62,7 +62,7 @@ pub async fn neighbours_of_a_refused_item_are_applied(store: Arc<dyn RunStore>) 
     let items = [step(first, 2), step(second, 1), step(foreign, 2), start(fresh, Some(node)), step(third, 2)];
     let outcomes = store.commit(node, &items).await.unwrap();
 
-    assert_eq!(outcomes, [applied(), Outcome::Conflict, Outcome::Lost, applied(), applied()]);
+    assert_eq!(outcomes, [applied(), CommitOutcome::Conflict, CommitOutcome::Lost, applied(), applied()]);
     assert_eq!(seqs(&*store, first).await, [1, 2, 3]);
     assert_eq!(seqs(&*store, second).await, [1]);
     assert_eq!(seqs(&*store, foreign).await, [1]);
@@ -75,12 +75,12 @@ pub async fn a_resent_item_is_a_duplicate(store: Arc<dyn RunStore>) {
     let (run, friend) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
     let sent = Item { inbox_inputs: vec![inbox_input(friend, "once")], ..step(run, 2) };
     apply(&*store, node, &sent).await;
-    assert_eq!(commit(&*store, node, &sent).await, Outcome::Duplicate);
+    assert_eq!(commit(&*store, node, &sent).await, CommitOutcome::Duplicate);
 
     // Also after later entries, and after another node has become the owner.
     apply(&*store, node, &step(run, 4)).await;
     apply(&*store, node, &park(run, at(0))).await;
-    assert_eq!(commit(&*store, node, &sent).await, Outcome::Duplicate);
+    assert_eq!(commit(&*store, node, &sent).await, CommitOutcome::Duplicate);
     assert_eq!(seqs(&*store, run).await, [1, 2, 3, 4, 5]);
     assert_eq!(inbox_of(&*store, friend).await, ["once"]);
 }
@@ -91,7 +91,7 @@ pub async fn a_resent_batch_is_answered_item_by_item(store: Arc<dyn RunStore>) {
     let sent = step(first, 2);
     apply(&*store, node, &sent).await;
     let outcomes = store.commit(node, &[sent, step(second, 2)]).await.unwrap();
-    assert_eq!(outcomes, [Outcome::Duplicate, applied()]);
+    assert_eq!(outcomes, [CommitOutcome::Duplicate, applied()]);
 }
 
 pub async fn another_proposal_for_the_same_seq_is_a_conflict(store: Arc<dyn RunStore>) {
@@ -100,7 +100,7 @@ pub async fn another_proposal_for_the_same_seq_is_a_conflict(store: Arc<dyn RunS
     let first = step(run, 2);
     apply(&*store, node, &first).await;
     let second = Item { commit: new_commit(), ..first };
-    assert_eq!(commit(&*store, node, &second).await, Outcome::Conflict);
+    assert_eq!(commit(&*store, node, &second).await, CommitOutcome::Conflict);
     assert_eq!(seqs(&*store, run).await, [1, 2, 3]);
 }
 
@@ -113,7 +113,7 @@ pub async fn an_attempt_is_journaled_once_per_kind(store: Arc<dyn RunStore>) {
         apply(&*store, node, &journal(seq, kind)).await;
     }
     for kind in once {
-        assert_eq!(commit(&*store, node, &journal(5, kind)).await, Outcome::Conflict);
+        assert_eq!(commit(&*store, node, &journal(5, kind)).await, CommitOutcome::Conflict);
     }
     // Another attempt is another matter, and so is a kind that may come again.
     let mut again = journal(5, Kind::StepDispatched);
@@ -140,8 +140,8 @@ pub async fn an_unowned_run_is_decided_by_one_node(store: Arc<dyn RunStore>) {
         let mut owners = vec![];
         for (node, decision) in nodes.into_iter().zip(decisions) {
             match decision.await.unwrap() {
-                Outcome::Applied(_) => owners.push(node),
-                outcome => assert!(matches!(outcome, Outcome::Conflict | Outcome::Lost), "{outcome:?}"),
+                CommitOutcome::Applied(_) => owners.push(node),
+                outcome => assert!(matches!(outcome, CommitOutcome::Conflict | CommitOutcome::Lost), "{outcome:?}"),
             }
         }
         let [owner] = owners.try_into().expect("one of two nodes decides");
@@ -156,14 +156,14 @@ pub async fn a_run_that_is_owned_refuses_items_for_unowned_ones(store: Arc<dyn R
     let node = member(&*store).await;
     let run = owned_run(&*store, node).await;
     let item = Item { gate: Gate::Unowned, ..step(run, 2) };
-    assert_eq!(commit(&*store, node, &item).await, Outcome::Lost);
+    assert_eq!(commit(&*store, node, &item).await, CommitOutcome::Lost);
     assert_eq!(seqs(&*store, run).await, [1]);
 }
 
 pub async fn an_unowned_run_refuses_items_of_owners(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let run = unowned_run(&*store, node).await;
-    assert_eq!(commit(&*store, node, &step(run, 2)).await, Outcome::Lost);
+    assert_eq!(commit(&*store, node, &step(run, 2)).await, CommitOutcome::Lost);
     assert_eq!(seqs(&*store, run).await, [1]);
 }
 
@@ -175,7 +175,7 @@ pub async fn an_item_of_a_missing_run_is_lost(store: Arc<dyn RunStore>) {
         let with_a_row = Item { gate: gate.clone(), ..park(run, at(0)) };
         let with_neither = item(run, gate);
         for item in [with_entries, with_a_row, with_neither] {
-            assert_eq!(commit(&*store, node, &item).await, Outcome::Lost);
+            assert_eq!(commit(&*store, node, &item).await, CommitOutcome::Lost);
         }
     }
     assert_eq!(seqs(&*store, run).await, [0; 0]);
@@ -187,7 +187,7 @@ pub async fn an_item_without_entries_is_gated_by_its_run(store: Arc<dyn RunStore
     let parking = Item { inbox_inputs: vec![inbox_input(friend, "parked")], ..park(run, at(60)) };
     let before = row(&*store, run).await;
 
-    assert_eq!(commit(&*store, other, &parking).await, Outcome::Lost);
+    assert_eq!(commit(&*store, other, &parking).await, CommitOutcome::Lost);
     assert_eq!(row(&*store, run).await, before);
     assert_eq!(inbox_of(&*store, friend).await, Vec::<String>::new());
 
@@ -195,7 +195,7 @@ pub async fn an_item_without_entries_is_gated_by_its_run(store: Arc<dyn RunStore
     let parked = row(&*store, run).await;
     assert_eq!((parked.status, parked.owner, parked.wake_at), (Status::Waiting, None, at(60)));
     assert_eq!(inbox_of(&*store, friend).await, ["parked"]);
-    assert_eq!(commit(&*store, node, &parking).await, Outcome::Lost);
+    assert_eq!(commit(&*store, node, &parking).await, CommitOutcome::Lost);
 }
 
 pub async fn an_item_that_only_takes_is_gated_by_the_owner(store: Arc<dyn RunStore>) {
@@ -204,8 +204,8 @@ pub async fn an_item_that_only_takes_is_gated_by_the_owner(store: Arc<dyn RunSto
     let sent = apply(&*store, node, &Item { inbox_inputs: vec![inbox_input(run, "news")], ..step(friend, 2) }).await;
 
     let taking = |gate| Item { taken: sent.clone(), ..item(run, gate) };
-    assert_eq!(commit(&*store, other, &taking(Gate::Owned)).await, Outcome::Lost);
-    assert_eq!(commit(&*store, node, &taking(Gate::Unowned)).await, Outcome::Lost);
+    assert_eq!(commit(&*store, other, &taking(Gate::Owned)).await, CommitOutcome::Lost);
+    assert_eq!(commit(&*store, node, &taking(Gate::Unowned)).await, CommitOutcome::Lost);
     assert_eq!(inbox_of(&*store, run).await, ["news"]);
     apply(&*store, node, &taking(Gate::Owned)).await;
     assert_eq!(inbox_of(&*store, run).await, Vec::<String>::new());
@@ -228,7 +228,7 @@ pub async fn a_failed_run_is_retried_by_one_node(store: Arc<dyn RunStore>) {
         projection: Some(projection(Status::Running, Some(node), at(3))),
         ..item(run, gate)
     };
-    assert_eq!(commit(&*store, node, &retry(Gate::Owned)).await, Outcome::Lost);
+    assert_eq!(commit(&*store, node, &retry(Gate::Owned)).await, CommitOutcome::Lost);
     apply(&*store, node, &retry(Gate::Unowned)).await;
     let retried = row(&*store, run).await;
     assert_eq!((retried.status, retried.owner, retried.ended_at), (Status::Running, Some(node), None));

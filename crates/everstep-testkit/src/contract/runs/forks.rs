@@ -6,7 +6,7 @@ use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_store::{Error, Item, NewRun, Outcome, RunFilter, RunRow, RunStore, Snapshot, WaitChange};
+use everstep_store::{CommitOutcome, Error, Item, NewRun, RunFilter, RunRow, RunStore, Snapshot, WaitChange};
 use serde_json::json;
 
 use crate::contract::fixtures::*;
@@ -105,7 +105,7 @@ pub async fn a_fork_is_claimed_and_goes_on_by_itself(store: Arc<dyn RunStore>) {
     assert_eq!(store.claim_runs(node, "worker", at(100), 10).await.unwrap(), [fork]);
     // Its attempts are unique like those of any run.
     let again = Item { entries: vec![entry(4, Kind::StepCompleted, Some("s2"))], ..step(fork, 4) };
-    assert_eq!(commit(&*store, node, &again).await, Outcome::Conflict);
+    assert_eq!(commit(&*store, node, &again).await, CommitOutcome::Conflict);
     apply(&*store, node, &step(fork, 4)).await;
     apply(&*store, node, &end(fork, 6, at(101))).await;
     assert_eq!(row(&*store, source).await.ended_at, Some(at(9)));

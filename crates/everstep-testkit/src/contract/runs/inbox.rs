@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::ids::{NodeId, RunId};
-use everstep_store::{Gate, InboxId, Item, Outcome, RunStore};
+use everstep_store::{CommitOutcome, Gate, InboxId, Item, RunStore};
 
 use crate::contract::fixtures::*;
 
@@ -40,7 +40,7 @@ pub async fn inbox_inputs_of_ended_runs_are_dropped(store: Arc<dyn RunStore>) {
     apply(&*store, node, &end(ended, 2, at(1))).await;
     let inbox_inputs = vec![inbox_input(ended, "late"), inbox_input(live, "news")];
     let sent = commit(&*store, node, &Item { inbox_inputs, ..start(new_run(), Some(node)) }).await;
-    let Outcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
+    let CommitOutcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
     assert_eq!(sent[0].id, None);
     assert!(sent[1].id.is_some());
     assert_eq!(inbox_of(&*store, live).await, ["news"]);
@@ -75,7 +75,7 @@ pub async fn a_sent_inbox_input_names_the_owner_of_its_run(store: Arc<dyn RunSto
     apply(&*store, node, &end(ended, 2, at(1))).await;
     let inbox_inputs = [mine, theirs, nobodys, ended, new_run()].map(|to| inbox_input(to, "news")).to_vec();
     let sent = commit(&*store, node, &Item { inbox_inputs, ..start(new_run(), Some(node)) }).await;
-    let Outcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
+    let CommitOutcome::Applied(sent) = sent else { panic!("{sent:?} instead of applied") };
     let owners: Vec<_> = sent.iter().map(|sent| sent.owner).collect();
     assert_eq!(owners, [Some(node), Some(other), None, None, None]);
     let dropped: Vec<_> = sent.iter().map(|sent| sent.id.is_none()).collect();
@@ -136,9 +136,9 @@ pub async fn taken_rows_stay_when_their_item_is_refused(store: Arc<dyn RunStore>
     let run = owned_run(&*store, node).await;
     let sent = send(&*store, node, &[(run, "a")]).await;
     let conflicting = Item { taken: sent.clone(), ..step(run, 1) };
-    assert_eq!(commit(&*store, node, &conflicting).await, Outcome::Conflict);
+    assert_eq!(commit(&*store, node, &conflicting).await, CommitOutcome::Conflict);
     let lost = Item { taken: sent, ..step(run, 2) };
-    assert_eq!(commit(&*store, other, &lost).await, Outcome::Lost);
+    assert_eq!(commit(&*store, other, &lost).await, CommitOutcome::Lost);
     assert_eq!(inbox_of(&*store, run).await, ["a"]);
 }
 
@@ -147,7 +147,7 @@ pub async fn an_item_takes_only_rows_of_its_own_run(store: Arc<dyn RunStore>) {
     let (run, other) = (owned_run(&*store, node).await, owned_run(&*store, node).await);
     let sent = send(&*store, node, &[(other, "not yours")]).await;
     let outcomes = store.commit(node, &[Item { taken: sent, ..step(run, 2) }]).await.unwrap();
-    assert_eq!(outcomes, [Outcome::Conflict]);
+    assert_eq!(outcomes, [CommitOutcome::Conflict]);
     assert_eq!(inbox_of(&*store, other).await, ["not yours"]);
 }
 
@@ -157,6 +157,6 @@ pub async fn an_input_is_answered_once(store: Arc<dyn RunStore>) {
     let sent = send(&*store, node, &[(run, "once")]).await;
     apply(&*store, node, &Item { taken: sent.clone(), ..step(run, 2) }).await;
     let again = store.commit(node, &[Item { taken: sent, ..step(run, 4) }]).await.unwrap();
-    assert_eq!(again, [Outcome::Conflict]);
+    assert_eq!(again, [CommitOutcome::Conflict]);
     assert_eq!(store.journal(run, 0, 10).await.unwrap().len(), 3);
 }

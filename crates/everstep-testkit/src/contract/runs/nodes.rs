@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_store::{Error, NodeRow, Outcome, RunStore, Wants};
+use everstep_store::{CommitOutcome, Error, NodeRow, RunStore, Wants};
 
 use crate::contract::fixtures::*;
 
@@ -146,6 +146,6 @@ pub async fn a_fenced_node_s_item_in_flight_is_seen_by_the_claimer_or_refused(st
         }
         // Whatever was seen is true for good: the claimer goes on right behind it.
         let next = step(run, entries as u64 + 1);
-        assert_eq!(commit(&*store, claimer, &next).await, Outcome::Applied(vec![]));
+        assert_eq!(commit(&*store, claimer, &next).await, CommitOutcome::Applied(vec![]));
     }
 }

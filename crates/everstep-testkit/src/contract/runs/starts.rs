@@ -6,7 +6,7 @@ use everstep_core::journal::{FORMAT, Kind};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Gate, Item, NewRun, Outcome, Projection, RunRow, RunStore, WaitChange};
+use everstep_store::{CommitOutcome, Gate, Item, NewRun, Projection, RunRow, RunStore, WaitChange};
 use serde_json::json;
 
 use crate::contract::fixtures::*;
@@ -83,9 +83,9 @@ pub async fn two_starts_with_one_key_leave_one_journal((store, tables): (Arc<dyn
     let node = member(&*store).await;
     let (first, second, third) = (new_run(), new_run(), new_run());
     let starts = [first, second].map(|run| start_with(run, Some(node), keyed("orders", "7")));
-    assert_eq!(store.commit(node, &starts).await.unwrap(), [applied(), Outcome::Exists(first)]);
+    assert_eq!(store.commit(node, &starts).await.unwrap(), [applied(), CommitOutcome::Exists(first)]);
     let late = start_with(third, Some(node), keyed("orders", "7"));
-    assert_eq!(commit(&*store, node, &late).await, Outcome::Exists(first));
+    assert_eq!(commit(&*store, node, &late).await, CommitOutcome::Exists(first));
 
     assert_eq!(seqs(&*store, first).await, [1]);
     for loser in [second, third] {
@@ -104,7 +104,7 @@ pub async fn a_start_that_exists_writes_nothing_of_its_item((store, tables): (Ar
         inbox_inputs: vec![inbox_input(winner, "never sent")],
         ..start_with(loser, Some(node), keyed("orders", "7"))
     };
-    assert_eq!(commit(&*store, node, &late).await, Outcome::Exists(winner));
+    assert_eq!(commit(&*store, node, &late).await, CommitOutcome::Exists(winner));
     assert_eq!(inbox_of(&*store, winner).await, Vec::<String>::new());
     assert_eq!(tables.waits_for(HERE, "paid", 10).await, []);
 }
@@ -123,8 +123,8 @@ pub async fn fifty_parallel_starts_with_one_key_leave_one_run(store: Arc<dyn Run
     let mut existing = vec![];
     for (run, outcome) in starts {
         match outcome.await.unwrap() {
-            Outcome::Applied(_) => started.push(run),
-            Outcome::Exists(winner) => existing.push(winner),
+            CommitOutcome::Applied(_) => started.push(run),
+            CommitOutcome::Exists(winner) => existing.push(winner),
             outcome => panic!("{outcome:?} of a start"),
         }
     }
@@ -148,7 +148,7 @@ pub async fn one_key_in_another_workspace_or_scope_is_another_run((store, tables
         let found = tables.run_with_key(start.workspace, &scope, &key).await;
         assert_eq!(found, Some(start.run));
         let again = Item { commit: new_commit(), run: new_run(), ..start.clone() };
-        assert_eq!(commit(&*store, node, &again).await, Outcome::Exists(start.run));
+        assert_eq!(commit(&*store, node, &again).await, CommitOutcome::Exists(start.run));
     }
 }
 
@@ -165,9 +165,9 @@ pub async fn a_resent_start_is_a_duplicate(store: Arc<dyn RunStore>) {
         let run = new_run();
         let sent = start_with(run, Some(node), new);
         apply(&*store, node, &sent).await;
-        assert_eq!(commit(&*store, node, &sent).await, Outcome::Duplicate);
+        assert_eq!(commit(&*store, node, &sent).await, CommitOutcome::Duplicate);
         apply(&*store, node, &step(run, 2)).await;
-        assert_eq!(commit(&*store, node, &sent).await, Outcome::Duplicate);
+        assert_eq!(commit(&*store, node, &sent).await, CommitOutcome::Duplicate);
         assert_eq!(seqs(&*store, run).await, [1, 2, 3]);
     }
 }
@@ -179,7 +179,7 @@ pub async fn another_start_of_the_same_run_is_a_conflict(store: Arc<dyn RunStore
         let first = start_with(run, Some(node), new);
         apply(&*store, node, &first).await;
         let second = Item { commit: new_commit(), ..first };
-        assert_eq!(commit(&*store, node, &second).await, Outcome::Conflict);
+        assert_eq!(commit(&*store, node, &second).await, CommitOutcome::Conflict);
         assert_eq!(seqs(&*store, run).await, [1]);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{Counts, Gate, Item, NewRun, Outcome, RunStore, Snapshot, WaitChange};
+use everstep_store::{CommitOutcome, Counts, Gate, Item, NewRun, RunStore, Snapshot, WaitChange};
 
 use crate::contract::fixtures::*;
 
@@ -120,7 +120,7 @@ pub async fn retried_runs_are_not_swept(store: Arc<dyn RunStore>) {
         projection: Some(projection(Status::Running, Some(node), at(0))),
         ..item(run, everstep_store::Gate::Unowned)
     };
-    assert_eq!(commit(&*store, node, &retry).await, Outcome::Applied(vec![]));
+    assert_eq!(commit(&*store, node, &retry).await, CommitOutcome::Applied(vec![]));
     assert_eq!(store.sweep(at(100 * DAY), 10).await.unwrap(), 0);
     assert_eq!(seqs(&*store, run).await, [1, 2, 3]);
 }

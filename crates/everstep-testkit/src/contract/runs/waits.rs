@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use everstep_core::ids::RunId;
-use everstep_store::{Item, Outcome, RunStore, Wait, WaitChange};
+use everstep_store::{CommitOutcome, Item, RunStore, Wait, WaitChange};
 
 use crate::contract::fixtures::*;
 
@@ -68,7 +68,7 @@ pub async fn a_wait_that_is_open_already_is_a_conflict((store, tables): (Arc<dyn
     let run = owned_run(&*store, node).await;
     apply(&*store, node, &Item { waits: vec![open("a", "paid")], ..step(run, 2) }).await;
     let twice = Item { waits: vec![open("b", "paid"), open("a", "shipped")], ..step(run, 4) };
-    assert_eq!(commit(&*store, node, &twice).await, Outcome::Conflict);
+    assert_eq!(commit(&*store, node, &twice).await, CommitOutcome::Conflict);
     assert_eq!(seqs(&*store, run).await, [1, 2, 3]);
     assert_eq!(waiting(&tables, "paid").await, [(run, "a".to_owned())]);
 }
