@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::limits;
 use everstep_core::run::Input;
-use everstep_core::strict::Strict;
+use everstep_core::strict::StrictValue;
 use everstep_engine::{RunInput, Start};
 
 use crate::auth::Caller;
@@ -27,7 +27,7 @@ type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<S
 pub(crate) async fn post(State(app): State<AppState>, caller: Caller, body: Body<BODY_BYTES_MAX>) -> Answer {
     let TestRun { definition, input } = body.json()?;
     starts::check_size(&input)?;
-    let Strict(definition) = serde_json::from_str(definition.json())
+    let StrictValue(definition) = serde_json::from_str(definition.json())
         .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
     let version = app.engine.library().compile_test(&definition).map_err(workflows::refuse)?;
     let start = Start { workspace: caller.workspace, ..Start::of_version(&version, input) };

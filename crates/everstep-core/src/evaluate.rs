@@ -31,7 +31,7 @@ pub struct Fault {
 
 /// A name that an expression reads, found without running it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct Reference {
     /// Where in the checked value, as a JSON pointer; empty for a plain expression.
     pub pointer: String,
     /// What it begins with: `ctx`, `payload`, the item variable of a loop.
@@ -62,10 +62,10 @@ pub trait Evaluate: Send + Sync {
     fn check_expression(&self, source: &str) -> Option<Fault>;
 
     /// The names that the templates inside a value read. Templates with faults have none.
-    fn reads(&self, template: &Value) -> Vec<Read>;
+    fn references(&self, template: &Value) -> Vec<Reference>;
 
     /// The names that one expression reads.
-    fn expression_reads(&self, source: &str) -> Vec<Read>;
+    fn expression_references(&self, source: &str) -> Vec<Reference>;
 }
 
 /// Whether a value counts as true: everything but null, false, 0, NaN and the empty string.

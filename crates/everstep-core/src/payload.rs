@@ -69,7 +69,7 @@ pub fn has_nul(json: &str) -> bool {
 
 /// Why JSON text is not taken, although it is JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum Error {
     #[error("is nested deeper than {} levels", limits::JSON_DEPTH)]
     TooDeep,
     /// What is no text in Rust, or no number.
@@ -77,7 +77,7 @@ pub enum Unfit {
     Unreadable,
 }
 
-impl Unfit {
+impl Error {
     /// The code of a failure.
     pub fn code(self) -> &'static str {
         match self {
@@ -97,13 +97,13 @@ impl Unfit {
 
 /// Whether JSON text can be taken: whoever looks inside later must be able to parse it. It is parsed here only if it
 /// holds what might be in the way.
-pub fn check(json: &str) -> Result<(), Unfit> {
+pub fn check(json: &str) -> Result<(), Error> {
     let Scan { depth, is_doubtful } = scan(json);
     if depth > limits::JSON_DEPTH {
-        return Err(Unfit::TooDeep);
+        return Err(Error::TooDeep);
     }
     if is_doubtful && serde_json::from_str::<Value>(json).is_err() {
-        return Err(Unfit::Unreadable);
+        return Err(Error::Unreadable);
     }
     Ok(())
 }
@@ -199,7 +199,7 @@ mod tests {
     fn what_cannot_be_parsed_is_found_without_parsing_the_rest() {
         let long = "9".repeat(400);
         for json in [r#"{"a":"\ud83d"}"#, r#"["\uDE00 x"]"#, "1e400", "[-1E999]", &long] {
-            assert_eq!(check(json), Err(Unfit::Unreadable), "{json}");
+            assert_eq!(check(json), Err(Error::Unreadable), "{json}");
         }
         let whole = [r#""\ud83d\ude00""#, "1e30", "-1.5E+3", r#"{"e":[1e3,"1e400"]}"#, &long[..300]];
         for json in whole {
@@ -209,6 +209,6 @@ mod tests {
         for json in ordinary {
             assert!(!scan(json).is_doubtful && check(json).is_ok(), "{json}");
         }
-        assert_eq!(check(&("[".repeat(101) + &"]".repeat(101))), Err(Unfit::TooDeep));
+        assert_eq!(check(&("[".repeat(101) + &"]".repeat(101))), Err(Error::TooDeep));
     }
 }

@@ -5,9 +5,10 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-pub struct Strict(pub Value);
+/// A JSON value, read from text in which no object has a field twice.
+pub struct StrictValue(pub Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for StrictValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnyValue).map(Self)
     }
@@ -52,7 +53,7 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(Strict(item)) = sequence.next_element()? {
+        while let Some(StrictValue(item)) = sequence.next_element()? {
             items.push(item);
         }
         Ok(items.into())
@@ -64,7 +65,7 @@ impl<'de> Visitor<'de> for AnyValue {
             if fields.contains_key(&field) {
                 return Err(A::Error::custom(format_args!("the field {field:?} is there twice")));
             }
-            let Strict(value) = map.next_value()?;
+            let StrictValue(value) = map.next_value()?;
             fields.insert(field, value);
         }
         Ok(fields.into())
@@ -78,14 +79,14 @@ mod tests {
     #[test]
     fn what_is_read_is_what_json_says() {
         let text = r#"{"b": [1, -2, 3.5, 1e300, 18446744073709551615], "a": {"x": null, "y": true, "z": "\u00e9\n"}}"#;
-        let Strict(value) = serde_json::from_str(text).unwrap();
+        let StrictValue(value) = serde_json::from_str(text).unwrap();
         assert_eq!(value, serde_json::from_str::<Value>(text).unwrap());
         assert_eq!(value.to_string(), serde_json::from_str::<Value>(text).unwrap().to_string());
     }
 
     #[test]
     fn a_field_that_stands_twice_is_refused() {
-        let error = serde_json::from_str::<Strict>(r#"{"nodes": [{"id": 1, "id": 2}]}"#).err().unwrap();
+        let error = serde_json::from_str::<StrictValue>(r#"{"nodes": [{"id": 1, "id": 2}]}"#).err().unwrap();
         assert!(error.to_string().starts_with("the field \"id\" is there twice at line 1"), "{error}");
     }
 }

@@ -84,19 +84,19 @@ pub(crate) enum StepFacts {
     Code(code::StepFacts),
 }
 
-/// Where the steps of a workflow are performed.
+/// Which performer the steps of a workflow have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PerformedBy {
+pub enum PerformerKind {
     Server,
     /// A worker, which holds the run's turn while it performs its steps.
     Worker,
 }
 
 impl Style {
-    pub fn performed_by(&self) -> PerformedBy {
+    pub fn performer_kind(&self) -> PerformerKind {
         match self {
-            Self::Graph(_) => PerformedBy::Server,
-            Self::Code => PerformedBy::Worker,
+            Self::Graph(_) => PerformerKind::Server,
+            Self::Code => PerformerKind::Worker,
         }
     }
 
@@ -357,25 +357,25 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
 
 /// A worker takes the run's turn.
 pub(crate) fn on_turn_begun(draft: &mut Draft<'_>, worker: String) -> Reply {
-    match draft.workflow.performed_by() {
-        PerformedBy::Server => Reply::ignored("the run needs no worker"),
-        PerformedBy::Worker => code::on_turn_begun(draft, worker),
+    match draft.workflow.performer_kind() {
+        PerformerKind::Server => Reply::ignored("the run needs no worker"),
+        PerformerKind::Worker => code::on_turn_begun(draft, worker),
     }
 }
 
 /// The worker that holds a turn was lost.
 pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
-    match draft.workflow.performed_by() {
-        PerformedBy::Server => Reply::ignored("the turn is over"),
-        PerformedBy::Worker => code::on_turn_lost(draft, turn),
+    match draft.workflow.performer_kind() {
+        PerformerKind::Server => Reply::ignored("the turn is over"),
+        PerformerKind::Worker => code::on_turn_lost(draft, turn),
     }
 }
 
 /// A report of the worker that holds a turn.
 pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Reply {
-    match draft.workflow.performed_by() {
-        PerformedBy::Server => Reply::refused("FENCED", format!("turn {turn} is over: the run needs no worker")),
-        PerformedBy::Worker => code::on_report(draft, turn, report),
+    match draft.workflow.performer_kind() {
+        PerformerKind::Server => Reply::refused("FENCED", format!("turn {turn} is over: the run needs no worker")),
+        PerformerKind::Worker => code::on_report(draft, turn, report),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A workflow version, ready to be run.
 
 use crate::graph::Graph;
-pub use crate::style::{PerformedBy, Style};
+pub use crate::style::{PerformerKind, Style};
 
 /// One immutable version of a workflow.
 #[derive(Clone, Debug)]
@@ -15,13 +15,13 @@ pub struct Workflow {
 
 impl Workflow {
     /// Whether the server performs its steps, or a worker.
-    pub fn performed_by(&self) -> PerformedBy {
-        self.style.performed_by()
+    pub fn performer_kind(&self) -> PerformerKind {
+        self.style.performer_kind()
     }
 
     /// Whether its runs need a worker to continue.
     pub fn needs_worker(&self) -> bool {
-        self.performed_by() == PerformedBy::Worker
+        self.performer_kind() == PerformerKind::Worker
     }
 
     /// Its graph, where it has one to draw.

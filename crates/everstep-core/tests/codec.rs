@@ -8,7 +8,7 @@ use std::sync::Arc;
 use everstep_core::code::End;
 use everstep_core::failure::Failure;
 use everstep_core::ids::RunId;
-use everstep_core::journal::codec::{self, Row, Unreadable};
+use everstep_core::journal::codec::{self, DecodeError, Row};
 use everstep_core::journal::law;
 use everstep_core::journal::{Cause, Dispatch, Entry, Event, Kind, Outcome, Resolution, TimerPurpose};
 use everstep_core::payload::Payload;
@@ -145,7 +145,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     plain.chain(keyed.map(|entry| Entry { key: Some("k 1\n\"ü".into()), ..entry })).collect()
 }
 
-pub(crate) fn decode(row: Row) -> Result<Entry, Unreadable> {
+pub(crate) fn decode(row: Row) -> Result<Entry, DecodeError> {
     codec::decode(77, Timestamp::from_millis(5), row)
 }
 

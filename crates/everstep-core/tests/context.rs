@@ -1,7 +1,7 @@
 //! What a run remembers, and how much.
 
 use everstep_core::failure::code;
-use everstep_core::graph::{GraphRun, ScopePath, View};
+use everstep_core::graph::{GraphRun, ScopeContext, ScopePath};
 use everstep_core::journal::codec;
 use everstep_core::journal::{Entry, Event, Outcome};
 use everstep_core::limits;
@@ -155,7 +155,7 @@ fn the_deepest_input_is_seen_whole() {
     game.input(Input::Start { input: nested(limits::JSON_DEPTH), cause: None });
     assert_eq!(game.state.status(), Status::Completed);
     let run = GraphRun::from_state(&game.workflow, game.workflow.graph().unwrap(), &game.state);
-    let document = View::new(run, &ScopePath::default()).document(true);
+    let document = ScopeContext::new(run, &ScopePath::default()).document(true);
     assert_ne!(*document.value(), Value::Null);
 }
 

@@ -238,7 +238,7 @@ pub(crate) fn check_input(input: &Payload) -> Result<(), Error> {
         let (size, most) = (input.size(), limits::PAYLOAD_BYTES);
         return Err(Error::Invalid(format!("the input is {size} bytes; at most {most} are taken")));
     }
-    payload::check(input.json()).map_err(|unfit| Error::Invalid(format!("the input {unfit}")))?;
+    payload::check(input.json()).map_err(|error| Error::Invalid(format!("the input {error}")))?;
     if payload::has_nul(input.json()) {
         return Err(Error::Unstorable("the input holds a NUL character, which no database stores as text".to_owned()));
     }

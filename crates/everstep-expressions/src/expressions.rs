@@ -1,6 +1,6 @@
 //! The evaluator that the core is given.
 
-use everstep_core::evaluate::{Evaluate, Fault, Lookup, Read};
+use everstep_core::evaluate::{Evaluate, Fault, Lookup, Reference};
 use everstep_core::failure::{Failure, code};
 use everstep_core::limits::{JSON_DEPTH, PAYLOAD_BYTES};
 use serde_json::{Map, Value};
@@ -68,17 +68,17 @@ impl Expressions {
         }
     }
 
-    /// Adds the names that one expression reads. What is forgiven once is forgiven throughout the expression:
+    /// Adds the names that one expression references. What is forgiven once is forgiven throughout the expression:
     /// `ctx.a.b if ctx.a is defined`.
-    fn find_reads(&self, pointer: &str, source: &str, reads: &mut Vec<Read>) {
-        let read = |path: &Path, has_fallback: bool| Read {
+    fn find_references(&self, pointer: &str, source: &str, references: &mut Vec<Reference>) {
+        let reference = |path: &Path, has_fallback: bool| Reference {
             pointer: pointer.to_owned(),
             root: path.root.clone(),
             name: path.segments.first().map(Segment::name),
             has_fallback,
         };
         if let Some(path) = Path::parse(source) {
-            reads.push(read(&path, false));
+            references.push(reference(&path, false));
             return;
         }
         let Ok(program) = self.cache.get_or_compile(source.trim()) else { return };
@@ -87,7 +87,7 @@ impl Expressions {
             |one: &Path, other: &Path| one.root == other.root && one.segments.first() == other.segments.first();
         for path_read in path_reads {
             let is_forgiven = |other: &&PathRead| other.has_fallback && begins_alike(&other.path, &path_read.path);
-            reads.push(read(&path_read.path, path_reads.iter().any(|other| is_forgiven(&other))));
+            references.push(reference(&path_read.path, path_reads.iter().any(|other| is_forgiven(&other))));
         }
     }
 
@@ -126,26 +126,26 @@ impl Evaluate for Expressions {
         Some(Fault { pointer: String::new(), message: with_position(inside, 0, &error) })
     }
 
-    fn reads(&self, template: &Value) -> Vec<Read> {
-        let mut reads = Vec::new();
+    fn references(&self, template: &Value) -> Vec<Reference> {
+        let mut references = Vec::new();
         walk::walk(template, &mut |pointer, found| match found {
-            Found::Expression(Value::String(source)) => self.find_reads(&pointer, source, &mut reads),
+            Found::Expression(Value::String(source)) => self.find_references(&pointer, source, &mut references),
             Found::Text(text) => {
                 for piece in template::cut(text).unwrap_or_default() {
                     if let Piece::Expression { source, .. } = piece {
-                        self.find_reads(&pointer, source, &mut reads);
+                        self.find_references(&pointer, source, &mut references);
                     }
                 }
             }
             Found::Expression(_) | Found::ExtraFields | Found::TooDeep => {}
         });
-        reads
+        references
     }
 
-    fn expression_reads(&self, source: &str) -> Vec<Read> {
-        let mut reads = Vec::new();
-        self.find_reads("", template::unwrap(source), &mut reads);
-        reads
+    fn expression_references(&self, source: &str) -> Vec<Reference> {
+        let mut references = Vec::new();
+        self.find_references("", template::unwrap(source), &mut references);
+        references
     }
 }
 

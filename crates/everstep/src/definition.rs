@@ -6,7 +6,7 @@ use std::path::Path;
 
 use everstep_core::graph::Problem;
 use everstep_core::limits::JSON_DEPTH;
-use everstep_core::strict::Strict;
+use everstep_core::strict::StrictValue;
 use everstep_core::workflow::is_name;
 use serde_json::Value;
 
@@ -32,7 +32,9 @@ pub fn read(path: &Path) -> anyhow::Result<Result<Value, Vec<Problem>>> {
     };
     let parsed = match is_yaml(path, &text) {
         true => parse_yaml(&text).map_err(|message| format!("not YAML: {message}")),
-        false => serde_json::from_str(&text).map(|Strict(value)| value).map_err(|error| format!("not JSON: {error}")),
+        false => {
+            serde_json::from_str(&text).map(|StrictValue(value)| value).map_err(|error| format!("not JSON: {error}"))
+        }
     };
     Ok(parsed.map_err(|message| vec![Problem::at("", message)]))
 }

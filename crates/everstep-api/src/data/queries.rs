@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
-use everstep_core::strict::Strict;
+use everstep_core::strict::StrictValue;
 use everstep_handlers::Sources;
 use everstep_handlers::sources::{Query as QueryDefinition, QueryRequest};
 use everstep_vault::SavedResource;
@@ -55,7 +55,7 @@ pub(super) async fn put(
     Path(id): Path<String>,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<SavedQuery>), Problem> {
-    let Strict(query) = body.json()?;
+    let StrictValue(query) = body.json()?;
     let now = app.engine.world().clock.now();
     let (saved, is_new) = app.sources.put_query(caller.workspace, &id, &query, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use everstep_core::strict::Strict;
+use everstep_core::strict::StrictValue;
 use everstep_handlers::sources::{Source, SourceTest};
 use everstep_vault::{ResourceError, SavedResource};
 
@@ -43,7 +43,7 @@ pub(super) async fn put(
     Path(name): Path<String>,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<DataSource>), Problem> {
-    let Strict(source) = body.json()?;
+    let StrictValue(source) = body.json()?;
     let now = app.engine.world().clock.now();
     let (saved, is_new) = app.sources.put_source(caller.workspace, &name, &source, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -77,7 +77,7 @@ pub(super) async fn test_unsaved(
     caller: Caller,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<Json<SourceTest>, Problem> {
-    let Strict(source) = body.json()?;
+    let StrictValue(source) = body.json()?;
     let source = Source::read(&source).map_err(ResourceError::Invalid)?;
     Ok(Json(app.drivers.test(caller.workspace, &source).await))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use everstep_core::graph;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_core::strict::Strict;
+use everstep_core::strict::StrictValue;
 use everstep_core::style::StyleName;
 use everstep_store::{VersionRow, WorkflowRow};
 use schemars::JsonSchema;
@@ -132,7 +132,7 @@ pub(crate) struct NewWorkflow {
     #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9_-]{0,127}$"))]
     pub(crate) name: String,
     #[schemars(with = "Definition")]
-    pub(crate) definition: Strict,
+    pub(crate) definition: StrictValue,
     /// Whether new runs take this version from now on.
     #[serde(default = "yes")]
     pub(crate) activate: bool,

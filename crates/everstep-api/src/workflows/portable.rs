@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use everstep_core::strict::Strict;
+use everstep_core::strict::StrictValue;
 use everstep_core::workflow::is_name;
 use everstep_engine::Saving;
 use everstep_store::Expects;
@@ -51,7 +51,7 @@ pub(crate) async fn import(
     query: Query,
     body: Body<DOCUMENT_BYTES_MAX>,
 ) -> Answer {
-    let Strict(document): Strict = body.json()?;
+    let StrictValue(document): StrictValue = body.json()?;
     let Portable { name, definition, .. } = read(document)?;
     if !is_name(&name) {
         return Err(

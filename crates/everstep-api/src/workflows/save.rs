@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use everstep_core::ids::WorkspaceId;
-use everstep_core::strict::Strict;
+use everstep_core::strict::StrictValue;
 use everstep_engine::{Save, Saving};
 use everstep_store::Expects;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(crate) async fn put(
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Answer {
     let activate = query.flag("activate")?.unwrap_or(true);
-    let Strict(definition): Strict = body.json()?;
+    let StrictValue(definition): StrictValue = body.json()?;
     let expects = version.active()?;
     save(&app, caller.workspace, &name, &definition, Saving { activate, expects }).await
 }
@@ -47,7 +47,7 @@ pub(crate) async fn create(
     key: IdempotencyKey,
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Answer {
-    let NewWorkflow { name, definition: Strict(mut definition), activate, description } = body.json()?;
+    let NewWorkflow { name, definition: StrictValue(mut definition), activate, description } = body.json()?;
     if let Some(description) = description {
         describe(&mut definition, description)?;
     }
@@ -60,7 +60,7 @@ pub(crate) async fn validate(
     _: Caller,
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<Validation>, Problem> {
-    let Strict(definition): Strict = body.any()?;
+    let StrictValue(definition): StrictValue = body.any()?;
     Ok(Json(Validation::from_problems(app.engine.library().validate(&definition))))
 }
 

@@ -216,5 +216,5 @@ fn returned(output: &Payload) -> Result<(), Failure> {
         let message = format!("the output is {} bytes, more than {}", output.size(), limits::PAYLOAD_BYTES);
         return Err(Failure::fatal(code::PAYLOAD_TOO_LARGE, message));
     }
-    payload::check(output.json()).map_err(|unfit| Failure::fatal(unfit.code(), format!("the output {unfit}")))
+    payload::check(output.json()).map_err(|error| Failure::fatal(error.code(), format!("the output {error}")))
 }

@@ -56,8 +56,8 @@ impl Draft<'_> {
             let message = format!("what {step} waits for has more than {} bytes", limits::PAYLOAD_BYTES);
             return Some(Reply::refused(code::PAYLOAD_TOO_LARGE, message));
         }
-        if let Err(unfit) = payload::check(pattern.json()) {
-            return Some(Reply::refused(unfit.refusal(), format!("what {step} waits for {unfit}")));
+        if let Err(error) = payload::check(pattern.json()) {
+            return Some(Reply::refused(error.refusal(), format!("what {step} waits for {error}")));
         }
         self.refuse_bytes(pattern)
     }

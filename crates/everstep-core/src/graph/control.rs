@@ -28,7 +28,8 @@ const BRANCH_HINT: &str = "such as {\"id\": \"yes\", \"expression\": \"ctx.total
 /// The longest delay of one node.
 pub(crate) const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-pub(crate) struct Read {
+/// A node of a kind that the core performs, as its config was read.
+pub(crate) struct ControlNode {
     /// `None` where the config is wrong; the problems are noted.
     pub(crate) kind: Option<NodeKind>,
     pub(crate) handles: Vec<String>,
@@ -46,7 +47,7 @@ pub(crate) fn read(
     node: &str,
     ports: Ports<'_>,
     problems: &mut Vec<Problem>,
-) -> Option<Read> {
+) -> Option<ControlNode> {
     let before = problems.len();
     let mut reader = Reader { config, path, node, ports, problems, reads: Vec::new() };
     let places = ports.kinds.find(name).map_or(&[][..], |info| &info.secret_places);
@@ -83,12 +84,12 @@ pub(crate) fn read(
             handles.extend(info.handles.iter().cloned());
             let reads = reader.reads;
             let is_sound = problems.len() == before;
-            return Some(Read { kind: is_sound.then_some(kind), handles, info: Some(info), reads });
+            return Some(ControlNode { kind: is_sound.then_some(kind), handles, info: Some(info), reads });
         }
     };
     let reads = reader.reads;
     let is_sound = problems.len() == before;
-    Some(Read { kind: kind.filter(|_| is_sound), handles, info: None, reads })
+    Some(ControlNode { kind: kind.filter(|_| is_sound), handles, info: None, reads })
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -149,9 +150,14 @@ impl<'a> Reader<'a, '_> {
                     .hint("such as {{ctx.order.total * 2}}"),
             );
         }
-        for read in self.ports.evaluate.reads(value) {
-            let path = format!("{}{pointer}{}", self.path, read.pointer);
-            self.reads.push(Name { path, root: read.root, name: read.name, has_fallback: read.has_fallback });
+        for reference in self.ports.evaluate.references(value) {
+            let path = format!("{}{pointer}{}", self.path, reference.pointer);
+            self.reads.push(Name {
+                path,
+                root: reference.root,
+                name: reference.name,
+                has_fallback: reference.has_fallback,
+            });
         }
     }
 
@@ -163,9 +169,14 @@ impl<'a> Reader<'a, '_> {
                     .hint("such as ctx.order.total > 100"),
             );
         }
-        for read in self.ports.evaluate.expression_reads(source) {
+        for reference in self.ports.evaluate.expression_references(source) {
             let path = format!("{}{pointer}", self.path);
-            self.reads.push(Name { path, root: read.root, name: read.name, has_fallback: read.has_fallback });
+            self.reads.push(Name {
+                path,
+                root: reference.root,
+                name: reference.name,
+                has_fallback: reference.has_fallback,
+            });
         }
     }
 

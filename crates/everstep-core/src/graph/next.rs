@@ -26,7 +26,7 @@ use super::path::{ScopePath, StepPath};
 use super::progress::Stage;
 use super::repeat::Ready;
 use super::run::GraphRun;
-use super::view::View;
+use super::scope_context::ScopeContext;
 use crate::evaluate::{Evaluate, Lookup};
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
@@ -91,9 +91,9 @@ fn activate(run: GraphRun<'_>, step_path: &StepPath, cx: Cx<'_>) -> Vec<Event> {
 fn begin(run: GraphRun<'_>, step_path: &StepPath, attempt: u32, cx: Cx<'_>) -> Vec<Event> {
     let node = run.graph.node(step_path.node);
     let step = step_path.key(run.graph);
-    let view = View::new(run, &step_path.path);
+    let context = ScopeContext::new(run, &step_path.path);
     let dispatched = |dispatch| Event::StepDispatched { step: step.clone(), attempt, dispatch };
-    match perform(&node.kind, &step, attempt, run.state, &view, cx) {
+    match perform(&node.kind, &step, attempt, run.state, &context, cx) {
         Ok(Performed::Dispatch(dispatch)) => vec![dispatched(dispatch)],
         Ok(Performed::Done(outcome)) => {
             vec![dispatched(Dispatch::Instant), Event::StepCompleted { step: step.clone(), attempt, outcome }]
@@ -112,7 +112,7 @@ fn perform(
     step: &StepKey,
     attempt: u32,
     state: &State,
-    view: &View<'_>,
+    context: &ScopeContext<'_>,
     cx: Cx<'_>,
 ) -> Result<Performed, Failure> {
     let Cx { now, evaluate } = cx;
@@ -122,41 +122,41 @@ fn perform(
         NodeKind::End { parameters, is_error, .. } => {
             let mut output = Map::new();
             for (name, source) in parameters {
-                output.insert(name.clone(), evaluate.resolve(source, view)?);
+                output.insert(name.clone(), evaluate.resolve(source, context)?);
             }
             let status = if *is_error { "error" } else { "success" };
             done(json!({"status": status, "workflowOutput": output, "completedAt": now.to_string()}))
         }
         NodeKind::Condition { branches, default } => {
-            let branch = condition::choose(branches, view, evaluate).unwrap_or(default);
+            let branch = condition::choose(branches, context, evaluate).unwrap_or(default);
             Ok(Performed::Done(Outcome::from_output(json!({"branch": branch})).by(branch)))
         }
-        NodeKind::Transform { value } => done(evaluate.resolve(value, view)?),
-        NodeKind::Delay(delay) => Ok(Performed::Dispatch(Dispatch::Delay { due: due(delay, view, cx)? })),
+        NodeKind::Transform { value } => done(evaluate.resolve(value, context)?),
+        NodeKind::Delay(delay) => Ok(Performed::Dispatch(Dispatch::Delay { due: due(delay, context, cx)? })),
         NodeKind::Wait { event, pattern, timeout, .. } => {
-            let event = evaluate.resolve(event, view)?;
+            let event = evaluate.resolve(event, context)?;
             let Some(event) = event.as_str().filter(|event| !event.is_empty()) else {
                 return Err(Failure::fatal(code::INVALID_CONFIG, format!("{event} is not the name of an event")));
             };
             Ok(Performed::Dispatch(Dispatch::Wait {
                 event: event.to_owned(),
-                pattern: evaluate.resolve(pattern, view)?.into(),
+                pattern: evaluate.resolve(pattern, context)?.into(),
                 due: timeout.map(|timeout| now.plus(timeout)),
             }))
         }
         NodeKind::Workflow(call) => {
-            let child = call::child(call, step, attempt, state, view, cx)?;
+            let child = call::child(call, step, attempt, state, context, cx)?;
             Ok(Performed::Dispatch(Dispatch::Child(child)))
         }
-        NodeKind::Loop(config) => Ok(Performed::Dispatch(Dispatch::Body { items: items(config, view, evaluate)? })),
+        NodeKind::Loop(config) => Ok(Performed::Dispatch(Dispatch::Body { items: items(config, context, evaluate)? })),
         NodeKind::Scope => Ok(Performed::Dispatch(Dispatch::Body { items: vec![Payload::null()] })),
         NodeKind::Task { .. } => Ok(Performed::Dispatch(Dispatch::Task)),
     }
 }
 
 /// A loop's items: an array as it is, nothing for null, one item for anything else.
-fn items(config: &Loop, view: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Vec<Payload>, Failure> {
-    let items = match evaluate.resolve(&config.source, view)? {
+fn items(config: &Loop, context: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Vec<Payload>, Failure> {
+    let items = match evaluate.resolve(&config.source, context)? {
         Value::Array(items) => items,
         Value::Null => Vec::new(),
         item => vec![item],
@@ -170,12 +170,12 @@ fn items(config: &Loop, view: &dyn Lookup, evaluate: &dyn Evaluate) -> Result<Ve
     Ok(items.into_iter().map(Payload::from).collect())
 }
 
-fn due(delay: &Delay, view: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Result<Timestamp, Failure> {
+fn due(delay: &Delay, context: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Result<Timestamp, Failure> {
     let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
     let due = match delay {
         Delay::Fixed(length) => now.plus(*length),
         Delay::Dynamic(source) => {
-            let value = evaluate.resolve(source, view)?;
+            let value = evaluate.resolve(source, context)?;
             let millis = match &value {
                 Value::Number(number) => number.as_f64(),
                 Value::String(text) => text.trim().parse().ok(),
@@ -186,7 +186,7 @@ fn due(delay: &Delay, view: &dyn Lookup, Cx { now, evaluate }: Cx<'_>) -> Result
             now.plus(Duration::from_micros((millis * 1_000.0) as u64))
         }
         Delay::Until(source) => {
-            let value = evaluate.resolve(source, view)?;
+            let value = evaluate.resolve(source, context)?;
             let time = value.as_str().and_then(|text| text.parse().ok());
             let time: Timestamp = time.ok_or_else(|| invalid(format!("untilTime is {value}, not an RFC 3339 time")))?;
             time.max(now)

@@ -207,7 +207,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         problems.push(problem.of_node(id).hint(kind_hint(name, ports)));
     }
     let (kind, handles, info, reads) = read.map_or_else(Default::default, |read| {
-        let control::Read { kind, handles, info, reads } = read;
+        let control::ControlNode { kind, handles, info, reads } = read;
         (kind, handles, info, reads)
     });
     if let (Some(name), None) = (type_name, &info) {

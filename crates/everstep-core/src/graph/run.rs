@@ -3,7 +3,7 @@
 use super::model::Graph;
 use super::path::{ScopePath, StepPath};
 use super::progress::Progress;
-use super::view::View;
+use super::scope_context::ScopeContext;
 use crate::ids::StepKey;
 use crate::payload::Payload;
 use crate::run::State;
@@ -32,13 +32,13 @@ impl<'a> GraphRun<'a> {
 
     /// The variables of the run as one JSON object.
     pub(crate) fn context(self) -> Payload {
-        View::new(self, &ScopePath::default()).document(false)
+        ScopeContext::new(self, &ScopePath::default()).document(false)
     }
 
     /// The variables of each iteration under way, by the iteration's name.
     pub(crate) fn scopes(self) -> Vec<(String, Payload)> {
         let paths = self.progress.iterations();
-        paths.map(|path| (path.name(self.graph), View::new(self, path).own())).collect()
+        paths.map(|path| (path.name(self.graph), ScopeContext::new(self, path).own())).collect()
     }
 
     /// Compares the agenda that was folded with the one that is found by looking at every node.

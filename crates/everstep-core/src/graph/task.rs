@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::model::NodeKind;
 use super::path::StepPath;
 use super::run::GraphRun;
-use super::view::View;
+use super::scope_context::ScopeContext;
 use crate::evaluate::Evaluate;
 use crate::failure::Failure;
 use crate::ids::StepKey;
@@ -19,12 +19,13 @@ pub(crate) fn describe_task(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Ev
     let NodeKind::Task { kind, config, secrets, raw_fields, needs_context } = &node.kind else {
         return Err(TaskSpec::unknown(step));
     };
-    let view = View::new(run, &step_path.path);
+    let scope_context = ScopeContext::new(run, &step_path.path);
     let config = match config {
         Value::Object(fields) => {
             let mut resolved = serde_json::Map::with_capacity(fields.len());
             for (field, value) in fields {
-                let value = if raw_fields.contains(field) { value.clone() } else { evaluate.resolve(value, &view)? };
+                let value =
+                    if raw_fields.contains(field) { value.clone() } else { evaluate.resolve(value, &scope_context)? };
                 resolved.insert(field.clone(), value);
             }
             Value::Object(resolved)
@@ -35,7 +36,7 @@ pub(crate) fn describe_task(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Ev
         let names_nodes = config.as_object().is_some_and(|fields| {
             raw_fields.iter().filter_map(|field| fields.get(field)?.as_str()).any(|code| code.contains("__node_"))
         });
-        view.document(names_nodes)
+        scope_context.document(names_nodes)
     } else {
         Payload::null()
     };

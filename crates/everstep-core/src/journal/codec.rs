@@ -27,7 +27,7 @@ pub struct Row {
 /// An entry that this build cannot read. Its run is paused, never failed.
 #[derive(Debug, thiserror::Error)]
 #[error("entry {seq} cannot be read: {reason}")]
-pub struct Unreadable {
+pub struct DecodeError {
     pub seq: u64,
     pub reason: String,
 }
@@ -150,8 +150,8 @@ pub fn encode(entry: &Entry) -> Row {
 }
 
 /// Reads a row back.
-pub fn decode(seq: u64, at: Timestamp, row: Row) -> Result<Entry, Unreadable> {
-    let (event, extras) = read_event(row).map_err(|reason| Unreadable { seq, reason })?;
+pub fn decode(seq: u64, at: Timestamp, row: Row) -> Result<Entry, DecodeError> {
+    let (event, extras) = read_event(row).map_err(|reason| DecodeError { seq, reason })?;
     Ok(Entry { seq, at, event, key: extras.key })
 }
 

@@ -104,7 +104,7 @@ pub fn check(
             return Err(format!("entry {}: {} {step} #{attempt} stands there twice", entry.seq, kind.name()));
         }
     }
-    let state = State::fold(run, workflow, journal).map_err(|misfit| misfit.to_string())?;
+    let state = State::fold(run, workflow, journal).map_err(|error| error.to_string())?;
     style::check_counts(workflow, &state)?;
     if !has_more {
         let cx = Cx { now: state.updated_at, evaluate };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::keys::Keyed;
 use super::open::OpenSteps;
-use super::{Misfit, Phase, State};
+use super::{FoldError, Phase, State};
 use crate::ids::RunId;
 use crate::journal::{Entry, Event};
 use crate::style;
@@ -28,8 +28,8 @@ pub(crate) type Folded = Result<Option<Timestamp>, &'static str>;
 impl State {
     /// Folds one entry.
     /// Returns when the step that it settles was dispatched, if it settles one that was.
-    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<Option<Timestamp>, Misfit> {
-        self.fold_entry(workflow, entry).map_err(|reason| Misfit { seq: entry.seq, reason: reason.to_owned() })
+    pub fn apply(&mut self, workflow: &Workflow, entry: &Entry) -> Result<Option<Timestamp>, FoldError> {
+        self.fold_entry(workflow, entry).map_err(|reason| FoldError { seq: entry.seq, reason: reason.to_owned() })
     }
 
     fn fold_entry(&mut self, workflow: &Workflow, entry: &Entry) -> Folded {

@@ -97,7 +97,7 @@ pub(crate) fn check_input(step: &StepKey, input: &Payload, state: &State) -> Res
         return Err(Failure::fatal(code::PAYLOAD_TOO_LARGE, message));
     }
     payload::check(input.json())
-        .map_err(|unfit| Failure::fatal(unfit.code(), format!("the input that {step} gives {unfit}")))?;
+        .map_err(|error| Failure::fatal(error.code(), format!("the input that {step} gives {error}")))?;
     if state.weight() + size > limits::STATE_BYTES {
         let message = format!("with the input that {step} gives the run exceeds {} bytes", limits::STATE_BYTES);
         return Err(Failure::fatal(code::CONTEXT_TOO_LARGE, message));

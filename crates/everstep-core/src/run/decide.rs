@@ -155,7 +155,7 @@ impl Draft<'_> {
     pub(crate) fn bound(&self, step: &StepKey, outcome: Outcome) -> Result<Outcome, Failure> {
         let outcome = self.fit(step, outcome)?;
         payload::check(outcome.output.json())
-            .map_err(|unfit| Failure::fatal(unfit.code(), format!("the output of {step} {unfit}")))?;
+            .map_err(|error| Failure::fatal(error.code(), format!("the output of {step} {error}")))?;
         Ok(outcome)
     }
 
@@ -225,8 +225,8 @@ impl Draft<'_> {
             let message = format!("a signal carries at most {} bytes", limits::PAYLOAD_BYTES);
             return Reply::refused("PAYLOAD_TOO_LARGE", message);
         }
-        if let Err(unfit) = payload::check(payload.json()) {
-            return Reply::refused(unfit.refusal(), format!("the signal {unfit}"));
+        if let Err(error) = payload::check(payload.json()) {
+            return Reply::refused(error.refusal(), format!("the signal {error}"));
         }
         // A timeout that is due came first.
         for (step, attempt) in self.state.due(self.cx.now) {
@@ -245,8 +245,8 @@ impl Draft<'_> {
         if let Some(reason) = self.workflow.style.refuse_context() {
             return Reply::refused("VALIDATION_ERROR", reason);
         }
-        if let Err(unfit) = payload::check(values.json()) {
-            return Reply::refused(unfit.refusal(), format!("what is to be set {unfit}"));
+        if let Err(error) = payload::check(values.json()) {
+            return Reply::refused(error.refusal(), format!("what is to be set {error}"));
         }
         if !values.value().is_object() {
             return Reply::refused("VALIDATION_ERROR", "expected an object of variables");

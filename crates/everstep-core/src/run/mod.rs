@@ -20,4 +20,4 @@ pub use input::{Input, Reply};
 pub(crate) use open::{Activity, Fired, Open};
 pub use open::{OpenActivity, OpenStep};
 pub(crate) use phase::Phase;
-pub use state::{Misfit, SNAPSHOT_FORMAT, State};
+pub use state::{FoldError, SNAPSHOT_FORMAT, State};

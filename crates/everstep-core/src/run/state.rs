@@ -43,7 +43,7 @@ pub struct State {
 /// The journal does not fit the workflow: a bug, or a journal of another version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("entry {seq} does not fit the workflow: {reason}")]
-pub struct Misfit {
+pub struct FoldError {
     pub seq: u64,
     pub reason: String,
 }
@@ -66,7 +66,7 @@ impl State {
     }
 
     /// Folds a journal from its beginning.
-    pub fn fold(run: RunId, workflow: &Workflow, journal: &[Entry]) -> Result<Self, Misfit> {
+    pub fn fold(run: RunId, workflow: &Workflow, journal: &[Entry]) -> Result<Self, FoldError> {
         let mut state = Self::new(run, workflow);
         for entry in journal {
             state.apply(workflow, entry)?;

@@ -258,9 +258,9 @@ fn a_damaged_journal_of_a_function_is_refused_or_decided() {
                 folded += 1;
                 decide_on(state, &workflow, &mut random);
             }
-            Err(misfit) => {
+            Err(error) => {
                 refused += 1;
-                assert!(misfit.to_string().contains("does not fit"), "{misfit}");
+                assert!(error.to_string().contains("does not fit"), "{error}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Pages of a journal.
 
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
-use everstep_core::journal::codec::{self, Unreadable};
+use everstep_core::journal::codec::{self, DecodeError};
 use everstep_core::journal::{Entry, Kind};
 use everstep_core::time::Timestamp;
 use everstep_store::StoredEntry;
@@ -27,7 +27,7 @@ pub struct JournalEntry {
     pub attempt: u32,
     /// The size of its stored payload.
     pub bytes: usize,
-    pub entry: Result<Entry, Unreadable>,
+    pub entry: Result<Entry, DecodeError>,
 }
 
 /// A page of a journal.

@@ -79,7 +79,7 @@ impl Runs {
             }
             for entry in batch.into_iter().map(JournalEntry::decode) {
                 let entry = entry.entry.map_err(|error| Error::Busy(error.to_string()))?;
-                state.apply(&workflow, &entry).map_err(|misfit| Error::Busy(misfit.to_string()))?;
+                state.apply(&workflow, &entry).map_err(|error| Error::Busy(error.to_string()))?;
             }
         }
         Ok((workflow, state))

@@ -124,7 +124,7 @@ impl ActiveRun {
         }
         for entry in &loaded.entries {
             let entry = read_entry(entry).map_err(|error| unreadable(error.to_string()))?;
-            run.state.apply(workflow, &entry).map_err(|misfit| unreadable(misfit.to_string()))?;
+            run.state.apply(workflow, &entry).map_err(|error| unreadable(error.to_string()))?;
         }
         run.ownership = ownership;
         run.row_status = row.status;
@@ -286,7 +286,7 @@ impl ActiveRun {
     }
 }
 
-fn read_entry(stored: &StoredEntry) -> Result<Entry, codec::Unreadable> {
+fn read_entry(stored: &StoredEntry) -> Result<Entry, codec::DecodeError> {
     codec::decode(stored.seq, stored.at, stored.row.clone())
 }
 

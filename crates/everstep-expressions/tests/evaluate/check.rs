@@ -1,6 +1,6 @@
 //! What is found when a workflow is saved.
 
-use everstep_core::evaluate::{Evaluate, Fault, Read};
+use everstep_core::evaluate::{Evaluate, Fault, Reference};
 use everstep_expressions::Expressions;
 use serde_json::{Value, json};
 
@@ -92,11 +92,11 @@ fn an_expression_stands_alone_in_its_object() {
 
 /// The names that a template reads, as `pointer root.name`, with `?` where a missing one is forgiven.
 fn reads(template: &Value) -> Vec<String> {
-    let told = |read: Read| {
-        let name = read.name.map(|name| format!(".{name}")).unwrap_or_default();
-        format!("{} {}{name}{}", read.pointer, read.root, if read.has_fallback { "?" } else { "" })
+    let text = |reference: Reference| {
+        let name = reference.name.map(|name| format!(".{name}")).unwrap_or_default();
+        format!("{} {}{name}{}", reference.pointer, reference.root, if reference.has_fallback { "?" } else { "" })
     };
-    Expressions::new().reads(template).into_iter().map(told).collect()
+    Expressions::new().references(template).into_iter().map(text).collect()
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Judge {
     }
 
     pub(super) fn fold(&self, row: &RunRow, journal: &[Entry]) -> Result<State, String> {
-        State::fold(row.id, &*self.workflow(row)?, journal).map_err(|misfit| misfit.to_string())
+        State::fold(row.id, &*self.workflow(row)?, journal).map_err(|error| error.to_string())
     }
 
     /// Whether a state that the engine holds is the fold of the journal up to its seq.

@@ -12,12 +12,12 @@ use crate::evaluate::Lookup;
 use crate::payload::Payload;
 
 /// The context from inside one scope: its own variables first, then those around it.
-pub struct View<'a> {
+pub struct ScopeContext<'a> {
     run: GraphRun<'a>,
     path: &'a ScopePath,
 }
 
-impl<'a> View<'a> {
+impl<'a> ScopeContext<'a> {
     pub fn new(run: GraphRun<'a>, path: &'a ScopePath) -> Self {
         Self { run, path }
     }
@@ -123,7 +123,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl Lookup for View<'_> {
+impl Lookup for ScopeContext<'_> {
     fn variable(&self, name: &str) -> Option<Cow<'_, Value>> {
         if let Some(payload) = self.payload_of(name) {
             return Some(Cow::Borrowed(payload.value()));
