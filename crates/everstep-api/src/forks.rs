@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::ids::RunId;
-use everstep_engine::Unforkable;
+use everstep_engine::ForkError;
 
 use crate::auth::Caller;
 use crate::body::Body;
@@ -36,20 +36,20 @@ pub(crate) async fn post(
     Ok((status, [(header::LOCATION, place)], Json(answer)))
 }
 
-fn refuse(run: RunId, reason: &Unforkable) -> Problem {
+fn refuse(run: RunId, reason: &ForkError) -> Problem {
     match reason {
-        Unforkable::NoEntry { last } => {
+        ForkError::NoEntry { last } => {
             Problem::invalid(format!("run {run} has no such entry")).hint(format!("its last entry is {last}"))
         }
-        Unforkable::Ended { usable: Some(usable) } => {
+        ForkError::Ended { usable: Some(usable) } => {
             Problem::new(StatusCode::CONFLICT, "RUN_ENDED", format!("run {run} was over by then and cannot go on"))
                 .hint(format!("the last entry that it can be forked at is {usable}"))
         }
-        Unforkable::Ended { usable: None } => {
+        ForkError::Ended { usable: None } => {
             let detail = format!("run {run} began and ended in one moment: there is nothing to go on from");
             Problem::new(StatusCode::CONFLICT, "RUN_ENDED", detail).hint("start a new run with the same input")
         }
-        Unforkable::Unreadable { seq } => {
+        ForkError::Unreadable { seq } => {
             let detail = format!("entry {seq} of run {run} was written by a newer release");
             Problem::unavailable(detail).hint("ask a node of that release")
         }

@@ -53,7 +53,7 @@ mod workflows;
 pub use access::{check_workspace_name, first_key};
 pub use audit::Audit;
 pub use id::new_id;
-pub use live::{Live, Streams};
+pub use live::{StreamHub, Streams};
 pub use metrics::{Meters, serve_metrics};
 pub use openapi::openapi;
 pub use routes::routes;

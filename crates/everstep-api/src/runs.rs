@@ -219,7 +219,7 @@ async fn for_worker(
         return None;
     }
     let (name, version) = (&*workflow.name, workflow.version);
-    let is_served = app.live.elsewhere.is_served(&app.engine, row.workspace, name, version).await.ok()?;
+    let is_served = app.hub.elsewhere.is_served(&app.engine, row.workspace, name, version).await.ok()?;
     match (is_served, place) {
         (false, _) => Some(ForWorker::Unserved),
         (true, Where::Here) => Some(ForWorker::Served),

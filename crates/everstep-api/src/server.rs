@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use crate::audit::Audit;
 use crate::auth::Keys;
 use crate::listen;
-use crate::live::Live;
+use crate::live::StreamHub;
 use crate::metrics::Meters;
 use crate::routes;
 
@@ -33,7 +33,7 @@ pub struct AppState {
     /// The database's name, for people: `sqlite`.
     pub store: &'static str,
     /// Those who follow runs.
-    pub live: Arc<Live>,
+    pub hub: Arc<StreamHub>,
 }
 
 pub fn router(app: AppState) -> Router {
@@ -46,11 +46,11 @@ pub fn serve(
     app: AppState,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> BoxFuture<'static, io::Result<()>> {
-    let live = Arc::clone(&app.live);
+    let hub = Arc::clone(&app.hub);
     let stop = async move {
         stop.await;
         // Streams would never be finished by themselves.
-        live.stop();
+        hub.stop();
     };
     listen::serve(listener, router(app), Box::pin(stop))
 }

@@ -103,7 +103,7 @@ pub(crate) async fn batch(
     let mut warning = None;
     for workflow in versions.values().flatten().map(|found| &found.workflow).filter(|workflow| workflow.needs_worker())
     {
-        let elsewhere = &app.live.elsewhere;
+        let elsewhere = &app.hub.elsewhere;
         let is_served = elsewhere.is_served(&app.engine, caller.workspace, &name, workflow.version).await;
         // What was started is told, whether or not this can be found out.
         if is_served.is_ok_and(|is_so| !is_so) {
@@ -263,7 +263,7 @@ async fn begin(
     app: &AppState,
     start: Start,
     seconds: Duration,
-) -> Result<Result<(engine::Started, Option<Run>), engine::Error>, Problem> {
+) -> Result<Result<(engine::StartReply, Option<Run>), engine::Error>, Problem> {
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
     let start = Start { detail, ..start };
     let mut started = match within_deadline(async { Ok(app.engine.start_run(start).await) }).await? {

@@ -10,7 +10,7 @@ use crate::message::ToClaimer;
 use crate::node::peers::{Hint, Peer, RunInput};
 use crate::run::{Envelope, ReplyTo};
 use crate::shard::ToShard;
-use crate::watch::News;
+use crate::watch::Notification;
 
 /// How often an input follows a run that moves from node to node.
 const MOVES_MAX: usize = 3;
@@ -85,8 +85,8 @@ impl Engine {
             Hint::Inbox => member.claimer.send(ToClaimer::Inbox).map_err(|_| Error::Stopping),
             Hint::Work => member.claimer.send(ToClaimer::Room).map_err(|_| Error::Stopping),
             Hint::Watch { run, by } => member.tell(run, ToShard::Follow(run, by)),
-            Hint::Written { run, seq } => member.tell(run, ToShard::Notify(run, News::Written(seq))),
-            Hint::Ended { run, seq } => member.tell(run, ToShard::Notify(run, News::Ended(seq))),
+            Hint::Written { run, seq } => member.tell(run, ToShard::Notify(run, Notification::Written(seq))),
+            Hint::Ended { run, seq } => member.tell(run, ToShard::Notify(run, Notification::Ended(seq))),
         };
     }
 

@@ -31,16 +31,16 @@ mod workers;
 pub use engine::Engine;
 pub use error::Error;
 pub use node::clock::NodeClock;
-pub use node::peers::{Alone, Hint, Peer, Peers, Question, RunInput};
-pub use observe::{Blind, Observe, Seen};
+pub use node::peers::{Hint, NoPeers, Peer, Peers, Question, RunInput};
+pub use observe::{CommittedItem, NoObserver, Observe};
 pub use options::Options;
-pub use ports::{Clock, Random, Spawn, SystemClock, SystemRandom, TokioSpawn, World};
+pub use ports::{Clock, Random, Spawn, SystemClock, SystemRng, TokioSpawner, World};
 pub use read::{
-    Follower, Forked, JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage, RunSnapshot, Runs, Save, Saving,
-    StepActivity, StepPage, StepSnapshot, Unforkable, Version,
+    DefinitionOutcome, Follower, ForkError, ForkedRun, JournalEntry, JournalPage, Library, LoadedRun, LogLine, LogPage,
+    RunSnapshot, Runs, SaveOptions, StepActivity, StepPage, StepSnapshot, Version,
 };
-pub use start::{Start, StartDetail, Started, StartedRun, TEST};
-pub use watch::{News, RunEnd, Watch};
+pub use start::{Start, StartDetail, StartReply, StartedRun, TEST};
+pub use watch::{Notification, RunEnd, Watch};
 pub use workers::{
     Backlog, Hello, ServedWorkflow, Session, SessionId, StepOutcome, StepRecord, Turn, WorkerBatch, WorkerInfo,
     WorkerMessage, WorkerReport,

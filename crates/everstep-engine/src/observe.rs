@@ -17,7 +17,7 @@ use crate::run::Envelope;
 /// longer than a few additions it leaves to somebody else.
 /// An item whose outcome this node never learned is not seen.
 pub trait Observe: Send + Sync {
-    fn committed(&self, seen: &Seen<'_>);
+    fn committed(&self, item: &CommittedItem<'_>);
 
     /// Ended runs were deleted because their retention is over.
     fn swept(&self, _runs: usize) {}
@@ -25,7 +25,7 @@ pub trait Observe: Send + Sync {
 
 /// One item that was applied.
 #[derive(Clone, Copy)]
-pub struct Seen<'a> {
+pub struct CommittedItem<'a> {
     pub run: RunId,
     pub workspace: WorkspaceId,
     pub workflow: &'a str,
@@ -45,7 +45,7 @@ pub struct Seen<'a> {
     pub(crate) answered: &'a [(Envelope, Reply)],
 }
 
-impl Seen<'_> {
+impl CommittedItem<'_> {
     /// The signals that the run has accepted with this item: their names, each with the seq and the time of an entry.
     pub fn signals(&self) -> impl Iterator<Item = (&str, u64, Timestamp)> {
         let accepted = self.answered.iter().filter(|(_, reply)| matches!(reply, Reply::Accepted | Reply::Buffered));
@@ -66,9 +66,9 @@ impl Seen<'_> {
     }
 }
 
-/// Sees nothing.
-pub struct Blind;
+/// Observes nothing.
+pub struct NoObserver;
 
-impl Observe for Blind {
-    fn committed(&self, _: &Seen<'_>) {}
+impl Observe for NoObserver {
+    fn committed(&self, _: &CommittedItem<'_>) {}
 }

@@ -82,34 +82,34 @@ impl Clock for SystemClock {
 }
 
 /// Spawns on the current tokio runtime.
-pub struct TokioSpawn(tokio::runtime::Handle);
+pub struct TokioSpawner(tokio::runtime::Handle);
 
-impl TokioSpawn {
+impl TokioSpawner {
     /// Must be called from within a runtime.
     pub fn current() -> Self {
         Self(tokio::runtime::Handle::current())
     }
 }
 
-impl Spawn for TokioSpawn {
+impl Spawn for TokioSpawner {
     fn spawn(&self, future: BoxFuture) {
         self.0.spawn(future);
     }
 }
 
 /// Random numbers, seeded once by the operating system. They name things; they guard nothing.
-pub struct SystemRandom {
+pub struct SystemRng {
     seed: (u64, u64),
     count: AtomicU64,
 }
 
-impl Default for SystemRandom {
+impl Default for SystemRng {
     fn default() -> Self {
         Self { seed: uuid::Uuid::new_v4().as_u64_pair(), count: AtomicU64::new(0) }
     }
 }
 
-impl Random for SystemRandom {
+impl Random for SystemRng {
     fn next(&self) -> u128 {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let low = mix(self.seed.0 ^ mix(count));

@@ -52,9 +52,9 @@ pub struct Start {
 pub enum StartDetail {
     #[default]
     Id,
-    /// How the run began: [`Started::began`].
+    /// How the run began: [`StartReply::began`].
     Beginning,
-    /// How the run ends: [`Started::end`].
+    /// How the run ends: [`StartReply::end`].
     End,
 }
 
@@ -90,9 +90,9 @@ impl Start {
     }
 }
 
-/// A run that was started, or that existed under the same key.
+/// The reply to a start: the run that was started, or that existed under the same key.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartReply {
     pub run: RunId,
     /// False if a run with that key existed before.
     pub created: bool,
@@ -124,11 +124,11 @@ pub(crate) struct StartRequest {
     pub(crate) wants_row: bool,
     /// The run's place on this node. Without one it waits in the database until it is claimed.
     pub(crate) permit: Option<RunPermit>,
-    pub(crate) reply: oneshot::Sender<Result<StartReply, Error>>,
+    pub(crate) reply: oneshot::Sender<Result<ShardReply, Error>>,
 }
 
 /// The shard's reply to a start.
-pub(crate) struct StartReply {
+pub(crate) struct ShardReply {
     pub(crate) run: RunId,
     pub(crate) created: bool,
     pub(crate) began: Option<Box<StartedRun>>,
@@ -142,7 +142,7 @@ impl StartRequest {
         version: &Version,
         options: &Options,
         now: Timestamp,
-    ) -> (Self, oneshot::Receiver<Result<StartReply, Error>>) {
+    ) -> (Self, oneshot::Receiver<Result<ShardReply, Error>>) {
         let workflow = Arc::clone(&version.workflow);
         let (reply, answer) = oneshot::channel();
         let new = NewRun {
@@ -180,7 +180,7 @@ impl StartRequest {
 
 impl Engine {
     /// Starts a run, or finds the one that has the same key. Answers after the commit.
-    pub async fn start_run(&self, start: Start) -> Result<Started, Error> {
+    pub async fn start_run(&self, start: Start) -> Result<StartReply, Error> {
         start.check()?;
         let version = match &start.found {
             Some(version) => Arc::clone(version),
@@ -196,10 +196,10 @@ impl Engine {
         let member = self.member();
         request.take_permit(&member.shared.permits, &world.clock).await;
         member.tell(run, ToShard::Start(Box::new(request)))?;
-        let StartReply { run, created, began } = answer.await.map_err(|_| self.unanswered())??;
+        let ShardReply { run, created, began } = answer.await.map_err(|_| self.unanswered())??;
         let watch = watch.filter(|_| created);
         let end = wants_end.then(|| RunEnd::new(self.clone(), workspace, run, watch));
-        Ok(Started { run, created, began, end })
+        Ok(StartReply { run, created, began, end })
     }
 }
 

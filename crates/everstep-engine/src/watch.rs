@@ -16,17 +16,17 @@ use crate::shard::ToShard;
 const REJOIN_WAIT: Duration = Duration::from_millis(500);
 
 /// Follows one run. It ends with the run.
-pub struct Watch(mpsc::UnboundedReceiver<News>);
+pub struct Watch(mpsc::UnboundedReceiver<Notification>);
 
 impl Watch {
-    pub async fn next(&mut self) -> Option<News> {
+    pub async fn next(&mut self) -> Option<Notification> {
         self.0.recv().await
     }
 }
 
 /// What a watch is notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum Notification {
     /// The run's last entry has this seq.
     Written(u64),
     /// Another node owns the run, and it may have gone on: look.
@@ -35,7 +35,7 @@ pub enum News {
     Ended(u64),
 }
 
-impl News {
+impl Notification {
     /// The seq of the last entry, where it is known.
     pub fn seq(self) -> Option<u64> {
         match self {
@@ -47,18 +47,18 @@ impl News {
 
 /// The shard's end of a watch.
 pub(crate) struct Watcher {
-    sender: mpsc::UnboundedSender<News>,
-    /// Whether [`News::Written`] is left out.
+    sender: mpsc::UnboundedSender<Notification>,
+    /// Whether [`Notification::Written`] is left out.
     only_end: bool,
 }
 
 impl Watcher {
-    /// Notifies the watch, unless it does not want this kind of news. False if the watch is closed.
-    pub(crate) fn notify(&self, news: News) -> bool {
-        if self.only_end && matches!(news, News::Written(_)) {
+    /// Notifies the watch, unless it leaves out this kind of notification. False if the watch is closed.
+    pub(crate) fn notify(&self, notification: Notification) -> bool {
+        if self.only_end && matches!(notification, Notification::Written(_)) {
             return !self.sender.is_closed();
         }
-        self.sender.send(news).is_ok()
+        self.sender.send(notification).is_ok()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -89,7 +89,7 @@ impl RunEnd {
     /// Waits until the run has ended and returns its row.
     pub async fn row(self) -> Result<RunRow, Error> {
         if let Some(mut watch) = self.watch
-            && let Some(News::Ended(_)) = watch.next().await
+            && let Some(Notification::Ended(_)) = watch.next().await
             && let Some(row) = self.engine.world().runs.get_run(self.workspace, self.run).await?
             && row.ended_at.is_some()
         {

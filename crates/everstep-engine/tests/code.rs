@@ -15,7 +15,9 @@ use everstep_core::payload::Payload;
 use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_engine::{Engine, Hello, Saving, ServedWorkflow, Start, StepOutcome, Turn, WorkerMessage, WorkerReport};
+use everstep_engine::{
+    Engine, Hello, SaveOptions, ServedWorkflow, Start, StepOutcome, Turn, WorkerMessage, WorkerReport,
+};
 use everstep_store::Expects;
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine_with, finish, open, options, publish};
@@ -389,8 +391,8 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
         "{wake:?}"
     );
     // What cannot become somebody's fails.
-    let saving = Saving { activate: false, expects: Expects::Anything };
-    engine.library().save(WORKSPACE, "draft", &chain(&[]), saving).await.unwrap();
+    let options = SaveOptions { activate: false, expects: Expects::Anything };
+    engine.library().save(WORKSPACE, "draft", &chain(&[]), options).await.unwrap();
     let start = Start { may_be_code: true, ..Start::new("draft", json!({})) };
     assert_eq!(engine.start_run(start).await.err().unwrap().code(), "NOT_FOUND");
     for (step, workflow) in [("wrong", "No Name"), ("draft", "draft")] {

@@ -16,7 +16,7 @@ use everstep_core::journal::{Event, Kind};
 use everstep_core::payload::Payload;
 use everstep_core::run::Input;
 use everstep_core::status::Status;
-use everstep_engine::{Engine, Observe, Options, Seen, Start, Started, StepActivity, Unforkable, World};
+use everstep_engine::{CommittedItem, Engine, ForkError, Observe, Options, Start, StartReply, StepActivity, World};
 use everstep_handlers::{Ports, Registry};
 use everstep_testkit::contract::fixtures::Tables;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ async fn a_fork_waits_for_a_signal_of_its_own() {
     assert!(engine.send(late.run, go("three")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, late.run).await.status, Status::Completed);
     let refused = engine.fork(WORKSPACE, run, Some(original.seq + 1), None).await.unwrap();
-    assert_eq!(refused, Err(Unforkable::Ended { usable: Some(original.seq) }));
+    assert_eq!(refused, Err(ForkError::Ended { usable: Some(original.seq) }));
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn the_same_fork_is_told_as_it_was_made() {
     assert_eq!(again.repeated, ["a".into()]);
 }
 
-async fn start_test(engine: &Engine, definition: &Value) -> Started {
+async fn start_test(engine: &Engine, definition: &Value) -> StartReply {
     let version = engine.library().compile_test(definition).unwrap();
     engine.start_run(Start::of_version(&version, json!({}))).await.unwrap()
 }
@@ -309,8 +309,8 @@ type Note = (RunId, Option<Status>, Status, usize, bool);
 struct Notes(Mutex<Vec<Note>>);
 
 impl Observe for Notes {
-    fn committed(&self, seen: &Seen<'_>) {
-        let note = (seen.run, seen.before, seen.after, seen.entries.len(), seen.is_test);
+    fn committed(&self, item: &CommittedItem<'_>) {
+        let note = (item.run, item.before, item.after, item.entries.len(), item.is_test);
         self.0.lock().unwrap().push(note);
     }
 }

@@ -5,7 +5,7 @@ mod support;
 
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::{Start, StartDetail, Started};
+use everstep_engine::{Start, StartDetail, StartReply};
 use futures_util::future;
 use serde_json::json;
 use support::{WORKSPACE, chain, engine, publish};
@@ -59,14 +59,14 @@ async fn a_start_is_told_how_its_run_began_as_the_database_has_it() {
     let key = Some(("work".to_owned(), "k".to_owned()));
     let start = || Start { detail: StartDetail::Beginning, ..start() };
     let keyed = Start { key, tags: Payload::from(json!({"a": "b"})), retention_days: Some(3), ..start() };
-    let Started { run, began, .. } = engine.start_run(keyed.clone()).await.unwrap();
+    let StartReply { run, began, .. } = engine.start_run(keyed.clone()).await.unwrap();
     let began = began.unwrap();
     let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!(began.row, row);
     assert_eq!((began.snapshot.seq, began.snapshot.status), (row.seq, Status::Waiting));
     // What ends at once has begun and ended in one.
     let nothing = Start { workflow: "nothing".to_owned(), ..start() };
-    let Started { run, began, .. } = engine.start_run(nothing).await.unwrap();
+    let StartReply { run, began, .. } = engine.start_run(nothing).await.unwrap();
     let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!(began.unwrap().row, row);
     assert_eq!(row.status, Status::Completed);

@@ -15,7 +15,7 @@ use everstep::{definition, exit, input, output};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::{Blind, Engine, Start};
+use everstep_engine::{Engine, NoObserver, Start};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -101,7 +101,7 @@ pub(crate) async fn run(args: &Args, config: &Config) -> anyhow::Result<ExitCode
     let input = input::read(&args.input)?;
     let stores = wire::open_stores(&config.server.data, &config.database).await?;
     let vault = wire::open_vault(&stores.resources, &config.server.data, config)?;
-    let node = LocalNode::start(stores, &vault, config, Arc::new(Blind)).await?;
+    let node = LocalNode::start(stores, &vault, config, Arc::new(NoObserver)).await?;
     let engine = node.engine.clone();
     wire::save_definition(&engine, &name, &graph).await?;
     let began = Instant::now();

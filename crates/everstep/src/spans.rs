@@ -12,7 +12,7 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::retry::mix;
 use everstep_core::story::{RunUpdate, StepUpdate, Update};
 use everstep_core::time::Timestamp;
-use everstep_engine::{Observe, Seen};
+use everstep_engine::{CommittedItem, Observe};
 use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
@@ -83,20 +83,20 @@ impl Spans {
         });
     }
 
-    fn end_run(&self, seen: &Seen<'_>, update: &RunUpdate<'_>, status: &'static str) {
+    fn end_run(&self, item: &CommittedItem<'_>, update: &RunUpdate<'_>, status: &'static str) {
         let mut links = SpanLinks::default();
-        if let Some(parent) = seen.parent {
+        if let Some(parent) = item.parent {
             let of_step = context(parent.run, step_id(parent.run, &parent.step, parent.attempt));
             links.links.push(Link::with_context(of_step));
         }
-        let mut attributes = attributes(seen);
+        let mut attributes = attributes(item);
         attributes.push(KeyValue::new("status", status));
         self.end(Span {
-            run: seen.run,
-            id: run_id(seen.run),
+            run: item.run,
+            id: run_id(item.run),
             parent: SpanId::INVALID,
             name: "workflow.run",
-            begin: seen.started_at,
+            begin: item.started_at,
             end: update.at,
             attributes,
             links,
@@ -104,22 +104,22 @@ impl Spans {
         });
     }
 
-    fn end_step(&self, seen: &Seen<'_>, update: &StepUpdate<'_>) {
+    fn end_step(&self, item: &CommittedItem<'_>, update: &StepUpdate<'_>) {
         let kind = match update.kind.as_deref() {
             Some("delay" | "sleep") => "sleep",
             Some("wait") => "wait",
             _ => "run",
         };
-        let mut attributes = attributes(seen);
+        let mut attributes = attributes(item);
         attributes.extend([
             KeyValue::new("step.name", update.step.to_string()),
             KeyValue::new("step.kind", kind),
             KeyValue::new("step.attempt", i64::from(update.attempt)),
         ]);
         self.end(Span {
-            run: seen.run,
-            id: step_id(seen.run, &update.step, update.attempt),
-            parent: run_id(seen.run),
+            run: item.run,
+            id: step_id(item.run, &update.step, update.attempt),
+            parent: run_id(item.run),
             name: "workflow.step",
             begin: update.since.unwrap_or(update.at),
             end: update.at,
@@ -129,13 +129,13 @@ impl Spans {
         });
     }
 
-    fn end_signal(&self, seen: &Seen<'_>, event: &str, seq: u64, at: Timestamp) {
-        let mut attributes = attributes(seen);
+    fn end_signal(&self, item: &CommittedItem<'_>, event: &str, seq: u64, at: Timestamp) {
+        let mut attributes = attributes(item);
         attributes.push(KeyValue::new("event", event.to_owned()));
         self.end(Span {
-            run: seen.run,
-            id: SpanId::from(mix(low(seen.run) ^ seq).max(1)),
-            parent: run_id(seen.run),
+            run: item.run,
+            id: SpanId::from(mix(low(item.run) ^ seq).max(1)),
+            parent: run_id(item.run),
             name: "workflow.signal",
             begin: at,
             end: at,
@@ -147,23 +147,23 @@ impl Spans {
 }
 
 impl Observe for Spans {
-    fn committed(&self, seen: &Seen<'_>) {
-        if seen.is_test {
+    fn committed(&self, item: &CommittedItem<'_>) {
+        if item.is_test {
             return;
         }
-        for update in seen.updates() {
+        for update in item.updates() {
             match &update {
-                Update::Step(update) if update.change.is_end() => self.end_step(seen, update),
+                Update::Step(update) if update.change.is_end() => self.end_step(item, update),
                 Update::Step(_) => {}
                 Update::Run(update) => {
                     if let Some(status) = update.change.end() {
-                        self.end_run(seen, update, status.as_str());
+                        self.end_run(item, update, status.as_str());
                     }
                 }
             }
         }
-        for (event, seq, at) in seen.signals() {
-            self.end_signal(seen, event, seq, at);
+        for (event, seq, at) in item.signals() {
+            self.end_signal(item, event, seq, at);
         }
     }
 }
@@ -180,11 +180,11 @@ struct Span<'a> {
     failure: Option<&'a Failure>,
 }
 
-fn attributes(seen: &Seen<'_>) -> Vec<KeyValue> {
+fn attributes(item: &CommittedItem<'_>) -> Vec<KeyValue> {
     vec![
-        KeyValue::new("workflow.name", seen.workflow.to_owned()),
-        KeyValue::new("workflow.version", i64::from(seen.version)),
-        KeyValue::new("run_id", seen.run.to_string()),
+        KeyValue::new("workflow.name", item.workflow.to_owned()),
+        KeyValue::new("workflow.version", i64::from(item.version)),
+        KeyValue::new("run_id", item.run.to_string()),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use everstep_api::Meters;
-use everstep_engine::{Observe, Seen};
+use everstep_engine::{CommittedItem, Observe};
 
 use crate::exit::invalid;
 use crate::settings::TelemetrySettings;
@@ -67,10 +67,10 @@ pub(crate) struct Observers {
 }
 
 impl Observe for Observers {
-    fn committed(&self, seen: &Seen<'_>) {
-        self.meters.committed(seen);
+    fn committed(&self, item: &CommittedItem<'_>) {
+        self.meters.committed(item);
         if let Some(spans) = &self.spans {
-            spans.committed(seen);
+            spans.committed(item);
         }
     }
 

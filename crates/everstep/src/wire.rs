@@ -8,7 +8,7 @@ use anyhow::Context;
 use everstep_api::cluster::{self, Channel, ClusterKey};
 use everstep_core::graph::{self, Graph, Problem};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Engine, Error, NodeClock, Observe, Options, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Engine, Error, NoPeers, NodeClock, Observe, Options, Peers, SystemRng, TokioSpawner, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
 use everstep_handlers::{FetchPolicy, Ports, Registry};
@@ -74,7 +74,7 @@ impl LocalNode {
     ) -> anyhow::Result<Self> {
         let (ports, data) = ports(&stores.resources, &stores.access, vault, &config.engine);
         let DatabaseConfig::Postgres { url, .. } = &config.database else {
-            let engine = start(stores, ports, config.engine.options.clone(), Arc::new(Alone), observe).await?;
+            let engine = start(stores, ports, config.engine.options.clone(), Arc::new(NoPeers), observe).await?;
             return Ok(Self { engine, cluster: None, data });
         };
         let (listener, address) = config.cluster.bind(url).await?;
@@ -114,8 +114,8 @@ async fn start(
         runs: stores.runs,
         workflows: stores.workflows,
         clock: Arc::new(NodeClock::system()),
-        spawn: Arc::new(TokioSpawn::current()),
-        random: Arc::new(SystemRandom::default()),
+        spawn: Arc::new(TokioSpawner::current()),
+        random: Arc::new(SystemRng::default()),
         evaluate: Arc::new(Expressions::default()),
         handlers,
         peers,

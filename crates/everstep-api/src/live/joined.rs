@@ -21,7 +21,7 @@ impl JoinedRun {
     /// Reads a run of a workspace.
     pub(crate) async fn load(app: &AppState, workspace: WorkspaceId, run: RunId) -> Result<Self, Problem> {
         runs::row(app, workspace, run).await?;
-        let _permit = app.live.loads.acquire().await.expect("the semaphore is never closed");
+        let _permit = app.hub.loads.acquire().await.expect("the semaphore is never closed");
         let loaded = app.engine.runs().load(run).await?;
         Ok(Self { run: runs::show_loaded(app, &loaded).await, seq: loaded.row.seq, loaded })
     }

@@ -22,8 +22,8 @@ pub use self::slots::Streams;
 use self::socket::Polls;
 use crate::worker::list::RemoteWorkers;
 
-/// What all followers at one node share.
-pub struct Live {
+/// The shared state of all streams of a node: their slots, their heartbeat and their end.
+pub struct StreamHub {
     slots: Arc<Slots>,
     heartbeat: Duration,
     /// Bounds the runs that are loaded at the same time.
@@ -36,7 +36,7 @@ pub struct Live {
 
 const CONCURRENT_LOADS: usize = 4;
 
-impl Live {
+impl StreamHub {
     pub fn new(streams: Streams) -> Self {
         Self {
             slots: Arc::new(Slots::new(streams)),

@@ -54,7 +54,7 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let id = runs::read_id(&id)?;
     let after = after(&query, &headers)?;
-    let slot = app.live.slots.take_slot(Some(caller.key))?;
+    let slot = app.hub.slots.take_slot(Some(caller.key))?;
     let joined = JoinedRun::load(&app, caller.workspace, id).await?;
     if let Some(after) = after {
         joined.check(after)?;
@@ -112,9 +112,9 @@ struct Gone;
 impl Stream {
     /// Sends everything, until the run ends, the client disconnects, or it loses its permission.
     async fn run(mut self, app: &AppState, caller: &Caller, run: Option<Run>) {
-        let (now, live) = (Instant::now(), &app.live);
+        let (now, hub) = (Instant::now(), &app.hub);
         // A comment keeps proxies from closing an idle connection.
-        let mut heartbeat = interval_at(now + live.heartbeat, live.heartbeat);
+        let mut heartbeat = interval_at(now + hub.heartbeat, hub.heartbeat);
         let mut look = interval_at(now + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
         let sender = self.sender.clone();
         let sending = async {
@@ -144,7 +144,7 @@ impl Stream {
         tokio::select! {
             _ = sending => {}
             () = refused => {}
-            () = live.stopped() => {}
+            () = hub.stopped() => {}
             () = sender.closed() => {}
         }
     }

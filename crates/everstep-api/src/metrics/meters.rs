@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use everstep_core::status::Status;
 use everstep_core::story::{RunChange, RunUpdate, StepChange, Update};
 use everstep_core::time::Timestamp;
-use everstep_engine::{Observe, Seen};
+use everstep_engine::{CommittedItem, Observe};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
@@ -166,15 +166,15 @@ impl Meters {
 }
 
 impl Observe for Meters {
-    fn committed(&self, seen: &Seen<'_>) {
-        if seen.is_test {
+    fn committed(&self, item: &CommittedItem<'_>) {
+        if item.is_test {
             return;
         }
-        let workflow = self.get_workflow_meters(seen.workflow);
-        for update in seen.updates() {
+        let workflow = self.get_workflow_meters(item.workflow);
+        for update in item.updates() {
             match update {
                 Update::Run(update) if update.change == RunChange::Started => workflow.started.increment(1),
-                Update::Run(update) => workflow.count_end(&update, seen.started_at),
+                Update::Run(update) => workflow.count_end(&update, item.started_at),
                 Update::Step(update) if update.change == StepChange::RetryDue => {
                     self.get_step_meters(&workflow, &update.node).retries.increment(1);
                 }
@@ -185,7 +185,7 @@ impl Observe for Meters {
                 }
             }
         }
-        for (event, ..) in seen.signals() {
+        for (event, ..) in item.signals() {
             let signals = workflow.signals.get(event, |event| {
                 let labels = vec![Label::new("workflow", workflow.name.clone()), Label::new("event", event.to_owned())];
                 counter(&self.recorder, "workflow_signals_total", labels)

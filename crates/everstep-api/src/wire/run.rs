@@ -193,7 +193,7 @@ pub(crate) struct StartedOne {
 }
 
 impl StartedOne {
-    pub(crate) fn from_result(started: Result<everstep_engine::Started, Problem>) -> Self {
+    pub(crate) fn from_result(started: Result<everstep_engine::StartReply, Problem>) -> Self {
         match started {
             Ok(started) => Self { id: Some(started.run), created: Some(started.created), error: None },
             Err(problem) => Self { id: None, created: None, error: Some(problem.document()) },

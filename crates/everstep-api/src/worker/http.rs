@@ -59,7 +59,7 @@ pub(crate) async fn poll(
             let messages = tokio::select! {
                 messages = local::poll(&app.engine, &session, &poll) => messages?,
                 // The worker polls another node next.
-                () = app.live.stopped() => local::no_messages(),
+                () = app.hub.stopped() => local::no_messages(),
             };
             Ok(json(messages))
         }
@@ -67,7 +67,7 @@ pub(crate) async fn poll(
             let forwarded = forward::forward_poll(&app.engine, caller.workspace, &peer, body.bytes());
             tokio::select! {
                 messages = forwarded => count_if_gone(&app, &caller, messages),
-                () = app.live.stopped() => Ok(json(local::no_messages())),
+                () = app.hub.stopped() => Ok(json(local::no_messages())),
             }
         }
     }

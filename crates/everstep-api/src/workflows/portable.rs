@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use everstep_core::strict::StrictValue;
 use everstep_core::workflow::is_name;
-use everstep_engine::Saving;
+use everstep_engine::SaveOptions;
 use everstep_store::Expects;
 use serde_json::Value;
 
@@ -59,8 +59,8 @@ pub(crate) async fn import(
         );
     }
     let name = query.text("name").map_or(name, str::to_owned);
-    let saving = Saving { activate: query.flag("activate")?.unwrap_or(true), expects: Expects::Anything };
-    save(&app, caller.workspace, &name, &definition, saving).await
+    let options = SaveOptions { activate: query.flag("activate")?.unwrap_or(true), expects: Expects::Anything };
+    save(&app, caller.workspace, &name, &definition, options).await
 }
 
 /// Saves a version of a workflow as the first version of another.

@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::strict::StrictValue;
-use everstep_engine::{Save, Saving};
+use everstep_engine::{DefinitionOutcome, SaveOptions};
 use everstep_store::Expects;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub(crate) async fn put(
     let activate = query.flag("activate")?.unwrap_or(true);
     let StrictValue(definition): StrictValue = body.json()?;
     let expects = version.active()?;
-    save(&app, caller.workspace, &name, &definition, Saving { activate, expects }).await
+    save(&app, caller.workspace, &name, &definition, SaveOptions { activate, expects }).await
 }
 
 /// Saves the first version of a workflow. There must be none of that name.
@@ -78,7 +78,7 @@ pub(super) async fn make(
         Some(_) => Expects::NothingElse,
         None => Expects::Nothing,
     };
-    save(app, workspace, name, definition, Saving { activate, expects }).await
+    save(app, workspace, name, definition, SaveOptions { activate, expects }).await
 }
 
 /// Saves a version, and shows it.
@@ -87,13 +87,13 @@ pub(super) async fn save(
     workspace: WorkspaceId,
     name: &str,
     definition: &Value,
-    saving: Saving,
+    options: SaveOptions,
 ) -> Answer {
     let (version, is_first) =
-        match within_deadline(app.engine.library().save(workspace, name, definition, saving)).await? {
-            Save::Saved { version, is_first } => (version, is_first),
-            Save::Invalid(problems) => return Err(refuse(problems)),
-            Save::Unexpected { active } => return Err(unexpected(name, saving.expects, active)),
+        match within_deadline(app.engine.library().save(workspace, name, definition, options)).await? {
+            DefinitionOutcome::Saved { version, is_first } => (version, is_first),
+            DefinitionOutcome::Invalid(problems) => return Err(refuse(problems)),
+            DefinitionOutcome::Unexpected { active } => return Err(unexpected(name, options.expects, active)),
         };
     let (workflow, active) = find(app, workspace, name, Some(version)).await?;
     let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };

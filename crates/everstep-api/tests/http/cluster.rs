@@ -10,7 +10,7 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::payload::Payload;
 use everstep_core::run::{Input, Reply};
 use everstep_core::status::Status;
-use everstep_engine::{Alone, Engine, Error, Hello, Hint, Peer, Peers, Question, RunInput, ServedWorkflow, Start};
+use everstep_engine::{Engine, Error, Hello, Hint, NoPeers, Peer, Peers, Question, RunInput, ServedWorkflow, Start};
 use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
@@ -37,7 +37,7 @@ struct Listener {
 impl Listener {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let engine = engine(&folder, Arc::new(Alone)).await;
+        let engine = engine(&folder, Arc::new(NoPeers)).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(listener, engine.clone(), ClusterKey::new(KEY).unwrap(), std::future::pending()));

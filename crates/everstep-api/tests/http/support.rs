@@ -6,9 +6,9 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::{ApiKey, Keys, Permission};
-use everstep_api::{AppState, Audit, Live, Meters, Streams, serve};
+use everstep_api::{AppState, Audit, Meters, StreamHub, Streams, serve};
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, SystemRng, TokioSpawner, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::sources::Drivers;
 use everstep_handlers::{Ports, Registry, Secrets};
@@ -89,14 +89,14 @@ impl Server {
         let secrets: Arc<dyn Secrets> = Arc::<Vault>::clone(&vault);
         let drivers = Drivers::new(everstep_net::Client::new(Guard::open()), secrets, Some(folder.path().to_owned()));
         let ports = Ports { sources: Arc::<DataSources>::clone(&sources), drivers: drivers.clone(), ..Ports::none() };
-        let engine = engine_on(&stores, ports, Arc::new(Alone), clock).await;
+        let engine = engine_on(&stores, ports, Arc::new(NoPeers), clock).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let access = Arc::clone(&stores.access);
         let keys = Arc::new(Keys::new(Arc::clone(&access), everstep_api::auth::RATE_LIMIT_DEFAULT));
         let meters: Arc<Meters> = Arc::default();
         let audit = Audit::start(Arc::clone(&access), &meters);
-        let live = Arc::new(Live::new(streams));
+        let hub = Arc::new(StreamHub::new(streams));
         let app = AppState {
             engine: engine.clone(),
             workflows: stores.workflows,
@@ -108,7 +108,7 @@ impl Server {
             drivers,
             meters,
             store: "sqlite",
-            live,
+            hub,
         };
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, app, async {
@@ -273,12 +273,12 @@ async fn engine_on(stores: &Stores, ports: Ports, peers: Arc<dyn Peers>, clock: 
         runs: Arc::clone(&stores.runs),
         workflows: Arc::clone(&stores.workflows),
         clock: Arc::new(clock),
-        spawn: Arc::new(TokioSpawn::current()),
-        random: Arc::new(SystemRandom::default()),
+        spawn: Arc::new(TokioSpawner::current()),
+        random: Arc::new(SystemRng::default()),
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(ports)),
         peers,
-        observe: Arc::new(Blind),
+        observe: Arc::new(NoObserver),
     };
     Engine::start(world, Options { shards: 1, ..Options::default() }).await.unwrap()
 }

@@ -76,11 +76,11 @@ pub enum Hint {
     Ended { run: RunId, seq: u64 },
 }
 
-/// A node without others.
-pub struct Alone;
+/// The peers of a node that has none.
+pub struct NoPeers;
 
 #[async_trait]
-impl Peers for Alone {
+impl Peers for NoPeers {
     async fn send(&self, peer: &Peer, _: RunInput) -> Result<Reply, Error> {
         Err(Error::Unreachable(peer.id))
     }

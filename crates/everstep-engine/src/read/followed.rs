@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::watch::{News, Watch};
+use crate::watch::{Notification, Watch};
 
 /// Another node reports the progress of a run for ten seconds after it was asked; it must be asked again before.
 const RENEW_AFTER: Duration = Duration::from_secs(4);
@@ -113,9 +113,9 @@ async fn read_head(engine: &Engine, workspace: WorkspaceId, run: RunId, sender: 
 async fn listen(watch: &mut Watch, sender: &watch::Sender<RunHead>) -> bool {
     loop {
         match watch.next().await {
-            Some(News::Written(seq)) => publish(sender, RunHead { seq, stage: RunStage::Open }),
-            Some(News::Ended(seq)) => publish(sender, RunHead { seq, stage: RunStage::Ended }),
-            Some(News::Look) => return false,
+            Some(Notification::Written(seq)) => publish(sender, RunHead { seq, stage: RunStage::Open }),
+            Some(Notification::Ended(seq)) => publish(sender, RunHead { seq, stage: RunStage::Ended }),
+            Some(Notification::Look) => return false,
             None => return true,
         }
     }

@@ -23,7 +23,7 @@ const LISTED_MAX: usize = 1_000;
 
 /// A run that was forked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Forked {
+pub struct ForkedRun {
     pub run: RunId,
     /// False when a fork with the same key existed already.
     pub created: bool,
@@ -37,7 +37,7 @@ pub struct Forked {
 
 /// Why a run cannot be forked there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unforkable {
+pub enum ForkError {
     /// The run has no such entry; its last one has this seq.
     NoEntry { last: u64 },
     /// The run was over by then. The seq up to which it was not, if there is any.
@@ -55,7 +55,7 @@ impl Engine {
         source: RunId,
         at: Option<u64>,
         key: Option<&str>,
-    ) -> Result<Result<Forked, Unforkable>, Error> {
+    ) -> Result<Result<ForkedRun, ForkError>, Error> {
         let store = &self.world().runs;
         let row = store.get_run(workspace, source).await?.ok_or(Error::RunNotFound(source))?;
         let past = match self.read_past(source).await? {
@@ -110,11 +110,11 @@ impl Engine {
     }
 
     /// A fork that existed already. It shares the entries that it was given then, however far its original is by now.
-    async fn found(&self, run: RunId, past: &Past) -> Result<Result<Forked, Unforkable>, Error> {
+    async fn found(&self, run: RunId, past: &Past) -> Result<Result<ForkedRun, ForkError>, Error> {
         Ok(self.read_past(run).await?.map(|fork| past.forked(run, false, past.shared_with(&fork))))
     }
 
-    async fn read_past(&self, run: RunId) -> Result<Result<Past, Unforkable>, Error> {
+    async fn read_past(&self, run: RunId) -> Result<Result<Past, ForkError>, Error> {
         let mut past = Past::default();
         loop {
             let batch = self.runs().read_batch(run, past.last, READ_BATCH_ENTRIES).await?;
@@ -122,7 +122,7 @@ impl Engine {
             for journal in batch {
                 match journal.entry {
                     Ok(entry) => past.apply(journal.seq, journal.commit, &entry.event),
-                    Err(_) => return Ok(Err(Unforkable::Unreadable { seq: journal.seq })),
+                    Err(_) => return Ok(Err(ForkError::Unreadable { seq: journal.seq })),
                 }
             }
             if is_last {
@@ -207,13 +207,13 @@ impl Past {
     }
 
     /// The end of the item that holds an entry, or of the last one before the run was over.
-    fn find(&self, at: Option<u64>) -> Result<u64, Unforkable> {
+    fn find(&self, at: Option<u64>) -> Result<u64, ForkError> {
         let usable = || self.items.iter().rev().find(|(_, has_ended)| !has_ended).map(|(seq, _)| *seq);
-        let Some(at) = at else { return usable().ok_or(Unforkable::Ended { usable: None }) };
+        let Some(at) = at else { return usable().ok_or(ForkError::Ended { usable: None }) };
         match self.items.iter().find(|(seq, _)| at > 0 && *seq >= at) {
             Some((seq, false)) => Ok(*seq),
-            Some((_, true)) => Err(Unforkable::Ended { usable: usable() }),
-            None => Err(Unforkable::NoEntry { last: self.last }),
+            Some((_, true)) => Err(ForkError::Ended { usable: usable() }),
+            None => Err(ForkError::NoEntry { last: self.last }),
         }
     }
 
@@ -223,9 +223,9 @@ impl Past {
         own.map_or(fork.last, |(_, (seq, _))| seq - 1)
     }
 
-    fn forked(&self, run: RunId, created: bool, at: u64) -> Forked {
+    fn forked(&self, run: RunId, created: bool, at: u64) -> ForkedRun {
         let children = self.children.iter().take(LISTED_MAX).cloned().collect();
-        Forked { run, created, at, children, repeated: self.repeated(at) }
+        ForkedRun { run, created, at, children, repeated: self.repeated(at) }
     }
 
     /// The steps that were under way at an entry, or were performed after it.
@@ -263,9 +263,9 @@ mod tests {
         assert_eq!(past().find(Some(1)), Ok(2));
         assert_eq!(past().find(Some(2)), Ok(2));
         assert_eq!(past().find(None), Ok(2));
-        assert_eq!(past().find(Some(3)), Err(Unforkable::Ended { usable: Some(2) }));
-        assert_eq!(past().find(Some(9)), Err(Unforkable::NoEntry { last: 4 }));
-        assert_eq!(past().find(Some(0)), Err(Unforkable::NoEntry { last: 4 }));
+        assert_eq!(past().find(Some(3)), Err(ForkError::Ended { usable: Some(2) }));
+        assert_eq!(past().find(Some(9)), Err(ForkError::NoEntry { last: 4 }));
+        assert_eq!(past().find(Some(0)), Err(ForkError::NoEntry { last: 4 }));
         assert_eq!(past().repeated(2), ["a".into()]);
         assert!(past().repeated(4).is_empty());
     }

@@ -38,7 +38,7 @@ pub struct Library {
 
 /// How a definition is saved.
 #[derive(Clone, Copy, Debug)]
-pub struct Saving {
+pub struct SaveOptions {
     /// Whether new runs take it from now on.
     pub activate: bool,
     /// What must be there already, or must not.
@@ -47,7 +47,7 @@ pub struct Saving {
 
 /// What became of a definition that was to be saved.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Save {
+pub enum DefinitionOutcome {
     Saved {
         version: u32,
         /// Whether there was no version of that name before.
@@ -78,11 +78,11 @@ impl Library {
         name: &str,
         definition: &Value,
     ) -> Result<Result<u32, Vec<Problem>>, Error> {
-        let saving = Saving { activate: true, expects: Expects::Anything };
-        match self.save(workspace, name, definition, saving).await? {
-            Save::Saved { version, .. } => Ok(Ok(version)),
-            Save::Invalid(problems) => Ok(Err(problems)),
-            Save::Unexpected { .. } => unreachable!("nothing was expected"),
+        let options = SaveOptions { activate: true, expects: Expects::Anything };
+        match self.save(workspace, name, definition, options).await? {
+            DefinitionOutcome::Saved { version, .. } => Ok(Ok(version)),
+            DefinitionOutcome::Invalid(problems) => Ok(Err(problems)),
+            DefinitionOutcome::Unexpected { .. } => unreachable!("nothing was expected"),
         }
     }
 
@@ -97,12 +97,12 @@ impl Library {
         workspace: WorkspaceId,
         name: &str,
         definition: &Value,
-        saving: Saving,
-    ) -> Result<Save, Error> {
+        options: SaveOptions,
+    ) -> Result<DefinitionOutcome, Error> {
         check_name(name)?;
         let graph = match graph::compile(definition, &*self.world.handlers, &*self.world.evaluate) {
             Ok(graph) => graph,
-            Err(problems) => return Ok(Save::Invalid(problems)),
+            Err(problems) => return Ok(DefinitionOutcome::Invalid(problems)),
         };
         let definition = Payload::from(graph.definition().clone());
         let digest = digest(&definition);
@@ -115,9 +115,9 @@ impl Library {
             retention_days: graph.retention_days().unwrap_or(RETENTION_DAYS_DEFAULT),
             created_at: self.world.clock.now(),
         };
-        match self.world.workflows.save_workflow(row, saving.activate, saving.expects).await? {
-            Put::Saved { version, is_first, .. } => Ok(Save::Saved { version, is_first }),
-            Put::Unexpected { active } => Ok(Save::Unexpected { active }),
+        match self.world.workflows.save_workflow(row, options.activate, options.expects).await? {
+            Put::Saved { version, is_first, .. } => Ok(DefinitionOutcome::Saved { version, is_first }),
+            Put::Unexpected { active } => Ok(DefinitionOutcome::Unexpected { active }),
             Put::OtherStyle(style) => Err(Error::StyleConflict { name: name.to_owned(), style }),
         }
     }

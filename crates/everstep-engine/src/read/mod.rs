@@ -19,9 +19,9 @@ mod steps;
 
 pub use follow::Follower;
 pub(crate) use followed::FollowedRuns;
-pub use fork::{Forked, Unforkable};
+pub use fork::{ForkError, ForkedRun};
 pub use journal::{JournalEntry, JournalPage};
-pub use library::{Library, Save, Saving, Version};
+pub use library::{DefinitionOutcome, Library, SaveOptions, Version};
 pub use logs::{LogLine, LogPage};
 pub use runs::{LoadedRun, Runs};
 pub use snapshot::{RunSnapshot, StepActivity, StepSnapshot};

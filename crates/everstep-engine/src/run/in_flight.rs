@@ -13,14 +13,14 @@ use tokio::sync::oneshot;
 
 use super::mailbox::Envelope;
 use crate::error::Error;
-use crate::start::StartReply;
+use crate::start::ShardReply;
 
 /// An item on its way to the store, and what happens once it is written.
 pub(crate) struct InFlight {
     /// The inputs that the item answers, with their replies.
     pub(crate) answered: Vec<(Envelope, Reply)>,
     /// The reply to a start.
-    pub(crate) start: Option<oneshot::Sender<Result<StartReply, Error>>>,
+    pub(crate) start: Option<oneshot::Sender<Result<ShardReply, Error>>>,
     /// The row that a start creates, if its caller asked for it.
     pub(crate) row: Option<Box<RunRow>>,
     /// Tasks that are performed once the item is durable.

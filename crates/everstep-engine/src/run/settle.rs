@@ -16,9 +16,9 @@ use super::mailbox::is_derived;
 use super::ownership::Ownership;
 use crate::commit::Verdict;
 use crate::error::Error;
-use crate::observe::Seen;
+use crate::observe::CommittedItem;
 use crate::shard::Services;
-use crate::start::{StartReply, StartedRun};
+use crate::start::{ShardReply, StartedRun};
 
 /// A run that wrote this many entries since its last snapshot gets a new one when it parks.
 const SNAPSHOT_AFTER_ENTRIES: u64 = 1_000;
@@ -40,7 +40,7 @@ impl ActiveRun {
             }
             Verdict::Stored(CommitOutcome::Exists(winner)) => {
                 if let Some(reply) = in_flight.start {
-                    let _ = reply.send(Ok(StartReply { run: winner, created: false, began: None }));
+                    let _ = reply.send(Ok(ShardReply { run: winner, created: false, began: None }));
                 }
                 Next::Drop
             }
@@ -103,11 +103,11 @@ impl ActiveRun {
             services.read_inbox();
         }
         let began = in_flight.row.take().map(|row| Box::new(StartedRun { row: *row, snapshot: self.snapshot() }));
-        let _ = reply.send(Ok(StartReply { run: self.state.run, created: true, began }));
+        let _ = reply.send(Ok(ShardReply { run: self.state.run, created: true, began }));
     }
 
     fn observe(&self, in_flight: &InFlight, services: &Services) {
-        services.observe(&Seen {
+        services.observe(&CommittedItem {
             run: self.state.run,
             workspace: self.workspace,
             workflow: &self.workflow.name,

@@ -15,7 +15,7 @@ use crate::node::permits::{Reservation, RunPermit};
 use crate::read::RunSnapshot;
 use crate::run::Envelope;
 use crate::start::StartRequest;
-use crate::watch::{News, Watcher};
+use crate::watch::{Notification, Watcher};
 use crate::workers::{Session, WorkerReport};
 
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
@@ -49,7 +49,7 @@ pub(crate) enum ToShard {
     /// Another node follows a run.
     Follow(RunId, NodeId),
     /// A run that another node owns has gone on, or has ended.
-    Notify(RunId, News),
+    Notify(RunId, Notification),
     /// A tick has passed.
     Ticked,
     /// The node clock was stepped forward: timers may be due, and the alarm must be set again.

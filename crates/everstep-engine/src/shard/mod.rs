@@ -127,7 +127,7 @@ impl Shard {
             ToShard::Has(run, reply) => _ = reply.send(self.runs.contains_key(&run)),
             ToShard::Watch(run, watcher) => self.services.watchers.add(run, watcher),
             ToShard::Follow(run, by) => self.follow(run, by),
-            ToShard::Notify(run, news) => self.services.watchers.notify(run, news),
+            ToShard::Notify(run, notification) => self.services.watchers.notify(run, notification),
             ToShard::Ticked => self.ticked(),
             ToShard::Drain(done) => self.drained = Some(done),
             // After every message the loop fires due timers and sets its alarm.

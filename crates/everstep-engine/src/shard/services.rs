@@ -18,13 +18,13 @@ use crate::commit::{Proposal, SECOND_BATCH_ITEMS};
 use crate::message::{Shared, ToClaimer};
 use crate::node::peers::Hint;
 use crate::node::permits::{RunPermit, Share};
-use crate::observe::Seen;
+use crate::observe::CommittedItem;
 use crate::options::Options;
 use crate::ports::World;
 use crate::read::Library;
 use crate::tasks::Dispatcher;
 use crate::upkeep::counts::Tally;
-use crate::watch::News;
+use crate::watch::Notification;
 use crate::workers::Workers;
 
 /// The handles of a node that the runs of a shard use, and the shard's own books.
@@ -98,9 +98,9 @@ impl Services {
     }
 
     /// Counts an item that was applied, and shows it to the observer.
-    pub(crate) fn observe(&self, seen: &Seen<'_>) {
-        self.tally.count_item(seen);
-        self.world.observe.committed(seen);
+    pub(crate) fn observe(&self, item: &CommittedItem<'_>) {
+        self.tally.count_item(item);
+        self.world.observe.committed(item);
     }
 
     /// Has this node's inbox read.
@@ -139,7 +139,7 @@ impl Services {
         if self.watchers.is_empty() {
             return;
         }
-        self.watchers.notify(run, if has_ended { News::Ended(seq) } else { News::Written(seq) });
+        self.watchers.notify(run, if has_ended { Notification::Ended(seq) } else { Notification::Written(seq) });
         let now = self.world.clock.monotonic();
         for peer in self.watchers.followers(run, now, has_ended).filter_map(|node| self.shared.peer(node)) {
             let hint = if has_ended { Hint::Ended { run, seq } } else { Hint::Written { run, seq } };

@@ -13,7 +13,7 @@ use everstep_store::{CommitOutcome, Gate, Item, Loaded, NewEntry, Projection, Ru
 use super::Shard;
 use crate::commit::Verdict;
 use crate::error::Error;
-use crate::observe::Seen;
+use crate::observe::CommittedItem;
 use crate::run::Loading;
 
 /// How long the inbox rows of a run that cannot be loaded are ignored.
@@ -104,7 +104,7 @@ impl Shard {
                 self.load(run, Loading::default());
             }
             Verdict::Stored(CommitOutcome::Applied(_) | CommitOutcome::Duplicate | CommitOutcome::Exists(_)) => {
-                self.services.observe(&Seen {
+                self.services.observe(&CommittedItem {
                     run,
                     workspace: row.workspace,
                     workflow: &row.workflow,

@@ -8,7 +8,7 @@ use everstep_core::ids::{NodeId, RunId};
 use super::Shard;
 use crate::node::peers::Hint;
 use crate::run::{Ownership, RunSlot};
-use crate::watch::{News, Watcher};
+use crate::watch::{Notification, Watcher};
 
 /// How long another node is notified after it has asked.
 const FOLLOW_DURATION: Duration = Duration::from_secs(10);
@@ -46,10 +46,10 @@ impl Watchers {
     }
 
     /// Notifies the watchers of a run on this node.
-    pub(super) fn notify(&mut self, run: RunId, news: News) {
+    pub(super) fn notify(&mut self, run: RunId, notification: Notification) {
         let Some(watchers) = self.here.get_mut(&run) else { return };
-        watchers.retain(|watcher| watcher.notify(news));
-        if watchers.is_empty() || matches!(news, News::Ended(_)) {
+        watchers.retain(|watcher| watcher.notify(notification));
+        if watchers.is_empty() || matches!(notification, Notification::Ended(_)) {
             self.here.remove(&run);
         }
     }
@@ -91,7 +91,7 @@ impl Shard {
         let Watchers { here, elsewhere, .. } = &mut self.services.watchers;
         here.retain(|run, watchers| {
             if !is_owned(run) {
-                watchers.retain(|watcher| watcher.notify(News::Look));
+                watchers.retain(|watcher| watcher.notify(Notification::Look));
             }
             !watchers.is_empty()
         });

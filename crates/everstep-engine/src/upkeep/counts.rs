@@ -14,7 +14,7 @@ use everstep_store::{Counts, RunStore};
 use futures_util::future::{self, Either};
 use tokio::sync::Notify;
 
-use crate::observe::Seen;
+use crate::observe::CommittedItem;
 use crate::ports::World;
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
@@ -32,9 +32,9 @@ type Changes = BTreeMap<WorkspaceId, BTreeMap<String, [i64; 7]>>;
 
 impl Tally {
     /// Counts the change of status that an item has caused.
-    pub(crate) fn count_item(&self, seen: &Seen<'_>) {
-        if !seen.is_test && seen.before != Some(seen.after) {
-            self.change(seen.workspace, seen.workflow, seen.before, seen.after);
+    pub(crate) fn count_item(&self, item: &CommittedItem<'_>) {
+        if !item.is_test && item.before != Some(item.after) {
+            self.change(item.workspace, item.workflow, item.before, item.after);
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
-use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Start, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Start, SystemRng, TokioSpawner, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
@@ -58,12 +58,12 @@ pub(crate) fn world(stores: Stores, handlers: Registry) -> World {
         runs: stores.runs,
         workflows: stores.workflows,
         clock: Arc::new(NodeClock::system()),
-        spawn: Arc::new(TokioSpawn::current()),
-        random: Arc::new(SystemRandom::default()),
+        spawn: Arc::new(TokioSpawner::current()),
+        random: Arc::new(SystemRng::default()),
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(handlers),
-        peers: Arc::new(Alone),
-        observe: Arc::new(Blind),
+        peers: Arc::new(NoPeers),
+        observe: Arc::new(NoObserver),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everstep_core::ids::WorkspaceId;
-use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, SystemRandom, TokioSpawn, World};
+use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, SystemRng, TokioSpawner, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
 use everstep_sandbox::Sandbox;
@@ -97,12 +97,12 @@ pub(super) async fn start_engine(stores: Stores, name: &str, graph: &Value) -> a
         runs: stores.runs,
         workflows: stores.workflows,
         clock: Arc::new(NodeClock::system()),
-        spawn: Arc::new(TokioSpawn::current()),
-        random: Arc::new(SystemRandom::default()),
+        spawn: Arc::new(TokioSpawner::current()),
+        random: Arc::new(SystemRng::default()),
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::standard(Ports { sandbox: Sandbox::default(), ..Ports::none() })),
-        peers: Arc::new(Alone),
-        observe: Arc::new(Blind),
+        peers: Arc::new(NoPeers),
+        observe: Arc::new(NoObserver),
     };
     let engine = Engine::start(world, Options::default()).await.context("starting an engine")?;
     let published = engine.library().publish(WorkspaceId::DEFAULT, name, graph).await?;

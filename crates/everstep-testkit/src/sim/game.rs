@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everstep_core::time::Timestamp;
-use everstep_engine::Alone;
+use everstep_engine::NoPeers;
 use everstep_store::sqlite::Database;
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ impl Game {
             .collect();
         let addresses = servers.iter().map(|server| (server.address(), server.clone()));
         directory.lock().expect("one thread").extend(addresses);
-        let onlooker = world(&store, OUTSIDE, &Arc::default(), Arc::new(Alone));
+        let onlooker = world(&store, OUTSIDE, &Arc::default(), Arc::new(NoPeers));
         let scripts = if code { make_scripts(&executor, is_shared) } else { Scripts::default() };
         let judge = Arc::new(Judge::new(store.clone(), onlooker, Arc::clone(&scripts)));
         let fleet = code.then(|| {

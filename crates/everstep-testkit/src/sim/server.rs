@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use everstep_engine::{Alone, Blind, Engine, NodeClock, Options, Peers, World};
+use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, World};
 use everstep_expressions::Expressions;
 use everstep_handlers::Registry;
 use futures_util::future::{self, Either};
@@ -47,7 +47,7 @@ pub(super) fn world(store: &SimStore, process: Process, skew: &Arc<AtomicI64>, p
         evaluate: Arc::new(Expressions::default()),
         handlers: Arc::new(Registry::with([Arc::new(Act::new(store.clone())) as _])),
         peers,
-        observe: Arc::new(Blind),
+        observe: Arc::new(NoObserver),
     }
 }
 
@@ -94,7 +94,7 @@ impl Server {
         let peers: Arc<dyn Peers> = if is_shared {
             Arc::new(SimPeers { executor: self.executor.clone(), directory: Arc::clone(&self.directory) })
         } else {
-            Arc::new(Alone)
+            Arc::new(NoPeers)
         };
         let world = world(&self.store, process, &self.skew, peers);
         let options = self.options();

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
 use everstep_core::story::Story;
-use everstep_engine::{Blind, Engine, Start};
+use everstep_engine::{Engine, NoObserver, Start};
 use everstep_store::RunRow;
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let folder = Folder::choose(args.data.clone())?;
     let stores = wire::open_stores(folder.path(), &config.database).await?;
     let vault = wire::open_vault(&stores.resources, folder.path(), config)?;
-    let engine = LocalNode::start(stores, &vault, config, Arc::new(Blind)).await?.engine;
+    let engine = LocalNode::start(stores, &vault, config, Arc::new(NoObserver)).await?.engine;
     wire::save_definition(&engine, &name, &graph).await?;
     let key = args.key.clone().map(|key| (name.clone(), key));
     let started = engine.start_run(Start { key, ..Start::new(name, input) }).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use everstep_api::auth::Keys;
-use everstep_api::{AppState, Audit, Live, Meters};
+use everstep_api::{AppState, Audit, Meters, StreamHub};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -50,7 +50,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
 
     let (finish, finished) = oneshot::channel::<()>();
     let engine = node.engine.clone();
-    let live = Arc::new(Live::new(server.streams));
+    let hub = Arc::new(StreamHub::new(server.streams));
     let wire::DataServices { sources, drivers } = node.data.clone();
     let store = config.database.kind();
     let app = AppState {
@@ -64,7 +64,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         drivers,
         meters,
         store,
-        live,
+        hub,
     };
     tokio::spawn(Arc::clone(&app.meters).keep());
     if let Some(address) = config.telemetry.metrics_listen {

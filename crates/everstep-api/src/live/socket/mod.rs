@@ -38,7 +38,7 @@ pub(crate) async fn open(
     if let Asked::Poll { sid: Some(sid) } = &asked {
         return poll::get(&app, sid).await;
     }
-    let slot = app.live.slots.take_slot(None)?;
+    let slot = app.hub.slots.take_slot(None)?;
     // A key that is wrong is told of in the protocol's own words, which a client can read.
     let shown = match auth::sent_key(&headers) {
         Ok(Some(text)) => auth::authenticate_header(&app, text).await.map(Some),

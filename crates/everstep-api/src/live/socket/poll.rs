@@ -63,8 +63,8 @@ pub(super) async fn open(
     let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let outgoing = tokio::sync::Mutex::new(outgoing);
     let poll = Arc::new(Poll { incoming, outgoing, asked_at: Mutex::new(Instant::now()) });
-    app.live.polls.all().insert(sid.clone(), Arc::clone(&poll));
-    let (live, name) = (Arc::clone(&app.live), sid.clone());
+    app.hub.polls.all().insert(sid.clone(), Arc::clone(&poll));
+    let (hub, name) = (Arc::clone(&app.hub), sid.clone());
     let packets = stream::poll_fn(move |cx| heard.poll_recv(cx));
     let serving = session::serve(app, name.clone(), packets, out, shown, slot);
     let asked = Arc::clone(&poll);
@@ -73,19 +73,19 @@ pub(super) async fn open(
             () = serving => sleep(LINGER_DURATION).await,
             () = asked.wait_until_forgotten() => {}
         }
-        live.polls.all().remove(&name);
+        hub.polls.all().remove(&name);
     });
     poll.next_response().await
 }
 
 /// Answers a poll as soon as there is something to say.
 pub(super) async fn get(app: &AppState, sid: &str) -> Result<Response, Problem> {
-    app.live.polls.find(sid)?.next_response().await
+    app.hub.polls.find(sid)?.next_response().await
 }
 
 /// Hears what a client sends.
 pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Response, Problem> {
-    let poll = app.live.polls.find(sid)?;
+    let poll = app.hub.polls.find(sid)?;
     let text = str::from_utf8(body).map_err(|_| Problem::invalid("packets are UTF-8"))?;
     for packet in text.split(PACKET_SEPARATOR) {
         let sent = poll.incoming.send(packet.to_owned()).await;

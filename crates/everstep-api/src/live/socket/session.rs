@@ -70,11 +70,11 @@ pub(super) async fn serve(
     shown: Result<Option<Caller>, Problem>,
     slot: Slot,
 ) {
-    let live = Arc::clone(&app.live);
+    let hub = Arc::clone(&app.hub);
     let session = Session { app, sid, out, shown, member: None, rooms: HashMap::new(), slot };
     tokio::select! {
         () = session.run(packets) => {}
-        () = live.stopped() => {}
+        () = hub.stopped() => {}
     }
 }
 
@@ -267,7 +267,7 @@ impl Session {
         if self.rooms.contains_key(&run) {
             return Ok(Some(json!({"ok": true, "repeated": true})));
         }
-        let slot = self.app.live.slots.take_slot(Some(caller.key))?;
+        let slot = self.app.hub.slots.take_slot(Some(caller.key))?;
         let joined = JoinedRun::load(&self.app, caller.workspace, run).await?;
         joined.check(after)?;
         let (status, seq) = (joined.status().as_str().to_uppercase(), joined.seq);

@@ -57,8 +57,8 @@ pub(super) struct Reader {
 impl Reader {
     /// Reads frames until the socket or the session ends, the key becomes invalid, or the server stops.
     pub(super) async fn run(&mut self, stream: &mut SplitStream<WebSocket>) -> SocketEnd {
-        let live = Arc::clone(&self.app.live);
-        let mut stopped = std::pin::pin!(live.stopped());
+        let hub = Arc::clone(&self.app.hub);
+        let mut stopped = std::pin::pin!(hub.stopped());
         let mut key_check = interval_at(Instant::now() + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
         loop {
             let processed = tokio::select! {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use everstep_api::auth::{ApiKey, Keys, Permission};
-use everstep_api::{AppState, Audit, Live, Meters, Streams};
+use everstep_api::{AppState, Audit, Meters, StreamHub, Streams};
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Ports;
 use everstep_vault::{DataSources, Vault};
@@ -72,7 +72,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
             sources: Arc::new(DataSources::new(stores.resources)),
             drivers: Ports::none().drivers,
             meters,
-            live: Arc::new(Live::new(Streams::default())),
+            hub: Arc::new(StreamHub::new(Streams::default())),
             store: "bench",
         };
         let server = tokio::spawn(everstep_api::serve(listener, app, std::future::pending()));

@@ -6,7 +6,7 @@ use everstep_core::journal::{Dispatch, Entry, Event, Outcome};
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_engine::{NodeClock, Random, SystemRandom};
+use everstep_engine::{NodeClock, Random, SystemRng};
 use everstep_store::{Gate, Item, NewEntry, NewRun, Projection};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ const STEPS_PER_RUN: u64 = 10;
 pub(super) struct Steps {
     pub(super) node: NodeId,
     clock: NodeClock,
-    random: SystemRandom,
+    random: SystemRng,
     groups: Vec<Group>,
     next: usize,
 }
@@ -34,7 +34,7 @@ struct Group {
 
 impl Steps {
     pub(super) fn new(in_flight: usize) -> Self {
-        let (clock, random) = (NodeClock::system(), SystemRandom::default());
+        let (clock, random) = (NodeClock::system(), SystemRng::default());
         let node = NodeId::new(clock.now(), random.next());
         let ids: Vec<_> = (0..in_flight).map(|_| RunId::new(clock.now(), random.next())).collect();
         let groups =
