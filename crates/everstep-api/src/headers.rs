@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use everstep_core::limits;
-use everstep_store::Expects;
+use everstep_store::Precondition;
 
 use crate::problem::Problem;
 
@@ -73,10 +73,10 @@ impl IfMatch {
 
 impl IfMatch {
     /// The active version that a workflow must have; 0 for none.
-    pub(crate) fn active(self) -> Result<Expects, Problem> {
+    pub(crate) fn active(self) -> Result<Precondition, Problem> {
         let version = self.0.map(u32::try_from).transpose();
         let version = version.map_err(|_| Problem::invalid("the header If-Match names no version of a workflow"))?;
-        Ok(version.map_or(Expects::Anything, Expects::Active))
+        Ok(version.map_or(Precondition::Anything, Precondition::Active))
     }
 }
 

@@ -9,7 +9,7 @@ use everstep_core::payload::{self, Payload};
 use everstep_core::run::Parent;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Arrival, Gate, Item, NewRun, RunRow};
+use everstep_store::{Gate, InboxRow, Item, NewRun, RunRow};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -119,7 +119,7 @@ pub(crate) struct StartRequest {
     /// The step that starts it.
     pub(crate) parent: Option<Parent>,
     /// Inbox rows that were written before the run existed.
-    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) arrivals: Vec<InboxRow>,
     /// Whether the reply contains the run's row.
     pub(crate) wants_row: bool,
     /// The run's place on this node. Without one it waits in the database until it is claimed.

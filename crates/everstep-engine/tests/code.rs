@@ -18,7 +18,7 @@ use everstep_core::status::Status;
 use everstep_engine::{
     Engine, Hello, SaveOptions, ServedWorkflow, Start, StepOutcome, Turn, WorkerMessage, WorkerReport,
 };
-use everstep_store::Expects;
+use everstep_store::Precondition;
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine_with, finish, open, options, publish};
 use worker::{Worker, completed, hasty, journal, place, returned, start};
@@ -391,7 +391,7 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
         "{wake:?}"
     );
     // What cannot become somebody's fails.
-    let options = SaveOptions { activate: false, expects: Expects::Anything };
+    let options = SaveOptions { activate: false, precondition: Precondition::Anything };
     engine.library().save(WORKSPACE, "draft", &chain(&[]), options).await.unwrap();
     let start = Start { may_be_code: true, ..Start::new("draft", json!({})) };
     assert_eq!(engine.start_run(start).await.err().unwrap().code(), "NOT_FOUND");

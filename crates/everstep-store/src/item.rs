@@ -105,7 +105,7 @@ pub struct InboxId(pub i64);
 
 /// What happened to an inbox input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentInput {
     /// `None` if the input was dropped because its run has ended.
     pub id: Option<InboxId>,
     /// The owner of the receiving run, which can be notified. It may have changed since.
@@ -116,7 +116,7 @@ pub struct Sent {
 #[derive(Clone, Debug, PartialEq)]
 pub enum CommitOutcome {
     /// Written now. Holds what happened to its inbox inputs, in their order.
-    Applied(Vec<Sent>),
+    Applied(Vec<SentInput>),
     /// Written before, by this very proposal: an item whose outcome was unknown was resent.
     Duplicate,
     /// Another entry has its first seq, or one of its rows exists: read the journal and decide again.

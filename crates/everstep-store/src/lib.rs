@@ -5,7 +5,6 @@
 
 mod access;
 mod error;
-mod expects;
 mod filter;
 mod item;
 mod journal;
@@ -14,6 +13,7 @@ mod numbers;
 mod pack;
 mod ports;
 pub mod postgres;
+mod preconditions;
 mod resources;
 mod retention;
 mod rows;
@@ -23,10 +23,14 @@ mod workflows;
 
 pub use access::{AuditFilter, AuditRow, KeyRow, WorkspaceRow};
 pub use error::{Error, Result};
-pub use expects::{Choice, Expects, Put, Registered};
 pub use filter::RunFilter;
-pub use item::{CommitOutcome, Gate, InboxId, InboxInput, Item, NewEntry, NewRun, Projection, Sent, Wait, WaitChange};
+pub use item::{
+    CommitOutcome, Gate, InboxId, InboxInput, Item, NewEntry, NewRun, Projection, SentInput, Wait, WaitChange,
+};
 pub use ports::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore};
+pub use preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
 pub use resources::{ResourceKind, ResourceRow};
-pub use rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, Tick, Wants};
+pub use rows::{
+    Counts, InboxRow, NodeRow, RunPage, RunRow, RunSummary, Snapshot, StoredEntry, StoredRun, Tick, TickRequest,
+};
 pub use workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};

@@ -75,13 +75,13 @@ pub struct Snapshot {
 
 /// Everything that the owner of a run needs, read in one snapshot of the database.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
+pub struct StoredRun {
     pub run: RunRow,
     pub snapshot: Option<Snapshot>,
     /// The entries after the snapshot, or all of them.
     pub entries: Vec<StoredEntry>,
     /// The inbox rows of this run, oldest first.
-    pub inbox: Vec<Arrival>,
+    pub inbox: Vec<InboxRow>,
     /// If this build cannot read the whole journal: its last seq, and the reason. `entries` ends before the entry that
     /// cannot be read.
     pub unreadable: Option<(u64, String)>,
@@ -89,7 +89,7 @@ pub struct Loaded {
 
 /// A row of the inbox.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Arrival {
+pub struct InboxRow {
     pub id: InboxId,
     pub run: RunId,
     pub input: Vec<u8>,
@@ -107,7 +107,7 @@ pub struct NodeRow {
 
 /// What a node requests in a tick.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wants {
+pub struct TickRequest {
     /// The lanes that it serves, each with the number of runs that it can take.
     pub lanes: Vec<(String, usize)>,
     /// The maximal number of runs of fenced owners to release.
@@ -127,7 +127,7 @@ pub struct Tick {
     /// The runs that this node owns from now on: lane by lane, oldest first.
     pub claimed: Vec<RunId>,
     /// Inputs for runs that this node may answer, oldest first.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<InboxRow>,
 }
 
 /// One page of a list of runs, newest first.

@@ -6,7 +6,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use everstep_core::strict::StrictValue;
 use everstep_core::workflow::is_name;
 use everstep_engine::SaveOptions;
-use everstep_store::Expects;
+use everstep_store::Precondition;
 use serde_json::Value;
 
 use super::list::read_version;
@@ -59,7 +59,8 @@ pub(crate) async fn import(
         );
     }
     let name = query.text("name").map_or(name, str::to_owned);
-    let options = SaveOptions { activate: query.flag("activate")?.unwrap_or(true), expects: Expects::Anything };
+    let options =
+        SaveOptions { activate: query.flag("activate")?.unwrap_or(true), precondition: Precondition::Anything };
     save(&app, caller.workspace, &name, &definition, options).await
 }
 

@@ -6,7 +6,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::strict::StrictValue;
 use everstep_engine::{DefinitionOutcome, SaveOptions};
-use everstep_store::Expects;
+use everstep_store::Precondition;
 use serde_json::Value;
 
 use super::{DEFINITION_BYTES_MAX, etag, find, place, refuse};
@@ -36,8 +36,8 @@ pub(crate) async fn put(
 ) -> Answer {
     let activate = query.flag("activate")?.unwrap_or(true);
     let StrictValue(definition): StrictValue = body.json()?;
-    let expects = version.active()?;
-    save(&app, caller.workspace, &name, &definition, SaveOptions { activate, expects }).await
+    let precondition = version.active()?;
+    save(&app, caller.workspace, &name, &definition, SaveOptions { activate, precondition }).await
 }
 
 /// Saves the first version of a workflow. There must be none of that name.
@@ -74,11 +74,11 @@ pub(super) async fn make(
     activate: bool,
     key: IdempotencyKey,
 ) -> Answer {
-    let expects = match key.into_inner() {
-        Some(_) => Expects::NothingElse,
-        None => Expects::Nothing,
+    let precondition = match key.into_inner() {
+        Some(_) => Precondition::NothingElse,
+        None => Precondition::Nothing,
     };
-    save(app, workspace, name, definition, SaveOptions { activate, expects }).await
+    save(app, workspace, name, definition, SaveOptions { activate, precondition }).await
 }
 
 /// Saves a version, and shows it.
@@ -93,7 +93,7 @@ pub(super) async fn save(
         match within_deadline(app.engine.library().save(workspace, name, definition, options)).await? {
             DefinitionOutcome::Saved { version, is_first } => (version, is_first),
             DefinitionOutcome::Invalid(problems) => return Err(refuse(problems)),
-            DefinitionOutcome::Unexpected { active } => return Err(unexpected(name, options.expects, active)),
+            DefinitionOutcome::Unexpected { active } => return Err(unexpected(name, options.precondition, active)),
         };
     let (workflow, active) = find(app, workspace, name, Some(version)).await?;
     let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
@@ -101,8 +101,8 @@ pub(super) async fn save(
 }
 
 /// The refusal of a change to a workflow that is not as the caller thinks.
-pub(super) fn unexpected(name: &str, expects: Expects, active: u32) -> Problem {
-    if let Expects::Nothing | Expects::NothingElse = expects {
+pub(super) fn unexpected(name: &str, precondition: Precondition, active: u32) -> Problem {
+    if let Precondition::Nothing | Precondition::NothingElse = precondition {
         let detail = format!("there is a workflow {name:?} already");
         let hint = format!("add a version to it with PUT /v1/workflows/{name}, or choose another name");
         return Problem::new(StatusCode::CONFLICT, "WORKFLOW_EXISTS", detail).hint(hint);

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use everstep_engine::Error;
-use everstep_store::{Choice, Deletion};
+use everstep_store::{ActivationOutcome, Deletion};
 
 use super::save::unexpected;
 use super::{etag, find, missing};
@@ -59,12 +59,12 @@ pub(crate) async fn activate(
     body: Body<ACTIVATION_BYTES_MAX>,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
     let Activate { version } = body.json()?;
-    let (store, expects) = (&app.workflows, expected.active()?);
-    let choosing = store.choose_version(caller.workspace, &name, version, expects);
+    let (store, precondition) = (&app.workflows, expected.active()?);
+    let choosing = store.choose_version(caller.workspace, &name, version, precondition);
     match within_deadline(async { choosing.await.map_err(Error::from) }).await? {
-        Choice::Chosen => {}
-        Choice::NotFound => return Err(missing(&app, caller.workspace, &name, Some(version)).await),
-        Choice::Unexpected { active } => return Err(unexpected(&name, expects, active)),
+        ActivationOutcome::Activated => {}
+        ActivationOutcome::NotFound => return Err(missing(&app, caller.workspace, &name, Some(version)).await),
+        ActivationOutcome::Unexpected { active } => return Err(unexpected(&name, precondition, active)),
     }
     let (workflow, active) = find(&app, caller.workspace, &name, Some(version)).await?;
     Ok(([etag(active)], Json(workflow)))

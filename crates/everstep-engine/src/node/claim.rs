@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::time::Timestamp;
-use everstep_store::{Arrival, InboxId, Result};
+use everstep_store::{InboxId, InboxRow, Result};
 use futures_util::future::{self, Either};
 use tokio::sync::mpsc;
 
@@ -314,7 +314,7 @@ impl Claimer {
     }
 
     /// Hands inbox rows to the shards of their runs. A shard ignores rows that it already has.
-    pub(crate) fn hand_over(&self, arrivals: &[Arrival]) {
+    pub(crate) fn hand_over(&self, arrivals: &[InboxRow]) {
         for arrival in arrivals {
             let Some(envelope) = Envelope::from_row(arrival) else { continue };
             let _ = self.shards[shard_of(arrival.run, self.shards.len())].send(ToShard::Input(arrival.run, envelope));

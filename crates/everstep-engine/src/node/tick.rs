@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
-use everstep_store::{Error, Result, Tick, Wants};
+use everstep_store::{Error, Result, Tick, TickRequest};
 use futures_util::future::{self, Either};
 
 use crate::message::ToClaimer;
@@ -106,10 +106,10 @@ impl Ticker {
         let asked = self.ask();
         let lanes = asked.lanes.iter().map(|(lane, places)| (lane.to_string(), *places));
         let lanes = [(String::new(), asked.server)].into_iter().chain(lanes).collect();
-        let wants = Wants { lanes, release: RELEASED_RUNS_MAX, inbox: BATCH_ROWS_MAX };
+        let request = TickRequest { lanes, release: RELEASED_RUNS_MAX, inbox: BATCH_ROWS_MAX };
         let Claimer { world, options, node, .. } = &self.claimer;
         let sent = world.clock.monotonic();
-        let tick = match world.runs.tick(*node, lease(world, options), world.clock.now(), &wants).await {
+        let tick = match world.runs.tick(*node, lease(world, options), world.clock.now(), &request).await {
             Ok(tick) => tick,
             Err(error) => {
                 self.claimer.expect_lost_claims(Some(asked.reserved));

@@ -9,7 +9,7 @@ use everstep_core::journal::Event;
 use everstep_core::payload::Payload;
 use everstep_core::style::StyleName;
 use everstep_core::workflow::{Style, Workflow, is_name};
-use everstep_store::{Expects, NewWorkflow, Put, Registered, RunRow, WorkflowRow};
+use everstep_store::{NewWorkflow, Precondition, RegistrationOutcome, RunRow, SaveOutcome, WorkflowRow};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -42,7 +42,7 @@ pub struct SaveOptions {
     /// Whether new runs take it from now on.
     pub activate: bool,
     /// What must be there already, or must not.
-    pub expects: Expects,
+    pub precondition: Precondition,
 }
 
 /// What became of a definition that was to be saved.
@@ -78,7 +78,7 @@ impl Library {
         name: &str,
         definition: &Value,
     ) -> Result<Result<u32, Vec<Problem>>, Error> {
-        let options = SaveOptions { activate: true, expects: Expects::Anything };
+        let options = SaveOptions { activate: true, precondition: Precondition::Anything };
         match self.save(workspace, name, definition, options).await? {
             DefinitionOutcome::Saved { version, .. } => Ok(Ok(version)),
             DefinitionOutcome::Invalid(problems) => Ok(Err(problems)),
@@ -115,10 +115,10 @@ impl Library {
             retention_days: graph.retention_days().unwrap_or(RETENTION_DAYS_DEFAULT),
             created_at: self.world.clock.now(),
         };
-        match self.world.workflows.save_workflow(row, options.activate, options.expects).await? {
-            Put::Saved { version, is_first, .. } => Ok(DefinitionOutcome::Saved { version, is_first }),
-            Put::Unexpected { active } => Ok(DefinitionOutcome::Unexpected { active }),
-            Put::OtherStyle(style) => Err(Error::StyleConflict { name: name.to_owned(), style }),
+        match self.world.workflows.save_workflow(row, options.activate, options.precondition).await? {
+            SaveOutcome::Saved { version, is_first, .. } => Ok(DefinitionOutcome::Saved { version, is_first }),
+            SaveOutcome::Unexpected { active } => Ok(DefinitionOutcome::Unexpected { active }),
+            SaveOutcome::OtherStyle(style) => Err(Error::StyleConflict { name: name.to_owned(), style }),
         }
     }
 
@@ -227,7 +227,7 @@ impl Library {
         }
         let registered = self.world.workflows.register_workflows(rows).await?;
         for (served, registered) in workflows.iter().zip(registered) {
-            if let Registered::OtherStyle(style) = registered {
+            if let RegistrationOutcome::OtherStyle(style) = registered {
                 return Err(Error::StyleConflict { name: served.name.clone(), style });
             }
         }

@@ -8,7 +8,7 @@ use everstep_core::run::{SNAPSHOT_FORMAT, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Loaded, RunFilter, RunPage, RunRow};
+use everstep_store::{RunFilter, RunPage, RunRow, StoredRun};
 
 use super::journal::JournalEntry;
 use super::snapshot::RunSnapshot;
@@ -104,7 +104,7 @@ impl LoadedRun {
 }
 
 /// The state after the entries that were loaded; none if this build cannot read all of them.
-fn fold(loaded: &Loaded, workflow: &Workflow) -> Option<State> {
+fn fold(loaded: &StoredRun, workflow: &Workflow) -> Option<State> {
     let mut state = match &loaded.snapshot {
         Some(snapshot) if snapshot.format != SNAPSHOT_FORMAT => return None,
         Some(snapshot) => State::from_snapshot(workflow, &snapshot.state).ok()?,

@@ -12,7 +12,7 @@ use everstep_core::run::{Input, SNAPSHOT_FORMAT, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Loaded, Snapshot, StoredEntry};
+use everstep_store::{Snapshot, StoredEntry, StoredRun};
 
 use super::children::Children;
 use super::in_flight::{InFlight, Rest};
@@ -111,7 +111,7 @@ impl ActiveRun {
 
     /// Folds a journal that was read.
     pub(crate) fn from_journal(
-        loaded: &Loaded,
+        loaded: &StoredRun,
         workflow: &Arc<Workflow>,
         ownership: Ownership,
     ) -> Result<Self, Failure> {
@@ -136,7 +136,7 @@ impl ActiveRun {
     ///
     /// Rows of the inbox come twice: with the run as it was read, and by the inbox reader. The read is the truth. A row
     /// that only the reader brought was answered before the read, or was written after it: the inbox is read again.
-    pub(crate) fn take_over(&mut self, loading: Loading, loaded: &Loaded, services: &mut Services) -> Next {
+    pub(crate) fn take_over(&mut self, loading: Loading, loaded: &StoredRun, services: &mut Services) -> Next {
         let is_owner = self.ownership == Ownership::Owner;
         let wake_at = loaded.run.wake_at;
         self.permits.held = is_owner.then(|| loading.permit.unwrap_or_else(|| services.permit()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::run::{Input, Reply, State};
 use everstep_core::time::Timestamp;
-use everstep_store::{Arrival, InboxId};
+use everstep_store::{InboxId, InboxRow};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -38,7 +38,7 @@ impl Envelope {
     }
 
     /// Decodes an inbox row. A row that cannot be decoded stays for a build that can.
-    pub(crate) fn from_row(arrival: &Arrival) -> Option<Self> {
+    pub(crate) fn from_row(arrival: &InboxRow) -> Option<Self> {
         match serde_json::from_slice(&arrival.input) {
             Ok(input) => Some(Self { inbox: Some(arrival.id), ..Self::new(input) }),
             Err(error) => {

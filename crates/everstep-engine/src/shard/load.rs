@@ -7,7 +7,7 @@ use std::time::Duration;
 use everstep_core::failure::{Failure, code};
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::journal::FORMAT;
-use everstep_store::Loaded;
+use everstep_store::StoredRun;
 
 use super::Shard;
 use super::message::{LoadResult, ToShard};
@@ -142,7 +142,7 @@ impl Shard {
         }
     }
 
-    fn take_over(&mut self, id: RunId, mut run: ActiveRun, loading: Loading, loaded: &Loaded) {
+    fn take_over(&mut self, id: RunId, mut run: ActiveRun, loading: Loading, loaded: &StoredRun) {
         let next = run.take_over(loading, loaded, &mut self.services);
         self.runs.insert(id, RunSlot::Active(Box::new(run)));
         self.apply(id, next);
@@ -195,7 +195,7 @@ impl Shard {
 }
 
 /// Answers reports of workers that do not serve the run's lane. Its owner does not know who has sent them.
-fn refuse_foreign_reports(loading: &mut Loading, loaded: &Loaded) {
+fn refuse_foreign_reports(loading: &mut Loading, loaded: &StoredRun) {
     let is_foreign = |envelope: &Envelope| matches!(&envelope.reply_to, ReplyTo::Worker(session, _) if !session.serves(&loaded.run.lane));
     let (foreign, rest): (VecDeque<_>, _) = loading.mailbox.drain(..).partition(is_foreign);
     loading.mailbox = rest;
@@ -242,7 +242,7 @@ async fn load_run(world: &World, library: &Library, run: RunId) -> LoadResult {
 }
 
 /// Reads the journal from its beginning if this build cannot use the snapshot.
-async fn without_unusable_snapshot(world: &World, mut loaded: Loaded) -> Result<Loaded, Error> {
+async fn without_unusable_snapshot(world: &World, mut loaded: StoredRun) -> Result<StoredRun, Error> {
     if loaded.snapshot.as_ref().is_none_or(is_usable) {
         return Ok(loaded);
     }

@@ -6,7 +6,7 @@ use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::run::State;
 use everstep_core::workflow::Workflow;
-use everstep_store::Loaded;
+use everstep_store::StoredRun;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::commit::Verdict;
@@ -21,7 +21,7 @@ use crate::workers::{Session, WorkerReport};
 pub(crate) type ShardSender = mpsc::UnboundedSender<ToShard>;
 
 /// A run as it was read, with its workflow, or why this build cannot run it.
-pub(crate) type LoadResult = Result<(Loaded, Result<Arc<Workflow>, Failure>), Error>;
+pub(crate) type LoadResult = Result<(StoredRun, Result<Arc<Workflow>, Failure>), Error>;
 
 #[expect(clippy::large_enum_variant, reason = "most messages are inputs")]
 pub(crate) enum ToShard {

@@ -7,7 +7,7 @@ use everstep_core::evaluate::Evaluate;
 use everstep_core::ids::{CommitId, NodeId, RunId};
 use everstep_core::run::Cx;
 use everstep_core::time::Timestamp;
-use everstep_store::{Item, Sent};
+use everstep_store::{Item, SentInput};
 use tokio::sync::mpsc;
 
 use super::message::ShardSender;
@@ -109,7 +109,7 @@ impl Services {
     }
 
     /// Has the inbox read by the nodes that own the runs to which inputs were sent; by this one where no node does.
-    pub(crate) fn announce_inbox(&self, sent: &[Sent]) {
+    pub(crate) fn announce_inbox(&self, sent: &[SentInput]) {
         for sent in sent.iter().filter(|sent| sent.id.is_some()) {
             match sent.owner.filter(|owner| *owner != self.node) {
                 None => self.read_inbox(),

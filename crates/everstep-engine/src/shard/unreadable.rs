@@ -8,7 +8,7 @@ use everstep_core::ids::RunId;
 use everstep_core::journal::{Entry, Event, codec};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{CommitOutcome, Gate, Item, Loaded, NewEntry, Projection, RunRow};
+use everstep_store::{CommitOutcome, Gate, Item, NewEntry, Projection, RunRow, StoredRun};
 
 use super::Shard;
 use crate::commit::Verdict;
@@ -55,7 +55,7 @@ impl UnreadableRuns {
 
 impl Shard {
     /// Pauses a run whose journal this build cannot read.
-    pub(super) fn pause_unreadable(&mut self, loaded: Loaded, loading: Loading, failure: Failure) {
+    pub(super) fn pause_unreadable(&mut self, loaded: StoredRun, loading: Loading, failure: Failure) {
         tracing::error!(run = %loaded.run.id, %failure, "paused");
         let error = Error::Unavailable(failure.to_string());
         let now = self.services.now();

@@ -9,7 +9,7 @@ use everstep_core::time::Timestamp;
 use crate::error::Result;
 use crate::filter::RunFilter;
 use crate::item::{CommitOutcome, InboxId, Item};
-use crate::rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, Wants};
+use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest};
 
 /// Every promise here is proved by `everstep_testkit::contract::runs`.
 #[async_trait]
@@ -27,7 +27,7 @@ pub trait RunStore: Send + Sync {
     /// 3. Claims due runs of each lane, as [`RunStore::claim_runs`] does. Runs that were released in this tick
     ///    are claimed in the next one.
     /// 4. Reads the oldest rows of the inbox, as [`RunStore::inbox`] does.
-    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick>;
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick>;
 
     /// All nodes that have joined and were not deleted by a sweep.
     async fn nodes(&self) -> Result<Vec<NodeRow>>;
@@ -72,13 +72,13 @@ pub trait RunStore: Send + Sync {
     /// Reading deletes nothing: the item that answers a row deletes it. Rows of runs that do not exist are left out.
     /// On a shared database a row may become visible after one with a greater id, so a reader that continues
     /// after its last row must start from the beginning from time to time.
-    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>>;
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<InboxRow>>;
 
     /// The inbox rows of one run, whether it exists or not, oldest first.
-    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>>;
+    async fn arrivals(&self, run: RunId) -> Result<Vec<InboxRow>>;
 
     /// A run with everything that its owner needs, read in one snapshot of the database.
-    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>>;
+    async fn load_run(&self, run: RunId) -> Result<Option<StoredRun>>;
 
     /// Replaces a run's snapshot, unless a later one exists or the run was deleted.
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()>;

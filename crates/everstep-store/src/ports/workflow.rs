@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
 
 use crate::error::Result;
-use crate::expects::{Choice, Expects, Put, Registered};
+use crate::preconditions::{ActivationOutcome, Precondition, RegistrationOutcome, SaveOutcome};
 use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 
 /// Every promise here is proved by `everstep_testkit::contract::workflows`.
@@ -16,7 +16,12 @@ pub trait WorkflowStore: Send + Sync {
     /// * Of two calls at the same time, one is first, and the later version stays active.
     /// * A workflow that was deleted is new, and its version numbers continue.
     /// * A workflow that is written as code has versions of no other style.
-    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put>;
+    async fn save_workflow(
+        &self,
+        workflow: NewWorkflow,
+        activate: bool,
+        precondition: Precondition,
+    ) -> Result<SaveOutcome>;
 
     /// Saves versions under numbers that their author has chosen. Each answer has its version's index.
     ///
@@ -27,7 +32,7 @@ pub trait WorkflowStore: Send + Sync {
     /// * A workflow that was deleted is new, also under numbers that it had; unless runs refer to versions
     ///   of another style that have these numbers.
     /// * If nothing changes, nothing is written and no lock is taken.
-    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>>;
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>>;
 
     /// Makes a version the one that new runs use, if the workflow is as expected. Of two calls at the same time,
     /// one is first.
@@ -36,8 +41,8 @@ pub trait WorkflowStore: Send + Sync {
         workspace: WorkspaceId,
         name: &str,
         version: u32,
-        expects: Expects,
-    ) -> Result<Choice>;
+        precondition: Precondition,
+    ) -> Result<ActivationOutcome>;
 
     /// Deletes a workflow that has no unfinished runs. Its versions are no longer listed; a version can be read by
     /// its number for at least a day, and as long as runs refer to it: a start that has read it may still begin.

@@ -8,12 +8,12 @@ use super::connection::Connection;
 use super::queries::{params, query};
 use super::store::PostgresStore;
 use crate::error::Result;
-use crate::expects::{Registered, VersionState};
+use crate::preconditions::{RegistrationOutcome, VersionState};
 use crate::workflows::NewWorkflow;
 use crate::{numbers, texts};
 
 impl PostgresStore {
-    pub(super) async fn register(&self, workflows: &[(NewWorkflow, u32)]) -> Result<Vec<Registered>> {
+    pub(super) async fn register(&self, workflows: &[(NewWorkflow, u32)]) -> Result<Vec<RegistrationOutcome>> {
         let wanted = Wanted::new(workflows)?;
         if let Some(answers) = self.known_answers(workflows, &wanted).await? {
             return Ok(answers);
@@ -26,7 +26,7 @@ impl PostgresStore {
         for one in workflows {
             answers.push(register(&connection, one).await?);
         }
-        if Registered::are_all(&answers) {
+        if RegistrationOutcome::are_all(&answers) {
             connection.commit().await?;
         } else {
             connection.rollback().await?;
@@ -39,15 +39,15 @@ impl PostgresStore {
         &self,
         workflows: &[(NewWorkflow, u32)],
         wanted: &Wanted<'_>,
-    ) -> Result<Option<Vec<Registered>>> {
+    ) -> Result<Option<Vec<RegistrationOutcome>>> {
         let params = params! { "workspaces": wanted.workspaces, "names": wanted.names, "versions": wanted.versions };
         let rows = self.connections.query(query!("register_workflows/1_known"), params).await?;
         let mut answers = Vec::with_capacity(workflows.len());
         for (row, (workflow, _)) in rows.iter().zip(workflows) {
             let known = version_state_from_row(row)?;
             match known.other_style(&workflow.style) {
-                Some(style) => answers.push(Registered::OtherStyle(style.to_owned())),
-                None if known.is_as_registered(workflow) => answers.push(Registered::Registered),
+                Some(style) => answers.push(RegistrationOutcome::OtherStyle(style.to_owned())),
+                None if known.is_as_registered(workflow) => answers.push(RegistrationOutcome::Registered),
                 None => return Ok(None),
             }
         }
@@ -76,17 +76,17 @@ impl<'a> Wanted<'a> {
 }
 
 /// Registers one version, under the lock of its name.
-async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Result<Registered> {
+async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Result<RegistrationOutcome> {
     let wanted = Wanted::new(std::slice::from_ref(one))?;
     let params = params! { "workspaces": wanted.workspaces, "names": wanted.names, "versions": wanted.versions };
     let rows = connection.query(query!("register_workflows/1_known"), params).await?;
     let known = version_state_from_row(&rows[0])?;
     let (workflow, version) = one;
     if let Some(style) = known.other_style(&workflow.style) {
-        return Ok(Registered::OtherStyle(style.to_owned()));
+        return Ok(RegistrationOutcome::OtherStyle(style.to_owned()));
     }
     if known.is_as_registered(workflow) {
-        return Ok(Registered::Registered);
+        return Ok(RegistrationOutcome::Registered);
     }
     let activate = known.is_activated(workflow, *version);
     let version = numbers::checked_integer(*version)?;
@@ -94,7 +94,7 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
     if version <= deleted
         && let Some(style) = free_number(connection, workflow, version, deleted).await?
     {
-        return Ok(Registered::OtherStyle(style));
+        return Ok(RegistrationOutcome::OtherStyle(style));
     }
     connection
         .execute(
@@ -112,7 +112,7 @@ async fn register(connection: &Connection<'_>, one: &(NewWorkflow, u32)) -> Resu
             },
         )
         .await?;
-    Ok(Registered::Registered)
+    Ok(RegistrationOutcome::Registered)
 }
 
 /// Frees the number of a deleted version and those after it. Otherwise returns the style of one that is in use.

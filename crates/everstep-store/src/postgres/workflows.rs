@@ -10,17 +10,22 @@ use super::errors::StatementError;
 use super::queries::{params, query};
 use super::store::PostgresStore;
 use crate::error::Result;
-use crate::expects::{Choice, Expects, Head, Put, Registered};
 use crate::ports::WorkflowStore;
+use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
 use crate::retention::DELETED_VERSIONS_KEPT_MIN;
 use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 use crate::{numbers, texts};
 
 #[async_trait]
 impl WorkflowStore for PostgresStore {
-    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
+    async fn save_workflow(
+        &self,
+        workflow: NewWorkflow,
+        activate: bool,
+        precondition: Precondition,
+    ) -> Result<SaveOutcome> {
         loop {
-            match self.try_to_save(&workflow, activate, expects).await {
+            match self.try_to_save(&workflow, activate, precondition).await {
                 Ok(put) => return put,
                 // Another call has saved a version at the same time: this one is the next.
                 Err(failure) if failure.is_taken() || failure.is_to_be_resent() => {}
@@ -29,7 +34,7 @@ impl WorkflowStore for PostgresStore {
         }
     }
 
-    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>> {
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>> {
         self.register(&workflows).await
     }
 
@@ -38,23 +43,23 @@ impl WorkflowStore for PostgresStore {
         workspace: WorkspaceId,
         name: &str,
         version: u32,
-        expects: Expects,
-    ) -> Result<Choice> {
+        precondition: Precondition,
+    ) -> Result<ActivationOutcome> {
         // No stored workflow has a version or name that cannot be stored.
         let Some(version) = numbers::checked_integer(version).ok().filter(|_| !texts::has_nul(name)) else {
-            return Ok(Choice::NotFound);
+            return Ok(ActivationOutcome::NotFound);
         };
         let connection = self.lock_workflow(workspace, name).await?;
         let head = read_head(&connection, workspace, name).await??;
-        if !expects.allows(head.as_ref(), "") {
+        if !precondition.allows(head.as_ref(), "") {
             connection.commit().await?;
-            return Ok(Choice::Unexpected { active: head.map_or(0, |head| head.active) });
+            return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
         let workspace = workspace.uuid();
         let params = params! { "workspace": workspace, "name": name, "version": version };
         let activated = connection.execute(query!("activate_workflow"), params).await?;
         connection.commit().await?;
-        Ok(if activated == 1 { Choice::Chosen } else { Choice::NotFound })
+        Ok(if activated == 1 { ActivationOutcome::Activated } else { ActivationOutcome::NotFound })
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
@@ -132,8 +137,8 @@ impl PostgresStore {
         &self,
         workflow: &NewWorkflow,
         activate: bool,
-        expects: Expects,
-    ) -> Result<Result<Put>, StatementError> {
+        precondition: Precondition,
+    ) -> Result<Result<SaveOutcome>, StatementError> {
         let connection = self.lock_workflow(workflow.workspace, &workflow.name).await?;
         let head = match read_head(&connection, workflow.workspace, &workflow.name).await? {
             Ok(head) => head,
@@ -141,11 +146,11 @@ impl PostgresStore {
         };
         if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
             connection.commit().await?;
-            return Ok(Ok(Put::OtherStyle(style)));
+            return Ok(Ok(SaveOutcome::OtherStyle(style)));
         }
-        if !expects.allows(head.as_ref(), &workflow.digest) {
+        if !precondition.allows(head.as_ref(), &workflow.digest) {
             connection.commit().await?;
-            return Ok(Ok(Put::Unexpected { active: head.map_or(0, |head| head.active) }));
+            return Ok(Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) }));
         }
         let rows = connection
             .query(
@@ -165,7 +170,7 @@ impl PostgresStore {
         connection.commit().await?;
         let row = rows.into_iter().next().expect("the statement always returns a row");
         let saved = || {
-            Ok(Put::Saved {
+            Ok(SaveOutcome::Saved {
                 version: columns::integer(&row, 0)?,
                 is_new: columns::get(&row, 1)?,
                 is_first: head.is_none(),

@@ -26,5 +26,5 @@ mod upgrade;
 mod workflows;
 
 pub use database::Database;
-pub use runs::Swept;
+pub use runs::SweepResult;
 pub use store::{Options, SqliteStore, open};

@@ -5,41 +5,41 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use super::database::Database;
 use super::queries::query;
 use crate::error::Result;
-use crate::expects::{Registered, VersionState};
+use crate::preconditions::{RegistrationOutcome, VersionState};
 use crate::texts;
 use crate::workflows::NewWorkflow;
 
 impl Database {
-    pub fn register_workflows(&mut self, workflows: &[(NewWorkflow, u32)]) -> Result<Vec<Registered>> {
+    pub fn register_workflows(&mut self, workflows: &[(NewWorkflow, u32)]) -> Result<Vec<RegistrationOutcome>> {
         for (workflow, _) in workflows {
             texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
         }
         let tx = self.begin()?;
         let registered: Vec<_> =
             workflows.iter().map(|(workflow, version)| register(&tx, workflow, *version)).collect::<Result<_>>()?;
-        if Registered::are_all(&registered) {
+        if RegistrationOutcome::are_all(&registered) {
             tx.commit()?;
         }
         Ok(registered)
     }
 }
 
-fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<Registered> {
+fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<RegistrationOutcome> {
     let workspace = workflow.workspace.uuid().into_bytes();
     let known = tx.prepare_cached(query!("register_workflows/1_known"))?.query_row(
         named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version },
         version_state_from_row,
     )?;
     if let Some(style) = known.other_style(&workflow.style) {
-        return Ok(Registered::OtherStyle(style.to_owned()));
+        return Ok(RegistrationOutcome::OtherStyle(style.to_owned()));
     }
     if known.is_as_registered(workflow) {
-        return Ok(Registered::Registered);
+        return Ok(RegistrationOutcome::Registered);
     }
     if version <= known.deleted
         && let Some(style) = free_number(tx, workflow, version, known.deleted)?
     {
-        return Ok(Registered::OtherStyle(style));
+        return Ok(RegistrationOutcome::OtherStyle(style));
     }
     tx.prepare_cached(query!("register_workflows/6_save"))?.execute(named_params! {
         ":workspace": workspace,
@@ -55,7 +55,7 @@ fn register(tx: &Connection, workflow: &NewWorkflow, version: u32) -> Result<Reg
         tx.prepare_cached(query!("put_workflow/3_activate"))?
             .execute(named_params! { ":workspace": workspace, ":name": workflow.name, ":version": version })?;
     }
-    Ok(Registered::Registered)
+    Ok(RegistrationOutcome::Registered)
 }
 
 /// Frees the number of a deleted version and those after it. Otherwise returns the style of one that is in use.

@@ -11,19 +11,24 @@ use super::database::Database;
 use super::queries::query;
 use super::store::SqliteStore;
 use crate::error::Result;
-use crate::expects::{Choice, Expects, Head, Put, Registered};
 use crate::ports::WorkflowStore;
+use crate::preconditions::{ActivationOutcome, Head, Precondition, RegistrationOutcome, SaveOutcome};
 use crate::retention::DELETED_VERSIONS_KEPT_MIN;
 use crate::workflows::{Deletion, NewWorkflow, VersionRow, WorkflowRow, WorkflowSummary};
 use crate::{numbers, texts};
 
 #[async_trait]
 impl WorkflowStore for SqliteStore {
-    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
-        self.write(move |database| database.save_workflow(&workflow, activate, expects)).await
+    async fn save_workflow(
+        &self,
+        workflow: NewWorkflow,
+        activate: bool,
+        precondition: Precondition,
+    ) -> Result<SaveOutcome> {
+        self.write(move |database| database.save_workflow(&workflow, activate, precondition)).await
     }
 
-    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>> {
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>> {
         self.write(move |database| database.register_workflows(&workflows)).await
     }
 
@@ -32,10 +37,10 @@ impl WorkflowStore for SqliteStore {
         workspace: WorkspaceId,
         name: &str,
         version: u32,
-        expects: Expects,
-    ) -> Result<Choice> {
+        precondition: Precondition,
+    ) -> Result<ActivationOutcome> {
         let name = name.to_owned();
-        self.write(move |database| database.choose_version(workspace, &name, version, expects)).await
+        self.write(move |database| database.choose_version(workspace, &name, version, precondition)).await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
@@ -71,16 +76,21 @@ impl WorkflowStore for SqliteStore {
 }
 
 impl Database {
-    pub fn save_workflow(&mut self, workflow: &NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
+    pub fn save_workflow(
+        &mut self,
+        workflow: &NewWorkflow,
+        activate: bool,
+        precondition: Precondition,
+    ) -> Result<SaveOutcome> {
         texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
         let head = read_head(&tx, workflow.workspace, &workflow.name)?;
         if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
-            return Ok(Put::OtherStyle(style));
+            return Ok(SaveOutcome::OtherStyle(style));
         }
-        if !expects.allows(head.as_ref(), &workflow.digest) {
-            return Ok(Put::Unexpected { active: head.map_or(0, |head| head.active) });
+        if !precondition.allows(head.as_ref(), &workflow.digest) {
+            return Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
         let newest: Option<(u32, String)> = tx
             .prepare_cached(query!("put_workflow/1_newest"))?
@@ -114,7 +124,7 @@ impl Database {
             })?;
         }
         tx.commit()?;
-        Ok(Put::Saved { version, is_new, is_first: head.is_none() })
+        Ok(SaveOutcome::Saved { version, is_new, is_first: head.is_none() })
     }
 
     pub fn choose_version(
@@ -122,12 +132,12 @@ impl Database {
         workspace: WorkspaceId,
         name: &str,
         version: u32,
-        expects: Expects,
-    ) -> Result<Choice> {
+        precondition: Precondition,
+    ) -> Result<ActivationOutcome> {
         let tx = self.begin()?;
         let head = read_head(&tx, workspace, name)?;
-        if !expects.allows(head.as_ref(), "") {
-            return Ok(Choice::Unexpected { active: head.map_or(0, |head| head.active) });
+        if !precondition.allows(head.as_ref(), "") {
+            return Ok(ActivationOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
         let activated = tx.prepare_cached(query!("activate_workflow"))?.execute(named_params! {
             ":workspace": workspace.uuid().into_bytes(),
@@ -135,7 +145,7 @@ impl Database {
             ":version": version,
         })?;
         tx.commit()?;
-        Ok(if activated == 1 { Choice::Chosen } else { Choice::NotFound })
+        Ok(if activated == 1 { ActivationOutcome::Activated } else { ActivationOutcome::NotFound })
     }
 
     pub fn delete_workflow(&mut self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

@@ -8,9 +8,9 @@ use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
-    Arrival, Choice, CommitOutcome, Counts, Deletion, Error, Expects, InboxId, Item, Loaded, NewWorkflow, NodeRow, Put,
-    Registered, Result, RunFilter, RunPage, RunRow, RunStore, Snapshot, StoredEntry, Tick, VersionRow, WaitChange,
-    Wants, WorkflowRow, WorkflowStore, WorkflowSummary,
+    ActivationOutcome, CommitOutcome, Counts, Deletion, Error, InboxId, InboxRow, Item, NewWorkflow, NodeRow,
+    Precondition, RegistrationOutcome, Result, RunFilter, RunPage, RunRow, RunStore, SaveOutcome, Snapshot,
+    StoredEntry, StoredRun, Tick, TickRequest, VersionRow, WaitChange, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
 
 use super::ledger::Member;
@@ -95,12 +95,12 @@ impl RunStore for SimStore {
         Ok(clock)
     }
 
-    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick> {
         let sent = self.executor.now();
-        let (store, wants) = (self.clone(), wants.clone());
+        let (store, request) = (self.clone(), request.clone());
         let tick = self
             .call("tick", move |db| {
-                let tick = db.tick(node, lease, now, &wants)?;
+                let tick = db.tick(node, lease, now, &request)?;
                 store.watch_claims(node, &tick.claimed);
                 Ok(tick)
             })
@@ -180,15 +180,15 @@ impl RunStore for SimStore {
         self.call("next_wake", move |db| db.next_wake(&lane)).await
     }
 
-    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<InboxRow>> {
         self.call("inbox", move |db| db.inbox(node, after, limit)).await
     }
 
-    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+    async fn arrivals(&self, run: RunId) -> Result<Vec<InboxRow>> {
         self.call("arrivals", move |db| db.arrivals(run)).await
     }
 
-    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+    async fn load_run(&self, run: RunId) -> Result<Option<StoredRun>> {
         self.call("load_run", move |db| db.load_run(run)).await
     }
 
@@ -260,11 +260,16 @@ impl RunStore for SimStore {
 
 #[async_trait]
 impl WorkflowStore for SimStore {
-    async fn save_workflow(&self, workflow: NewWorkflow, activate: bool, expects: Expects) -> Result<Put> {
-        self.call("put_workflow", move |db| db.save_workflow(&workflow, activate, expects)).await
+    async fn save_workflow(
+        &self,
+        workflow: NewWorkflow,
+        activate: bool,
+        precondition: Precondition,
+    ) -> Result<SaveOutcome> {
+        self.call("put_workflow", move |db| db.save_workflow(&workflow, activate, precondition)).await
     }
 
-    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<Registered>> {
+    async fn register_workflows(&self, workflows: Vec<(NewWorkflow, u32)>) -> Result<Vec<RegistrationOutcome>> {
         self.call("register_workflows", move |db| db.register_workflows(&workflows)).await
     }
 
@@ -273,10 +278,10 @@ impl WorkflowStore for SimStore {
         workspace: WorkspaceId,
         name: &str,
         version: u32,
-        expects: Expects,
-    ) -> Result<Choice> {
+        precondition: Precondition,
+    ) -> Result<ActivationOutcome> {
         let name = name.to_owned();
-        self.call("activate_workflow", move |db| db.choose_version(workspace, &name, version, expects)).await
+        self.call("activate_workflow", move |db| db.choose_version(workspace, &name, version, precondition)).await
     }
 
     async fn delete_workflow(&self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {

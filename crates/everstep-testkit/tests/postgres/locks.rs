@@ -6,7 +6,7 @@ use std::time::Duration;
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{CommitOutcome, Error, Gate, Item, NewRun, RunStore, WaitChange, Wants};
+use everstep_store::{CommitOutcome, Error, Gate, Item, NewRun, RunStore, TickRequest, WaitChange};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::Cluster;
 
@@ -40,7 +40,7 @@ fn a_renewal_does_not_wait_for_a_commit_nor_a_commit_for_a_renewal() {
         let other = session(&database).await;
         other.batch_execute("begin").await.unwrap();
         other.query("select from nodes where id = $1 for key share", &[&node.uuid()]).await.unwrap();
-        store.tick(node, LEASE, at(0), &Wants::default()).await.unwrap();
+        store.tick(node, LEASE, at(0), &TickRequest::default()).await.unwrap();
         other.batch_execute("rollback; begin").await.unwrap();
         other.execute("update nodes set lease_until = lease_until + 1 where id = $1", &[&node.uuid()]).await.unwrap();
         apply(&store, node, &step(run, 2)).await;
@@ -229,8 +229,8 @@ fn claims_and_releases_step_over_what_is_locked() {
         other.batch_execute("begin").await.unwrap();
         let locked = vec![busy.uuid(), busy_orphan.uuid()];
         other.query("select from runs where id = any($1) for update", &[&locked]).await.unwrap();
-        let wants = Wants { lanes: vec![(String::new(), 10)], release: 10, inbox: 10 };
-        let tick = store.tick(node, LEASE, at(0), &wants).await.unwrap();
+        let request = TickRequest { lanes: vec![(String::new(), 10)], release: 10, inbox: 10 };
+        let tick = store.tick(node, LEASE, at(0), &request).await.unwrap();
         assert_eq!((tick.claimed, tick.released), (vec![free], 1));
         assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [free_orphan]);
         assert_eq!(release_runs(&store, at(0), 10).await, 0);

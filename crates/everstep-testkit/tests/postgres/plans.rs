@@ -5,8 +5,8 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
-    AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, Registered, ResourceKind, ResourceRow, ResourceStore,
-    RunFilter, RunStore, Snapshot, WaitChange, Wants, WorkflowStore,
+    AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, RegistrationOutcome, ResourceKind, ResourceRow,
+    ResourceStore, RunFilter, RunStore, Snapshot, TickRequest, WaitChange, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -58,8 +58,8 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     // Workers serve many lanes, of which most are empty.
     let mut lanes: Vec<_> = (0..50).map(|number| (format!("code/{}/workflow {number}/1", HERE.uuid()), 10)).collect();
     lanes.push((String::new(), 10));
-    let wants = Wants { lanes, release: 10, inbox: 10 };
-    assert!(store.tick(node, LEASE, at(0), &wants).await.unwrap().claimed.contains(&parked));
+    let request = TickRequest { lanes, release: 10, inbox: 10 };
+    assert!(store.tick(node, LEASE, at(0), &request).await.unwrap().claimed.contains(&parked));
     store.claim_runs(node, "", at(0), 10).await.unwrap();
     store.owned_runs(node).await.unwrap();
     store.next_wake("").await.unwrap();
@@ -143,7 +143,7 @@ async fn register(store: &PostgresStore, workflow: &NewWorkflow) {
     for _ in 0..2 {
         store.register_workflows(names.clone()).await.unwrap();
     }
-    assert_eq!(store.register_workflows(vec![(code("drawn"), 2)]).await.unwrap(), [Registered::Registered]);
+    assert_eq!(store.register_workflows(vec![(code("drawn"), 2)]).await.unwrap(), [RegistrationOutcome::Registered]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::batch::Batch;
 use crate::error::{Error, Result};
-use crate::item::{CommitOutcome, Gate, InboxId, Item, Sent};
+use crate::item::{CommitOutcome, Gate, InboxId, Item, SentInput};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::postgres::columns;
@@ -135,14 +135,19 @@ fn find_clashing(failure: &StatementError, items: &[Item], clashed: &BTreeSet<us
 }
 
 /// What happened to the inbox inputs of a batch, in their order there.
-fn read_sent(items: &[Item], batch: &Batch<'_>, row: &Row, is_applied: &dyn Fn(usize) -> bool) -> Result<Vec<Sent>> {
-    let mut sent = vec![Sent { id: None, owner: None }; batch.count_inputs()];
+fn read_sent(
+    items: &[Item],
+    batch: &Batch<'_>,
+    row: &Row,
+    is_applied: &dyn Fn(usize) -> bool,
+) -> Result<Vec<SentInput>> {
+    let mut sent = vec![SentInput { id: None, owner: None }; batch.count_inputs()];
     let (ordinals, ids, owners): (Vec<i64>, Vec<i64>, Vec<Option<Uuid>>) =
         (columns::list(row, 2)?, columns::list(row, 3)?, columns::list(row, 4)?);
     for ((ordinal, id), owner) in ordinals.into_iter().zip(ids).zip(owners) {
         let index =
             usize::try_from(ordinal - 1).map_err(|_| Error::Corrupt("an inbox input without a position".to_owned()))?;
-        sent[index] = Sent { id: Some(InboxId(id)), owner: owner.map(NodeId::from_uuid) };
+        sent[index] = SentInput { id: Some(InboxId(id)), owner: owner.map(NodeId::from_uuid) };
     }
     if sent.is_empty() {
         return Ok(sent);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::item::InboxId;
 use crate::postgres::columns;
-use crate::rows::{Arrival, Counts, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry};
+use crate::rows::{Counts, InboxRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry};
 
 /// In the order of `nodes.sql`.
 pub(super) fn node_from_row(row: &Row) -> Result<NodeRow> {
@@ -93,8 +93,8 @@ pub(super) fn snapshot_from_row(row: &Row) -> Result<Snapshot> {
 }
 
 /// In the order of `inbox.sql`.
-pub(super) fn arrival_from_row(row: &Row) -> Result<Arrival> {
-    Ok(Arrival {
+pub(super) fn read_inbox_row(row: &Row) -> Result<InboxRow> {
+    Ok(InboxRow {
         id: InboxId(columns::get(row, 0)?),
         run: RunId::from_uuid(columns::get(row, 1)?),
         input: columns::get(row, 2)?,

@@ -18,7 +18,7 @@ use crate::ports::RunStore;
 use crate::postgres::columns;
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
-use crate::rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, Wants};
+use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest};
 use crate::{numbers, pack, texts};
 
 /// Begins a transaction whose reads see one snapshot.
@@ -39,8 +39,8 @@ impl RunStore for PostgresStore {
         columns::time(&row, 0)
     }
 
-    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
-        self.tick_node(node, lease, now, wants).await
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick> {
+        self.tick_node(node, lease, now, request).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRow>> {
@@ -103,7 +103,7 @@ impl RunStore for PostgresStore {
         Ok(wake.filter(|wake| *wake != Timestamp::NEVER))
     }
 
-    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<InboxRow>> {
         self.heartbeat
             .query(
                 query!("inbox"),
@@ -115,16 +115,16 @@ impl RunStore for PostgresStore {
             )
             .await?
             .iter()
-            .map(rows::arrival_from_row)
+            .map(rows::read_inbox_row)
             .collect()
     }
 
-    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+    async fn arrivals(&self, run: RunId) -> Result<Vec<InboxRow>> {
         let rows = self.connections.query(query!("arrivals"), params! { "run": run.uuid() }).await?;
-        rows.iter().map(rows::arrival_from_row).collect()
+        rows.iter().map(rows::read_inbox_row).collect()
     }
 
-    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+    async fn load_run(&self, run: RunId) -> Result<Option<StoredRun>> {
         let connection = self.connections.get().await?;
         let id = run.uuid();
         let id = params! { "run": id };
@@ -154,10 +154,10 @@ impl RunStore for PostgresStore {
         for row in stored? {
             journal.push(columns::seq(&row, 0)?, || rows::entry_from_row(&row))?;
         }
-        let inbox = inbox?.iter().map(rows::arrival_from_row).collect::<Result<_>>()?;
+        let inbox = inbox?.iter().map(rows::read_inbox_row).collect::<Result<_>>()?;
         connection.commit().await?;
         let Readable { entries, unreadable } = journal;
-        Ok(Some(Loaded { run: row, snapshot, entries, inbox, unreadable }))
+        Ok(Some(StoredRun { run: row, snapshot, entries, inbox, unreadable }))
     }
 
     async fn put_snapshot(&self, run: RunId, snapshot: Snapshot) -> Result<()> {

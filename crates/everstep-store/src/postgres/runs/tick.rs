@@ -12,12 +12,18 @@ use crate::item::InboxId;
 use crate::postgres::columns::{self, get, list};
 use crate::postgres::queries::{params, query};
 use crate::postgres::store::PostgresStore;
-use crate::rows::{Arrival, NodeRow, Tick, Wants};
+use crate::rows::{InboxRow, NodeRow, Tick, TickRequest};
 use crate::{numbers, texts};
 
 impl PostgresStore {
-    pub(super) async fn tick_node(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
-        let lanes = wants.lanes.iter().filter(|(lane, _)| !texts::has_nul(lane));
+    pub(super) async fn tick_node(
+        &self,
+        node: NodeId,
+        lease: Duration,
+        now: Timestamp,
+        request: &TickRequest,
+    ) -> Result<Tick> {
+        let lanes = request.lanes.iter().filter(|(lane, _)| !texts::has_nul(lane));
         let (lanes, rooms): (Vec<_>, Vec<_>) =
             lanes.map(|(lane, room)| (lane.as_str(), numbers::clamp_limit(*room))).unzip();
         let row = self
@@ -27,12 +33,12 @@ impl PostgresStore {
                 params! {
                     "lease": numbers::micros(lease),
                     "node": node.uuid(),
-                    "release": numbers::clamp_limit(wants.release),
+                    "release": numbers::clamp_limit(request.release),
                     "now": now.micros(),
                     "lanes": lanes,
                     "rooms": rooms,
                     "format": numbers::checked_integer(FORMAT)?,
-                    "inbox": numbers::clamp_limit(wants.inbox),
+                    "inbox": numbers::clamp_limit(request.inbox),
                 },
             )
             .await?;
@@ -52,7 +58,8 @@ impl PostgresStore {
         });
         let (arrived, receivers): (Vec<i64>, Vec<Uuid>) = (list(&row, 9)?, list(&row, 10)?);
         let columns = arrived.into_iter().zip(receivers).zip(list::<Vec<u8>>(&row, 11)?);
-        let arrivals = columns.map(|((id, run), input)| Arrival { id: InboxId(id), run: RunId::from_uuid(run), input });
+        let arrivals =
+            columns.map(|((id, run), input)| InboxRow { id: InboxId(id), run: RunId::from_uuid(run), input });
         Ok(Tick {
             clock: columns::time(&row, 0)?,
             nodes: nodes.collect(),

@@ -11,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
 
 use super::sweep;
 use crate::error::Error;
-use crate::item::{CommitOutcome, Gate, InboxId, InboxInput, Item, NewRun, Projection, Sent, Wait, WaitChange};
+use crate::item::{CommitOutcome, Gate, InboxId, InboxInput, Item, NewRun, Projection, SentInput, Wait, WaitChange};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
@@ -256,7 +256,7 @@ impl<'tx> Batch<'tx> {
     }
 
     /// Writes an inbox input, unless its run has ended. A run that does not exist may be about to start.
-    fn send(&self, item: &Item, input: &InboxInput) -> Result<Sent, Stop> {
+    fn send(&self, item: &Item, input: &InboxInput) -> Result<SentInput, Stop> {
         let to = input.to.uuid().into_bytes();
         let addressee = self
             .tx
@@ -268,7 +268,7 @@ impl<'tx> Batch<'tx> {
         let (owner, workspace, has_ended): (_, Id, bool) =
             addressee.unwrap_or_else(|| (None, item.workspace.uuid().into_bytes(), false));
         if has_ended {
-            return Ok(Sent { id: None, owner: None });
+            return Ok(SentInput { id: None, owner: None });
         }
         let now = item.entries.last().map_or_else(|| self.database.now(), |entry| entry.at);
         self.tx.prepare_cached(query!("commit/4_inbox_input"))?.execute(named_params! {
@@ -277,7 +277,7 @@ impl<'tx> Batch<'tx> {
             ":now": now.micros(),
             ":input": input.input,
         })?;
-        Ok(Sent { id: Some(InboxId(self.tx.last_insert_rowid())), owner })
+        Ok(SentInput { id: Some(InboxId(self.tx.last_insert_rowid())), owner })
     }
 
     /// The stored entry that has the seq of an item's head.

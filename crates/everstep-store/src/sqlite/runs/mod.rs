@@ -16,4 +16,4 @@ mod store;
 mod sweep;
 mod tick;
 
-pub use sweep::Swept;
+pub use sweep::SweepResult;

@@ -10,7 +10,7 @@ use super::{nodes, rows};
 use crate::error::Result;
 use crate::item::InboxId;
 use crate::journal::Readable;
-use crate::rows::{Arrival, Loaded, RunRow, Snapshot, StoredEntry};
+use crate::rows::{InboxRow, RunRow, Snapshot, StoredEntry, StoredRun};
 use crate::sqlite::columns;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
@@ -39,11 +39,11 @@ impl Database {
         Ok(wake.filter(|wake| *wake != Timestamp::NEVER))
     }
 
-    pub fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+    pub fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<InboxRow>> {
         read_inbox(&self.connection, node, after, limit)
     }
 
-    pub fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+    pub fn arrivals(&self, run: RunId) -> Result<Vec<InboxRow>> {
         read_arrivals(&self.connection, run)
     }
 
@@ -60,7 +60,7 @@ impl Database {
         Ok(())
     }
 
-    pub fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+    pub fn load_run(&self, run: RunId) -> Result<Option<StoredRun>> {
         let tx = self.begin_read()?;
         let id = run.uuid().into_bytes();
         let row = tx
@@ -79,7 +79,7 @@ impl Database {
         let after = snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
         let Readable { entries, unreadable } = read_all(&tx, run, after)?;
         let inbox = read_arrivals(&tx, run)?;
-        Ok(Some(Loaded { run: row, snapshot, entries, inbox, unreadable }))
+        Ok(Some(StoredRun { run: row, snapshot, entries, inbox, unreadable }))
     }
 
     pub fn get_run(&self, workspace: WorkspaceId, run: RunId) -> Result<Option<RunRow>> {
@@ -121,18 +121,18 @@ pub(super) fn read_inbox(
     node: NodeId,
     after: Option<InboxId>,
     limit: usize,
-) -> Result<Vec<Arrival>> {
+) -> Result<Vec<InboxRow>> {
     let mut statement = connection.prepare_cached(query!("inbox"))?;
     let params = named_params! {
         ":node": node.uuid().into_bytes(),
         ":after": after.map_or(0, |id| id.0),
         ":limit": numbers::clamp_limit(limit),
     };
-    let mut arrivals: Vec<Arrival> =
-        statement.query_map(params, rows::arrival_from_row)?.collect::<rusqlite::Result<_>>()?;
+    let mut arrivals: Vec<InboxRow> =
+        statement.query_map(params, rows::read_inbox_row)?.collect::<rusqlite::Result<_>>()?;
     if planted::is_planted(Bug::ParkRacesSignal) {
         let mut owner = connection.prepare_cached(query!("commit/3_owner"))?;
-        let mut is_ours = |arrival: &Arrival| {
+        let mut is_ours = |arrival: &InboxRow| {
             let params = named_params! { ":run": arrival.run.uuid().into_bytes() };
             owner.query_row(params, |row| columns::optional_uuid(row, 0)).is_ok_and(|owner| owner == Some(node.uuid()))
         };
@@ -141,10 +141,10 @@ pub(super) fn read_inbox(
     Ok(arrivals)
 }
 
-fn read_arrivals(connection: &Connection, run: RunId) -> Result<Vec<Arrival>> {
+fn read_arrivals(connection: &Connection, run: RunId) -> Result<Vec<InboxRow>> {
     let mut statement = connection.prepare_cached(query!("arrivals"))?;
     let params = named_params! { ":run": run.uuid().into_bytes() };
-    Ok(statement.query_map(params, rows::arrival_from_row)?.collect::<rusqlite::Result<_>>()?)
+    Ok(statement.query_map(params, rows::read_inbox_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// A journal up to the first entry that this build cannot read.

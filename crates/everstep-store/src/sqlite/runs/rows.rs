@@ -8,7 +8,7 @@ use rusqlite::Row;
 use crate::error::{Error, Result};
 use crate::item::InboxId;
 use crate::pack;
-use crate::rows::{Arrival, Counts, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry};
+use crate::rows::{Counts, InboxRow, NodeRow, RunRow, RunSummary, Snapshot, StoredEntry};
 use crate::sqlite::columns;
 
 /// In the order of `nodes.sql`.
@@ -96,8 +96,8 @@ pub(super) fn snapshot_from_row(row: &Row<'_>) -> Result<Snapshot> {
 }
 
 /// In the order of `inbox.sql`.
-pub(super) fn arrival_from_row(row: &Row<'_>) -> rusqlite::Result<Arrival> {
-    Ok(Arrival { id: InboxId(row.get(0)?), run: RunId::from_uuid(columns::uuid(row, 1)?), input: row.get(2)? })
+pub(super) fn read_inbox_row(row: &Row<'_>) -> rusqlite::Result<InboxRow> {
+    Ok(InboxRow { id: InboxId(row.get(0)?), run: RunId::from_uuid(columns::uuid(row, 1)?), input: row.get(2)? })
 }
 
 /// In the order of `counts.sql`.

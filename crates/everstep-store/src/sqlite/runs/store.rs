@@ -13,7 +13,7 @@ use crate::filter::RunFilter;
 use crate::item::{CommitOutcome, InboxId, Item};
 use crate::pack::Packed;
 use crate::ports::RunStore;
-use crate::rows::{Arrival, Counts, Loaded, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, Tick, Wants};
+use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest};
 use crate::sqlite::database::Database;
 use crate::sqlite::store::SqliteStore;
 
@@ -23,9 +23,9 @@ impl RunStore for SqliteStore {
         self.write(move |database| database.join(node, lease, address.as_deref())).await
     }
 
-    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
-        let wants = wants.clone();
-        self.write(move |database| database.tick(node, lease, now, &wants)).await
+    async fn tick(&self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick> {
+        let request = request.clone();
+        self.write(move |database| database.tick(node, lease, now, &request)).await
     }
 
     async fn nodes(&self) -> Result<Vec<NodeRow>> {
@@ -59,15 +59,15 @@ impl RunStore for SqliteStore {
         self.read(move |database| database.next_wake(&lane)).await
     }
 
-    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<Arrival>> {
+    async fn inbox(&self, node: NodeId, after: Option<InboxId>, limit: usize) -> Result<Vec<InboxRow>> {
         self.read(move |database| database.inbox(node, after, limit)).await
     }
 
-    async fn arrivals(&self, run: RunId) -> Result<Vec<Arrival>> {
+    async fn arrivals(&self, run: RunId) -> Result<Vec<InboxRow>> {
         self.read(move |database| database.arrivals(run)).await
     }
 
-    async fn load_run(&self, run: RunId) -> Result<Option<Loaded>> {
+    async fn load_run(&self, run: RunId) -> Result<Option<StoredRun>> {
         self.read(move |database| database.load_run(run)).await
     }
 

@@ -22,14 +22,14 @@ const ENTRIES_PER_TRANSACTION_MAX: usize = 20_000;
 const VACUUM: &str = "pragma incremental_vacuum(1024)";
 
 /// The result of one transaction of a sweep.
-pub struct Swept {
+pub struct SweepResult {
     pub runs: usize,
     /// Whether it stopped within a journal. Its run is deleted already; the next sweep deletes the rest of it.
     pub is_cut: bool,
 }
 
 impl Database {
-    pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<Swept> {
+    pub fn sweep(&mut self, now: Timestamp, limit: usize) -> Result<SweepResult> {
         let audit_rows_max = numbers::clamp_limit(limit.saturating_mul(AUDIT_ROWS_PER_RUN_MAX));
         let limit = numbers::clamp_limit(limit);
         let tx = self.begin()?;
@@ -57,7 +57,7 @@ impl Database {
             .execute(named_params! { ":before": oldest.into_bytes(), ":limit": audit_rows_max })?;
         sweep_versions(&tx, now)?;
         tx.commit()?;
-        Ok(Swept { runs, is_cut: room == 0 })
+        Ok(SweepResult { runs, is_cut: room == 0 })
     }
 
     /// Frees unused pages. Each step of the statement frees one.

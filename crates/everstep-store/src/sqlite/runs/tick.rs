@@ -8,23 +8,23 @@ use everstep_core::time::Timestamp;
 
 use super::{nodes, reads};
 use crate::error::{Error, Result};
-use crate::rows::{Tick, Wants};
+use crate::rows::{Tick, TickRequest};
 use crate::sqlite::database::Database;
 
 impl Database {
-    pub fn tick(&mut self, node: NodeId, lease: Duration, now: Timestamp, wants: &Wants) -> Result<Tick> {
+    pub fn tick(&mut self, node: NodeId, lease: Duration, now: Timestamp, request: &TickRequest) -> Result<Tick> {
         let clock = self.now();
         let tx = self.begin()?;
         if !nodes::renew(&tx, node, clock.plus(lease))? {
             return Err(Error::Fenced(node));
         }
         // All parts see the database as it was when the tick began: the next tick claims the runs that this one releases.
-        let arrivals = reads::read_inbox(&tx, node, None, wants.inbox)?;
+        let arrivals = reads::read_inbox(&tx, node, None, request.inbox)?;
         let mut claimed = Vec::new();
-        for (lane, room) in &wants.lanes {
+        for (lane, room) in &request.lanes {
             claimed.extend(reads::claim(&tx, node, lane, now, *room)?);
         }
-        let release_max = if planted::is_planted(Bug::ReleaseStopsHalfWay) { 0 } else { wants.release };
+        let release_max = if planted::is_planted(Bug::ReleaseStopsHalfWay) { 0 } else { request.release };
         let released = nodes::release(&tx, now, release_max)?;
         let nodes = nodes::read_nodes(&tx, clock)?;
         tx.commit()?;

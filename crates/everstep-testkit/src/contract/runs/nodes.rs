@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everstep_store::{CommitOutcome, Error, NodeRow, RunStore, Wants};
+use everstep_store::{CommitOutcome, Error, NodeRow, RunStore, TickRequest};
 
 use crate::contract::fixtures::*;
 
@@ -30,7 +30,7 @@ pub async fn an_expired_lease_is_renewed(store: Arc<dyn RunStore>) {
     let node = new_node();
     store.join(node, Duration::ZERO, None).await.unwrap();
     assert!(store.nodes().await.unwrap()[0].is_expired);
-    let tick = store.tick(node, LEASE, at(0), &Wants::default()).await.unwrap();
+    let tick = store.tick(node, LEASE, at(0), &TickRequest::default()).await.unwrap();
     assert_eq!(lease_of(&*store, node).await, tick.clock.plus(LEASE));
     assert_eq!(tick.nodes, store.nodes().await.unwrap());
     assert!(!tick.nodes[0].is_expired);
@@ -64,7 +64,7 @@ pub async fn only_a_lease_that_is_over_and_was_not_renewed_is_fenced(store: Arc<
 pub async fn a_fenced_node_stays_fenced(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     fence(&*store, node).await;
-    let ticked = store.tick(node, LEASE, at(0), &Wants::default()).await;
+    let ticked = store.tick(node, LEASE, at(0), &TickRequest::default()).await;
     assert!(matches!(ticked, Err(Error::Fenced(fenced)) if fenced == node), "{ticked:?}");
     let nodes = store.nodes().await.unwrap();
     assert!(nodes.iter().any(|row| row.id == node && row.fenced));
@@ -74,7 +74,7 @@ pub async fn only_members_tick_and_commit(store: Arc<dyn RunStore>) {
     let node = member(&*store).await;
     let run = owned_run(&*store, node).await;
     let stranger = new_node();
-    let ticked = store.tick(stranger, LEASE, at(0), &Wants::default()).await;
+    let ticked = store.tick(stranger, LEASE, at(0), &TickRequest::default()).await;
     assert!(matches!(ticked, Err(Error::Fenced(_))), "{ticked:?}");
     assert!(matches!(store.commit(stranger, &[start(new_run(), None)]).await, Err(Error::Fenced(_))));
     fence(&*store, node).await;

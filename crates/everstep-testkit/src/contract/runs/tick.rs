@@ -7,7 +7,7 @@ use std::time::Duration;
 use everstep_core::ids::{NodeId, RunId};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Error, Item, NewRun, RunStore, Tick, Wants};
+use everstep_store::{Error, Item, NewRun, RunStore, Tick, TickRequest};
 
 use crate::contract::fixtures::*;
 
@@ -20,13 +20,13 @@ async fn due(store: &dyn RunStore, node: NodeId, lane: &str, wake_at: Timestamp)
     run
 }
 
-fn lanes(lanes: &[(&str, usize)]) -> Wants {
+fn lanes(lanes: &[(&str, usize)]) -> TickRequest {
     let lanes = lanes.iter().map(|(lane, room)| ((*lane).to_owned(), *room)).collect();
-    Wants { lanes, ..Wants::default() }
+    TickRequest { lanes, ..TickRequest::default() }
 }
 
-async fn tick(store: &dyn RunStore, node: NodeId, now: Timestamp, wants: &Wants) -> Tick {
-    store.tick(node, LEASE, now, wants).await.unwrap()
+async fn tick(store: &dyn RunStore, node: NodeId, now: Timestamp, request: &TickRequest) -> Tick {
+    store.tick(node, LEASE, now, request).await.unwrap()
 }
 
 pub async fn a_tick_tells_the_time_and_all_nodes(store: Arc<dyn RunStore>) {
@@ -36,7 +36,7 @@ pub async fn a_tick_tells_the_time_and_all_nodes(store: Arc<dyn RunStore>) {
     store.join(gone, LEASE, None).await.unwrap();
     fence(&*store, gone).await;
 
-    let tick = tick(&*store, node, at(0), &Wants::default()).await;
+    let tick = tick(&*store, node, at(0), &TickRequest::default()).await;
     assert!(tick.clock >= joined);
     assert_eq!((tick.released, tick.claimed, tick.arrivals), (0, vec![], vec![]));
     assert_eq!(tick.nodes.iter().map(|row| row.id).collect::<Vec<_>>(), [node, other, gone]);
@@ -54,12 +54,12 @@ pub async fn a_tick_claims_each_lane_up_to_its_room(store: Arc<dyn RunStore>) {
     let worker = due(&*store, node, "workers", at(5)).await;
     let other = due(&*store, node, "others", at(5)).await;
 
-    let wants = lanes(&[("workers", 5), ("", 2), ("nobody", 9), ("others", 0)]);
-    let first = tick(&*store, node, at(60), &wants).await;
+    let request = lanes(&[("workers", 5), ("", 2), ("nobody", 9), ("others", 0)]);
+    let first = tick(&*store, node, at(60), &request).await;
     assert_eq!(first.claimed, [worker, early, middle]);
     assert_eq!(store.owned_runs(node).await.unwrap().len(), 3);
-    assert_eq!(tick(&*store, node, at(60), &wants).await.claimed, [late]);
-    assert_eq!(tick(&*store, node, at(60), &wants).await.claimed, []);
+    assert_eq!(tick(&*store, node, at(60), &request).await.claimed, [late]);
+    assert_eq!(tick(&*store, node, at(60), &request).await.claimed, []);
     assert_eq!(row(&*store, other).await.owner, None);
     apply(&*store, node, &step(early, 2)).await;
 }
@@ -69,7 +69,7 @@ pub async fn a_tick_claims_only_what_is_due(store: Arc<dyn RunStore>) {
     let run = due(&*store, node, "", at(10)).await;
     due(&*store, node, "", Timestamp::NEVER).await;
     assert_eq!(tick(&*store, node, at(9), &lanes(&[("", 10)])).await.claimed, []);
-    assert_eq!(tick(&*store, node, at(10), &Wants::default()).await.claimed, []);
+    assert_eq!(tick(&*store, node, at(10), &TickRequest::default()).await.claimed, []);
     assert_eq!(tick(&*store, node, at(10), &lanes(&[("", 10)])).await.claimed, [run]);
 }
 
@@ -81,16 +81,16 @@ pub async fn a_tick_releases_what_the_next_one_claims(store: Arc<dyn RunStore>) 
     }
     let sending = Item { inbox_inputs: vec![inbox_input(runs[0], "news")], ..start(new_run(), Some(gone)) };
     apply(&*store, gone, &sending).await;
-    let wants = Wants { release: 4, inbox: 10, ..lanes(&[("", 10)]) };
-    let before = tick(&*store, node, at(5), &wants).await;
+    let request = TickRequest { release: 4, inbox: 10, ..lanes(&[("", 10)]) };
+    let before = tick(&*store, node, at(5), &request).await;
     assert_eq!((before.released, before.claimed, before.arrivals), (0, vec![], vec![]));
 
     fence(&*store, gone).await;
-    let first = tick(&*store, node, at(5), &wants).await;
+    let first = tick(&*store, node, at(5), &request).await;
     assert_eq!((first.released, first.claimed, first.arrivals), (4, vec![], vec![]));
-    let second = tick(&*store, node, at(5), &wants).await;
+    let second = tick(&*store, node, at(5), &request).await;
     assert_eq!((second.released, second.claimed.len()), (2, 4));
-    let third = tick(&*store, node, at(5), &wants).await;
+    let third = tick(&*store, node, at(5), &request).await;
     assert_eq!((third.released, third.claimed.len()), (0, 2));
     let claimed: BTreeSet<_> = second.claimed.into_iter().chain(third.claimed).collect();
     assert!(runs.iter().all(|run| claimed.contains(run)));
@@ -109,7 +109,7 @@ pub async fn a_tick_reads_the_inbox_of_own_and_unowned_runs(store: Arc<dyn RunSt
     let read = |node, inbox| {
         let store = store.clone();
         async move {
-            let arrivals = tick(&*store, node, at(0), &Wants { inbox, ..Wants::default() }).await.arrivals;
+            let arrivals = tick(&*store, node, at(0), &TickRequest { inbox, ..TickRequest::default() }).await.arrivals;
             arrivals.into_iter().map(|arrival| arrival.id).collect::<Vec<_>>()
         }
     };
@@ -126,8 +126,8 @@ pub async fn a_fenced_node_s_tick_does_nothing(store: Arc<dyn RunStore>) {
     fence(&*store, fenced).await;
     let before = store.nodes().await.unwrap();
     for stranger in [fenced, new_node()] {
-        let wants = Wants { release: 10, inbox: 10, ..lanes(&[("", 10)]) };
-        let ticked = store.tick(stranger, LEASE, at(0), &wants).await;
+        let request = TickRequest { release: 10, inbox: 10, ..lanes(&[("", 10)]) };
+        let ticked = store.tick(stranger, LEASE, at(0), &request).await;
         assert!(matches!(ticked, Err(Error::Fenced(node)) if node == stranger), "{ticked:?}");
     }
     assert_eq!(store.nodes().await.unwrap(), before);

@@ -7,7 +7,7 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_store::{
     AuditFilter, AuditRow, Counts, Deletion, Error, Gate, Item, KeyRow, NewRun, NewWorkflow, ResourceKind, ResourceRow,
-    Result, RunFilter, Stores, WaitChange, Wants, WorkspaceRow,
+    Result, RunFilter, Stores, TickRequest, WaitChange, WorkspaceRow,
 };
 use serde_json::json;
 
@@ -101,8 +101,8 @@ pub async fn nothing_is_found_by_a_text_with_a_nul(stores: Stores) {
     let node = member(&*stores.runs).await;
     unowned_run(&*stores.runs, node).await;
     assert_eq!(stores.runs.claim_runs(node, NUL, at(0), 10).await.unwrap(), []);
-    let wants = Wants { lanes: vec![(NUL.to_owned(), 10)], ..Wants::default() };
-    assert_eq!(stores.runs.tick(node, LEASE, at(0), &wants).await.unwrap().claimed, []);
+    let request = TickRequest { lanes: vec![(NUL.to_owned(), 10)], ..TickRequest::default() };
+    assert_eq!(stores.runs.tick(node, LEASE, at(0), &request).await.unwrap().claimed, []);
     assert_eq!(stores.runs.next_wake(NUL).await.unwrap(), None);
     assert_eq!(stores.workflows.workflow(HERE, NUL, None).await.unwrap(), None);
     assert_eq!(stores.workflows.list_versions(HERE, NUL, None, 10).await.unwrap(), []);

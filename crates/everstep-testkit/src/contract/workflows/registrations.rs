@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use everstep_core::payload::Payload;
-use everstep_store::{Deletion, Expects, NewRun, NewWorkflow, Put, Registered, Stores, WorkflowRow, WorkflowStore};
+use everstep_store::{
+    Deletion, NewRun, NewWorkflow, Precondition, RegistrationOutcome, SaveOutcome, Stores, WorkflowRow, WorkflowStore,
+};
 use serde_json::json;
 
 use super::deletions::{DAY, clock, versions};
@@ -14,18 +16,18 @@ fn code(name: &str) -> NewWorkflow {
     NewWorkflow { style: "code".to_owned(), definition: Payload::from(json!({})), ..workflow(name, "code") }
 }
 
-async fn register(store: &dyn WorkflowStore, name: &str, version: u32) -> Registered {
+async fn register(store: &dyn WorkflowStore, name: &str, version: u32) -> RegistrationOutcome {
     let mut answers = store.register_workflows(vec![(code(name), version)]).await.unwrap();
     assert_eq!(answers.len(), 1);
     answers.remove(0)
 }
 
-fn other(style: &str) -> Registered {
-    Registered::OtherStyle(style.to_owned())
+fn other(style: &str) -> RegistrationOutcome {
+    RegistrationOutcome::OtherStyle(style.to_owned())
 }
 
 pub async fn a_version_is_registered_under_its_own_number(store: Arc<dyn WorkflowStore>) {
-    assert_eq!(register(&*store, "orders", 4).await, Registered::Registered);
+    assert_eq!(register(&*store, "orders", 4).await, RegistrationOutcome::Registered);
     let expected = WorkflowRow {
         workspace: HERE,
         name: "orders".to_owned(),
@@ -39,10 +41,10 @@ pub async fn a_version_is_registered_under_its_own_number(store: Arc<dyn Workflo
     assert_eq!(store.workflow(HERE, "orders", None).await.unwrap(), Some(expected.clone()));
     // Again: nothing changes, whenever that is.
     let again = NewWorkflow { created_at: at(9), digest: "another".to_owned(), ..code("orders") };
-    assert_eq!(store.register_workflows(vec![(again, 4)]).await.unwrap(), [Registered::Registered]);
+    assert_eq!(store.register_workflows(vec![(again, 4)]).await.unwrap(), [RegistrationOutcome::Registered]);
     assert_eq!(store.workflow(HERE, "orders", Some(4)).await.unwrap(), Some(expected));
     assert_eq!(versions(&*store, "orders").await, [4]);
-    let nothing: Vec<Registered> = store.register_workflows(vec![]).await.unwrap();
+    let nothing: Vec<RegistrationOutcome> = store.register_workflows(vec![]).await.unwrap();
     assert_eq!(nothing, []);
     assert!(store.register_workflows(vec![(code("orders"), 0)]).await.is_err());
     assert_eq!(versions(&*store, "orders").await, [4]);
@@ -74,7 +76,7 @@ pub async fn a_chosen_version_stays_active_until_a_newer_one_comes(store: Arc<dy
 pub async fn a_version_that_was_only_named_is_not_active_until_it_is_brought(store: Arc<dyn WorkflowStore>) {
     let name = async |version| {
         let named = NewWorkflow { digest: String::new(), retention_days: 30, ..code("orders") };
-        assert_eq!(store.register_workflows(vec![(named, version)]).await.unwrap(), [Registered::Registered]);
+        assert_eq!(store.register_workflows(vec![(named, version)]).await.unwrap(), [RegistrationOutcome::Registered]);
     };
     name(7).await;
     assert_eq!((active(&*store, "orders").await, versions(&*store, "orders").await), (None, vec![7]));
@@ -125,7 +127,7 @@ pub async fn many_versions_are_registered_in_one_call(store: Arc<dyn WorkflowSto
             (NewWorkflow { workspace: elsewhere, ..code("graph") }, 5),
         ]
     };
-    let yes = || Registered::Registered;
+    let yes = || RegistrationOutcome::Registered;
     let refused = store.register_workflows(list()).await.unwrap();
     assert_eq!(refused, [yes(), other("graph"), yes(), yes(), yes(), yes()]);
     assert_eq!((active(&*store, "a").await, active(&*store, "b").await), (None, None));
@@ -147,9 +149,9 @@ pub async fn code_has_versions_of_no_other_style(store: Arc<dyn WorkflowStore>) 
     assert_eq!(active(&*store, "drawn").await, None);
 
     register(&*store, "written", 1).await;
-    for expects in [Expects::Anything, Expects::Nothing, Expects::Active(1)] {
-        let put = store.save_workflow(workflow("written", "one"), true, expects).await.unwrap();
-        assert_eq!(put, Put::OtherStyle("code".to_owned()));
+    for precondition in [Precondition::Anything, Precondition::Nothing, Precondition::Active(1)] {
+        let put = store.save_workflow(workflow("written", "one"), true, precondition).await.unwrap();
+        assert_eq!(put, SaveOutcome::OtherStyle("code".to_owned()));
     }
     is_refused(&put_workflow(&*store, workflow("written", "one"), true).await);
     assert_eq!((active(&*store, "written").await, versions(&*store, "written").await), (Some(1), vec![1]));
@@ -161,7 +163,7 @@ pub async fn a_deleted_workflow_is_registered_again_under_any_number(stores: Sto
     }
     assert_eq!(stores.workflows.delete_workflow(HERE, "orders").await.unwrap(), Deletion::Deleted);
     for (version, left) in [(2, vec![2]), (1, vec![2, 1]), (5, vec![5, 2, 1])] {
-        assert_eq!(register(&*stores.workflows, "orders", version).await, Registered::Registered);
+        assert_eq!(register(&*stores.workflows, "orders", version).await, RegistrationOutcome::Registered);
         assert_eq!(active(&*stores.workflows, "orders").await, left.first().copied());
         assert_eq!(versions(&*stores.workflows, "orders").await, left);
     }
@@ -187,13 +189,13 @@ pub async fn a_deleted_workflow_of_another_style_leaves_the_numbers_that_no_run_
     assert_eq!(register(&*stores.workflows, "orders", 1).await, other("graph"));
     assert_eq!(register(&*stores.workflows, "orders", 2).await, other("graph"));
     assert_eq!(active(&*stores.workflows, "orders").await, None);
-    assert_eq!(register(&*stores.workflows, "orders", 3).await, Registered::Registered);
+    assert_eq!(register(&*stores.workflows, "orders", 3).await, RegistrationOutcome::Registered);
     assert_eq!(versions(&*stores.workflows, "orders").await, [3]);
     // What the run refers to is as it was, until the run is gone.
     let style = |row: Option<WorkflowRow>| row.map(|row| row.style);
     assert_eq!(style(stores.workflows.workflow(HERE, "orders", Some(2)).await.unwrap()).as_deref(), Some("graph"));
     stores.runs.sweep(at(10_001 * 86_400), 10).await.unwrap();
-    assert_eq!(register(&*stores.workflows, "orders", 1).await, Registered::Registered);
+    assert_eq!(register(&*stores.workflows, "orders", 1).await, RegistrationOutcome::Registered);
     assert_eq!(versions(&*stores.workflows, "orders").await, [3, 1]);
     assert_eq!(style(stores.workflows.workflow(HERE, "orders", Some(2)).await.unwrap()), None);
 }
@@ -211,7 +213,10 @@ pub async fn parallel_registrations_agree(store: Arc<dyn WorkflowStore>) {
             })
             .collect();
         for call in calls {
-            assert_eq!(call.await.unwrap(), [Registered::Registered, Registered::Registered, Registered::Registered]);
+            assert_eq!(
+                call.await.unwrap(),
+                [RegistrationOutcome::Registered, RegistrationOutcome::Registered, RegistrationOutcome::Registered]
+            );
         }
         for name in names {
             assert_eq!(active(&*store, name).await, Some(round + 1));
@@ -225,16 +230,16 @@ pub async fn of_a_drawing_and_code_with_one_name_one_is_there(store: Arc<dyn Wor
         let name = format!("orders {round}");
         let (drawn, written) = (workflow(&name, "one"), code(&name));
         let (here, there) = (store.clone(), store.clone());
-        let save = tokio::spawn(async move { here.save_workflow(drawn, true, Expects::Anything).await.unwrap() });
+        let save = tokio::spawn(async move { here.save_workflow(drawn, true, Precondition::Anything).await.unwrap() });
         let register = tokio::spawn(async move { there.register_workflows(vec![(written, 1)]).await.unwrap() });
         let (put, answers) = (save.await.unwrap(), register.await.unwrap());
         let style = store.workflow(HERE, &name, None).await.unwrap().unwrap().style;
         if style == "graph" {
-            assert_eq!(put, Put::Saved { version: 1, is_new: true, is_first: true });
+            assert_eq!(put, SaveOutcome::Saved { version: 1, is_new: true, is_first: true });
             assert_eq!(answers, [other("graph")]);
         } else {
-            assert_eq!(put, Put::OtherStyle("code".to_owned()));
-            assert_eq!(answers, [Registered::Registered]);
+            assert_eq!(put, SaveOutcome::OtherStyle("code".to_owned()));
+            assert_eq!(answers, [RegistrationOutcome::Registered]);
         }
         assert_eq!(versions(&*store, &name).await, [1]);
     }

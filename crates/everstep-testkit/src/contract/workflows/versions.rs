@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use everstep_store::{Choice, Expects, NewWorkflow, Put, VersionRow, WorkflowRow, WorkflowStore, WorkflowSummary};
+use everstep_store::{
+    ActivationOutcome, NewWorkflow, Precondition, SaveOutcome, VersionRow, WorkflowRow, WorkflowStore, WorkflowSummary,
+};
 
 use crate::contract::fixtures::*;
 
@@ -155,40 +157,42 @@ pub async fn versions_are_listed_newest_first_in_pages(store: Arc<dyn WorkflowSt
 }
 
 pub async fn a_workflow_that_is_not_as_expected_is_left_alone(store: Arc<dyn WorkflowStore>) {
-    let save = async |text: &str, expects: Expects| {
-        store.save_workflow(workflow("orders", text), true, expects).await.unwrap()
+    let save = async |text: &str, precondition: Precondition| {
+        store.save_workflow(workflow("orders", text), true, precondition).await.unwrap()
     };
-    let saved = |version, is_new, is_first| Put::Saved { version, is_new, is_first };
-    assert_eq!(save("one", Expects::Active(1)).await, Put::Unexpected { active: 0 });
-    assert_eq!(save("one", Expects::Nothing).await, saved(1, true, true));
-    assert_eq!(save("one", Expects::Nothing).await, Put::Unexpected { active: 1 });
-    assert_eq!(save("one", Expects::NothingElse).await, saved(1, false, false));
-    assert_eq!(save("two", Expects::NothingElse).await, Put::Unexpected { active: 1 });
-    assert_eq!(save("two", Expects::Active(2)).await, Put::Unexpected { active: 1 });
-    assert_eq!(save("two", Expects::Active(1)).await, saved(2, true, false));
+    let saved = |version, is_new, is_first| SaveOutcome::Saved { version, is_new, is_first };
+    assert_eq!(save("one", Precondition::Active(1)).await, SaveOutcome::Unexpected { active: 0 });
+    assert_eq!(save("one", Precondition::Nothing).await, saved(1, true, true));
+    assert_eq!(save("one", Precondition::Nothing).await, SaveOutcome::Unexpected { active: 1 });
+    assert_eq!(save("one", Precondition::NothingElse).await, saved(1, false, false));
+    assert_eq!(save("two", Precondition::NothingElse).await, SaveOutcome::Unexpected { active: 1 });
+    assert_eq!(save("two", Precondition::Active(2)).await, SaveOutcome::Unexpected { active: 1 });
+    assert_eq!(save("two", Precondition::Active(1)).await, saved(2, true, false));
     assert_eq!(store.list_versions(HERE, "orders", None, 9).await.unwrap().len(), 2);
 
-    let choose = async |version, expects| store.choose_version(HERE, "orders", version, expects).await.unwrap();
-    assert_eq!(choose(1, Expects::Active(1)).await, Choice::Unexpected { active: 2 });
-    assert_eq!(choose(1, Expects::Active(2)).await, Choice::Chosen);
-    assert_eq!(choose(3, Expects::Anything).await, Choice::NotFound);
+    let choose =
+        async |version, precondition| store.choose_version(HERE, "orders", version, precondition).await.unwrap();
+    assert_eq!(choose(1, Precondition::Active(1)).await, ActivationOutcome::Unexpected { active: 2 });
+    assert_eq!(choose(1, Precondition::Active(2)).await, ActivationOutcome::Activated);
+    assert_eq!(choose(3, Precondition::Anything).await, ActivationOutcome::NotFound);
     assert_eq!(active(&*store, "orders").await, Some(1));
 
     store.delete_workflow(HERE, "orders").await.unwrap();
-    assert_eq!(save("three", Expects::Active(1)).await, Put::Unexpected { active: 0 });
-    assert_eq!(save("three", Expects::Nothing).await, saved(3, true, true));
+    assert_eq!(save("three", Precondition::Active(1)).await, SaveOutcome::Unexpected { active: 0 });
+    assert_eq!(save("three", Precondition::Nothing).await, saved(3, true, true));
 }
 
 pub async fn of_many_who_expect_nothing_one_saves(store: Arc<dyn WorkflowStore>) {
     let tasks: Vec<_> = (0..16)
         .map(|n| {
             let (store, workflow) = (Arc::clone(&store), workflow("orders", &n.to_string()));
-            tokio::spawn(async move { store.save_workflow(workflow, true, Expects::Nothing).await.unwrap() })
+            tokio::spawn(async move { store.save_workflow(workflow, true, Precondition::Nothing).await.unwrap() })
         })
         .collect();
     let mut saved = 0;
     for task in tasks {
-        saved += usize::from(matches!(task.await.unwrap(), Put::Saved { version: 1, is_new: true, is_first: true }));
+        saved +=
+            usize::from(matches!(task.await.unwrap(), SaveOutcome::Saved { version: 1, is_new: true, is_first: true }));
     }
     assert_eq!(saved, 1);
     assert_eq!(store.list_versions(HERE, "orders", None, 99).await.unwrap().len(), 1);

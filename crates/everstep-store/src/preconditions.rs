@@ -5,9 +5,9 @@ use everstep_core::style::StyleName;
 use crate::workflows::NewWorkflow;
 
 /// The expected state of a workflow. It is checked in the transaction of the change, so that of two calls with the same
-/// expectation one fails.
+/// precondition one fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Expects {
+pub enum Precondition {
     #[default]
     Anything,
     /// There is no workflow of that name.
@@ -20,7 +20,7 @@ pub enum Expects {
 
 /// The result of saving a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Put {
+pub enum SaveOutcome {
     Saved {
         version: u32,
         /// Whether it was written now; otherwise it exists, as the newest version.
@@ -36,24 +36,24 @@ pub enum Put {
 
 /// The result of registering a version under its own number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Registered {
+pub enum RegistrationOutcome {
     /// It was registered now or before.
     Registered,
     /// There is a workflow of that name, of this other style: nothing was written.
     OtherStyle(String),
 }
 
-impl Registered {
+impl RegistrationOutcome {
     /// Whether all versions of a list were registered.
     pub(crate) fn are_all(answers: &[Self]) -> bool {
         answers.iter().all(|answer| *answer == Self::Registered)
     }
 }
 
-/// The result of choosing the active version.
+/// The result of activating a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    Chosen,
+pub enum ActivationOutcome {
+    Activated,
     NotFound,
     /// The workflow is not as expected: nothing was written. This version is active; 0 means none.
     Unexpected {
@@ -80,7 +80,7 @@ impl Head {
     }
 }
 
-impl Expects {
+impl Precondition {
     /// Whether a workflow in this state may be changed.
     pub(crate) fn allows(self, head: Option<&Head>, digest: &str) -> bool {
         match self {
