@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use everstep_store::postgres::{self as store, Options};
-use everstep_testkit::contract::Fresh;
+use everstep_testkit::contract::FreshStore;
 use everstep_testkit::contract::fixtures::Tables;
 use everstep_testkit::postgres::Cluster;
 
@@ -11,8 +11,8 @@ mod postgres;
 
 everstep_testkit::contract_tests!(crate::fresh);
 
-async fn fresh() -> Fresh {
+async fn fresh() -> FreshStore {
     let database = Cluster::shared().database();
     let stores = store::open(&database.url(), &Options::default()).await.unwrap();
-    Fresh { stores, tables: Tables::Postgres(database.url()), guard: Box::new(database) }
+    FreshStore { stores, tables: Tables::Postgres(database.url()), guard: Box::new(database) }
 }

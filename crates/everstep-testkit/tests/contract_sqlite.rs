@@ -3,15 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use everstep_store::sqlite::{self as store, Options};
-use everstep_testkit::contract::Fresh;
+use everstep_testkit::contract::FreshStore;
 use everstep_testkit::contract::fixtures::Tables;
 
 mod sqlite;
 
 everstep_testkit::contract_tests!(crate::fresh);
 
-async fn fresh() -> Fresh {
+async fn fresh() -> FreshStore {
     let folder = tempfile::tempdir().unwrap();
     let stores = store::open(folder.path(), &Options::default()).unwrap();
-    Fresh { stores, tables: Tables::in_folder(folder.path()), guard: Box::new(folder) }
+    FreshStore { stores, tables: Tables::in_folder(folder.path()), guard: Box::new(folder) }
 }

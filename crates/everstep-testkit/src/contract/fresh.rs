@@ -8,7 +8,7 @@ use everstep_store::{AccessStore, ResourceStore, RunStore, Stores, WorkflowStore
 use super::fixtures::Tables;
 
 /// A store without any data.
-pub struct Fresh {
+pub struct FreshStore {
     pub stores: Stores,
     /// The same database, for what no port reads.
     pub tables: Tables,
@@ -16,38 +16,38 @@ pub struct Fresh {
     pub guard: Box<dyn Any + Send>,
 }
 
-impl From<&Fresh> for Stores {
-    fn from(fresh: &Fresh) -> Self {
+impl From<&FreshStore> for Stores {
+    fn from(fresh: &FreshStore) -> Self {
         fresh.stores.clone()
     }
 }
 
-impl From<&Fresh> for Arc<dyn RunStore> {
-    fn from(fresh: &Fresh) -> Self {
+impl From<&FreshStore> for Arc<dyn RunStore> {
+    fn from(fresh: &FreshStore) -> Self {
         Arc::clone(&fresh.stores.runs)
     }
 }
 
-impl From<&Fresh> for (Arc<dyn RunStore>, Tables) {
-    fn from(fresh: &Fresh) -> Self {
+impl From<&FreshStore> for (Arc<dyn RunStore>, Tables) {
+    fn from(fresh: &FreshStore) -> Self {
         (Arc::clone(&fresh.stores.runs), fresh.tables.clone())
     }
 }
 
-impl From<&Fresh> for Arc<dyn WorkflowStore> {
-    fn from(fresh: &Fresh) -> Self {
+impl From<&FreshStore> for Arc<dyn WorkflowStore> {
+    fn from(fresh: &FreshStore) -> Self {
         Arc::clone(&fresh.stores.workflows)
     }
 }
 
-impl From<&Fresh> for Arc<dyn AccessStore> {
-    fn from(fresh: &Fresh) -> Self {
+impl From<&FreshStore> for Arc<dyn AccessStore> {
+    fn from(fresh: &FreshStore) -> Self {
         Arc::clone(&fresh.stores.access)
     }
 }
 
-impl From<&Fresh> for Arc<dyn ResourceStore> {
-    fn from(fresh: &Fresh) -> Self {
+impl From<&FreshStore> for Arc<dyn ResourceStore> {
+    fn from(fresh: &FreshStore) -> Self {
         Arc::clone(&fresh.stores.resources)
     }
 }

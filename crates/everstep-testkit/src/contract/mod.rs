@@ -1,6 +1,6 @@
 //! The promises of the store's ports, proved once for every backend.
 //!
-//! A backend writes `contract_tests!(fresh)`, where `fresh` is an async function that returns a [`Fresh`] store,
+//! A backend writes `contract_tests!(fresh)`, where `fresh` is an async function that returns a [`FreshStore`],
 //! and gets one test per promise. Each test runs on a store of its own.
 //!
 //! `runs`, `workflows`, `access` and `resources` hold the promises of one port each; `stores` holds those that all
@@ -17,4 +17,4 @@ pub mod runs;
 pub mod stores;
 pub mod workflows;
 
-pub use fresh::{Fresh, run};
+pub use fresh::{FreshStore, run};

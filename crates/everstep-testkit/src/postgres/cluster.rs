@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::binaries::Binaries;
-use super::bouncer::Bouncer;
 use super::database::TestDatabase;
 use super::guard::Guard;
+use super::pooler::Pooler;
 
 /// Who administers a test's server. Nobody needs a password but `guarded`.
 const ADMIN: &str = "postgres";
@@ -108,8 +108,8 @@ impl Cluster {
     }
 
     /// Puts PgBouncer in transaction mode before it, with further settings of its own.
-    pub fn bouncer(&self, settings: &str) -> Bouncer<'_> {
-        Bouncer::start(self, settings)
+    pub fn pooler(&self, settings: &str) -> Pooler<'_> {
+        Pooler::start(self, settings)
     }
 
     pub fn port(&self) -> u16 {

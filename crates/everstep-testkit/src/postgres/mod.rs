@@ -7,11 +7,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod binaries;
-mod bouncer;
 mod cluster;
 mod database;
 mod guard;
+mod pooler;
 
-pub use bouncer::Bouncer;
 pub use cluster::{Cluster, Durability};
 pub use database::TestDatabase;
+pub use pooler::Pooler;

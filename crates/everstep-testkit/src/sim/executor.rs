@@ -10,7 +10,7 @@ use std::time::Duration;
 use everstep_core::time::Timestamp;
 use everstep_engine::{Clock, Random, Spawn};
 
-use super::random::Seeded;
+use super::random::SeededRng;
 
 type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -27,7 +27,7 @@ pub(super) const BEGIN: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 pub(super) struct Executor(Arc<Mutex<Core>>);
 
 struct Core {
-    random: Seeded,
+    random: SeededRng,
     now: Timestamp,
     next_id: u64,
     processes: Process,
@@ -70,7 +70,7 @@ pub(super) enum Step {
 impl Executor {
     pub(super) fn new(seed: u64, has_trace: bool) -> Self {
         Self(Arc::new(Mutex::new(Core {
-            random: Seeded::new(seed),
+            random: SeededRng::new(seed),
             now: BEGIN,
             next_id: 1,
             processes: OUTSIDE,
@@ -96,7 +96,7 @@ impl Executor {
     }
 
     /// Asks the seed.
-    pub(super) fn with_random<T>(&self, ask: impl FnOnce(&mut Seeded) -> T) -> T {
+    pub(super) fn with_random<T>(&self, ask: impl FnOnce(&mut SeededRng) -> T) -> T {
         ask(&mut self.core().random)
     }
 

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::random::Seeded;
+use super::random::SeededRng;
 
 /// An edge still without a target: a node and the handle it leaves by.
 type Exit = (String, &'static str);
 
 struct Maker<'a> {
-    random: &'a mut Seeded,
+    random: &'a mut SeededRng,
     nodes: Vec<Value>,
     edges: Vec<Value>,
     budget: usize,
@@ -21,13 +21,13 @@ pub(super) const CHILD: &str = "child";
 
 /// A definition with up to about twenty nodes: tasks, pure nodes, delays, waits, child runs, branches, joins, loops and
 /// scopes. In a brief one nothing lasts longer than a few seconds.
-pub(super) fn make(random: &mut Seeded, is_brief: bool) -> Value {
+pub(super) fn make(random: &mut SeededRng, is_brief: bool) -> Value {
     let budget = random.between(3, if is_brief { 12 } else { 20 }) as usize;
     build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget, is_brief, is_child: false })
 }
 
 /// A small definition that others run. It runs no others.
-pub(super) fn make_child(random: &mut Seeded, is_brief: bool) -> Value {
+pub(super) fn make_child(random: &mut SeededRng, is_brief: bool) -> Value {
     build(Maker { random, nodes: Vec::new(), edges: Vec::new(), budget: 3, is_brief, is_child: true })
 }
 

@@ -39,7 +39,7 @@ use std::fmt;
 
 use everstep_core::planted::Bug;
 
-pub use random::Seeded;
+pub use random::SeededRng;
 
 /// What a simulation is made of.
 #[derive(Clone, Debug)]

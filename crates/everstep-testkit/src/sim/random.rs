@@ -2,9 +2,9 @@
 
 /// SplitMix64: small, quick, and the same everywhere.
 #[derive(Clone, Debug)]
-pub struct Seeded(u64);
+pub struct SeededRng(u64);
 
-impl Seeded {
+impl SeededRng {
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x1234_5678_9abc_def0)
     }

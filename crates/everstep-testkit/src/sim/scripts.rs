@@ -10,7 +10,7 @@ use everstep_core::ids::StepKey;
 use serde_json::{Value, json};
 
 use super::graphs;
-use super::random::Seeded;
+use super::random::SeededRng;
 
 /// All functions, by the name and version of their workflow.
 pub(super) type Scripts = Arc<BTreeMap<(String, u32), Script>>;
@@ -159,18 +159,18 @@ impl Player<'_> {
 }
 
 /// A function with up to about a dozen steps.
-pub(super) fn make(random: &mut Seeded, is_brief: bool) -> Script {
+pub(super) fn make(random: &mut SeededRng, is_brief: bool) -> Script {
     let budget = random.between(2, if is_brief { 7 } else { 12 }) as usize;
     Maker { random, budget, made: 0, is_brief, is_child: false }.function()
 }
 
 /// A small function that others call. It calls no others.
-pub(super) fn make_child(random: &mut Seeded, is_brief: bool) -> Script {
+pub(super) fn make_child(random: &mut SeededRng, is_brief: bool) -> Script {
     Maker { random, budget: 2, made: 0, is_brief, is_child: true }.function()
 }
 
 struct Maker<'a> {
-    random: &'a mut Seeded,
+    random: &'a mut SeededRng,
     budget: usize,
     made: usize,
     is_brief: bool,
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn made_functions_name_each_step_once() {
         for seed in 0..200 {
-            let script = make(&mut Seeded::new(seed), seed % 2 == 0);
+            let script = make(&mut SeededRng::new(seed), seed % 2 == 0);
             assert!(!names(&script).is_empty());
             let demands = play(&script, &Ends::new()).demands;
             assert!(demands.keys().all(|step| names(&script).contains(step.as_str())));

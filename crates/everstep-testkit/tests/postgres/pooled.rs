@@ -3,7 +3,7 @@
 use everstep_store::RunStore;
 use everstep_store::postgres::{self, Options, PostgresStore};
 use everstep_testkit::contract::fixtures::Tables;
-use everstep_testkit::contract::{self, Fresh, run};
+use everstep_testkit::contract::{self, FreshStore, run};
 use everstep_testkit::postgres::Cluster;
 
 use super::session;
@@ -17,7 +17,7 @@ macro_rules! promises {
                 let database = Cluster::shared().database();
                 let options = Options { pooled: true, ..Options::default() };
                 let stores = postgres::open(&database.url(), &options).await.unwrap();
-                let fresh = Fresh { stores, tables: Tables::Postgres(database.url()), guard: Box::new(database) };
+                let fresh = FreshStore { stores, tables: Tables::Postgres(database.url()), guard: Box::new(database) };
                 contract::$port::$group::$name((&fresh).into()).await;
             });
         })*

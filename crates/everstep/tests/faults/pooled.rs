@@ -12,8 +12,8 @@ use crate::{alone, flows, site, wait_until_all_end};
 fn a_mixed_load_completes_through_a_pooler() {
     let _turn = alone();
     let site = site().set("EVERSTEP_DATABASE_POOLED", "true");
-    let bouncer = site.database.cluster().bouncer("");
-    let url = bouncer.url(site.database.name());
+    let pooler = site.database.cluster().pooler("");
+    let url = pooler.url(site.database.name());
     let (one, two) = (site.start_at(&url, &[]), site.start_at(&url, &[]));
     let (a, b) = (one.client(), two.client());
     flows::publish_mix(&a);
@@ -43,8 +43,8 @@ fn a_pooler_that_was_not_told_of_is_found_at_the_start() {
     // By itself PgBouncer refuses what is set on a connection; told to, it leaves that out.
     for settings in ["", "ignore_startup_parameters = options"] {
         let (site, folder) = (Site::on(Cluster::shared()), Folder::new());
-        let bouncer = site.database.cluster().bouncer(settings);
-        let url = bouncer.url(site.database.name());
+        let pooler = site.database.cluster().pooler(settings);
+        let url = pooler.url(site.database.name());
         let output = call(&["serve", "--listen", "127.0.0.1:0", "--data", &folder.at("data"), "--database-url", &url]);
         output.exits(2).says("a pooler stands in between").says("EVERSTEP_DATABASE_POOLED=true");
     }

@@ -22,14 +22,14 @@ auth_type = trust
 
 /// A pooler in transaction mode. It ends with this value, or with the process.
 #[derive(Debug)]
-pub struct Bouncer<'a> {
+pub struct Pooler<'a> {
     cluster: &'a Cluster,
     folder: PathBuf,
     port: u16,
     child: Child,
 }
 
-impl<'a> Bouncer<'a> {
+impl<'a> Pooler<'a> {
     /// Starts one with further settings, such as `ignore_startup_parameters = options`.
     pub(super) fn start(cluster: &'a Cluster, settings: &str) -> Self {
         let Some(program) = PLACES.iter().map(Path::new).find(|program| program.is_file()) else {
@@ -50,14 +50,14 @@ impl<'a> Bouncer<'a> {
         let config = cluster.keep_in(&folder, "config", config.as_bytes());
         let mut command = cluster.binaries.run(program);
         command.arg(config).current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut bouncer = Self { cluster, folder, port, child: command.spawn().unwrap() };
+        let mut pooler = Self { cluster, folder, port, child: command.spawn().unwrap() };
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let has_ended = bouncer.child.try_wait().unwrap().is_some();
-            assert!(!has_ended && began.elapsed() < Duration::from_secs(30), "PgBouncer: {}", bouncer.log());
+            let has_ended = pooler.child.try_wait().unwrap().is_some();
+            assert!(!has_ended && began.elapsed() < Duration::from_secs(30), "PgBouncer: {}", pooler.log());
             std::thread::sleep(Duration::from_millis(10));
         }
-        bouncer
+        pooler
     }
 
     /// How a program reaches a database through it.
@@ -71,7 +71,7 @@ impl<'a> Bouncer<'a> {
     }
 }
 
-impl Drop for Bouncer<'_> {
+impl Drop for Pooler<'_> {
     fn drop(&mut self) {
         // It may be gone already.
         let _ = self.child.kill();
