@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use everstep_core::journal::Kind;
-use everstep_testkit::tidy::{files, root};
+use everstep_testkit::tidy::{files, glossary_nouns, is_known_noun, public_types, root};
 use serde_json::Value;
 
 /// What each crate may use of ours. Imports point toward the core.
@@ -238,4 +238,80 @@ fn every_invariant_of_the_code_stands_in_the_architecture() {
             assert!(plain(&page).contains(&plain(&begin.join(" "))), "{}: {invariant}", file.path);
         }
     }
+}
+
+/// General programming nouns, which need no sentence in the glossary. Nouns of the domain are not added here.
+const GENERAL_NOUNS: &[&str] = &[
+    "argument",
+    "auth",
+    "client",
+    "database",
+    "detail",
+    "durability",
+    "error",
+    "example",
+    "field",
+    "file",
+    "future",
+    "id",
+    "info",
+    "line",
+    "method",
+    "mode",
+    "name",
+    "option",
+    "output",
+    "ref",
+    "request",
+    "response",
+    "result",
+    "rng",
+    "spawner",
+    "spec",
+    "summary",
+    "table",
+    "test",
+    "timeout",
+    "timestamp",
+    "type",
+    "url",
+    "value",
+];
+
+/// Names that several modules share, because each has its own part of one concept: what went wrong in it, how it is
+/// configured, and the part of a run's state that belongs to a style.
+const SHARED_NAMES: &[&str] = &["Error", "Options", "Progress"];
+
+#[test]
+fn the_head_noun_of_every_public_type_stands_in_the_glossary() {
+    let page = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let glossary = glossary_nouns(&page);
+    assert!(glossary.contains("run"), "CONTRIBUTING.md has no glossary: a table with the head | Word | Meaning |");
+    let types = public_types(&files());
+    let known = |noun: &str| glossary.contains(noun) || GENERAL_NOUNS.contains(&noun);
+    let unknown: Vec<_> = types
+        .iter()
+        .filter(|found| !is_known_noun(&found.head_noun(), known))
+        .map(|found| format!("{}: {} ends in {:?}", found.path, found.name, found.head_noun()))
+        .collect();
+    let advice =
+        "is neither in the glossary nor a general noun: rename the type, or explain the noun in CONTRIBUTING.md";
+    assert!(unknown.is_empty(), "{}\n{} of these {advice}", unknown.join("\n"), unknown.len());
+    let is_needed = |noun: &str| types.iter().any(|found| is_known_noun(&found.head_noun(), |known| known == noun));
+    let needless: Vec<_> = GENERAL_NOUNS.iter().filter(|noun| glossary.contains(**noun) || !is_needed(noun)).collect();
+    assert!(needless.is_empty(), "remove {needless:?} from the general nouns: no type needs them there");
+}
+
+#[test]
+fn no_two_public_types_share_a_name() {
+    let mut paths: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for found in public_types(&files()) {
+        paths.entry(found.name).or_default().push(found.path);
+    }
+    let shared: Vec<_> = paths
+        .into_iter()
+        .filter(|(name, paths)| paths.len() > 1 && !SHARED_NAMES.contains(&&**name))
+        .map(|(name, paths)| format!("{name}: {}", paths.join(", ")))
+        .collect();
+    assert!(shared.is_empty(), "{}", shared.join("\n"));
 }
