@@ -80,6 +80,19 @@ async fn only_http_is_spoken_and_credentials_do_not_stand_in_an_address() {
 }
 
 #[tokio::test]
+async fn a_host_in_another_script_is_resolved_by_its_ascii_name() {
+    for (host, name) in [
+        ("Bücher.invalid", "xn--bcher-kva.invalid"),
+        ("faß.invalid", "xn--fa-hia.invalid"),
+        ("例え。invalid", "xn--r8jz45g.invalid"),
+        ("مثال.invalid", "xn--mgbh0fb.invalid"),
+    ] {
+        let unknown = client("all").send(get(format!("http://{host}/"))).await.expect_err("no such name");
+        assert_eq!(unknown, Error::Unresolved(name.to_owned()));
+    }
+}
+
+#[tokio::test]
 async fn who_is_not_there_is_told_apart_from_who_is_refused() {
     let unknown = client("all").send(get("http://there-is-no-such-host.invalid/")).await.expect_err("no such name");
     assert_eq!(unknown, Error::Unresolved("there-is-no-such-host.invalid".to_owned()));
