@@ -23,18 +23,20 @@ export const email = {
 /** Writes the examples of the README into a folder and compiles them there. */
 export function compile(folder: string): void {
   writeFileSync(join(folder, "app.ts"), APP);
-  const names = compileNamed(join(root, "README.md"), folder);
+  const names = compileNamed([join(root, "README.md")], folder);
   assert.deepEqual(names, ["onboard", "worker", "start", "charge", "serve", "client", "onboard.test"]);
 }
 
-/** Writes the examples of a document, each of which begins with its file's name, into a folder and compiles them there. */
-export function compileNamed(document: string, folder: string): string[] {
-  const blocks = [...readFileSync(document, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map((match) => match[1] as string);
-  const names = blocks.map((block) => {
-    const name = /^\/\/ ([\w.]+)\.ts\n/.exec(block)?.[1];
-    assert.ok(name, `an example of ${document} does not begin with its file's name`);
-    writeFileSync(join(folder, `${name}.ts`), block);
-    return name;
+/** Writes the examples of documents, each of which begins with its file's name, into a folder and compiles them there. */
+export function compileNamed(documents: readonly string[], folder: string): string[] {
+  const names = documents.flatMap((document) => {
+    const blocks = [...readFileSync(document, "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map((match) => match[1] as string);
+    return blocks.map((block) => {
+      const name = /^\/\/ ([\w.]+)\.ts\n/.exec(block)?.[1];
+      assert.ok(name, `an example of ${document} does not begin with its file's name`);
+      writeFileSync(join(folder, `${name}.ts`), block);
+      return name;
+    });
   });
   build(folder);
   return names;

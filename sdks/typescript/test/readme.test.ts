@@ -22,9 +22,10 @@ test("the examples of the README type-check, and the first runs as printed", asy
 
 test("the examples of the guide type-check, and its unit test passes", async () => {
   const folder = mkdtempSync(join(root, "dist", "guide-"));
+  const pages = ["code-workflows", "code-steps", "code-signals", "code-versions", "code-testing", "code-workers"];
   try {
-    const names = compileNamed(join(root, "..", "..", "docs", "guides", "code-workflows.md"), folder);
-    assert.deepEqual(names, ["order", "worker", "client", "pay", "basket", "deploy", "order.test"]);
+    const names = compileNamed(pages.map((page) => join(root, "..", "..", "docs", "guides", `${page}.md`)), folder);
+    assert.deepEqual(names, ["hello", "order", "worker", "client", "pay", "basket", "deploy", "order.test"]);
     await import(pathToFileURL(join(folder, "order.test.js")).href);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -36,7 +37,7 @@ test("the first example of the project type-checks, and prints what it says", as
   const server = new FakeServer();
   await server.listen();
   try {
-    assert.deepEqual(compileNamed(join(root, "..", "..", "README.md"), folder), ["hello"]);
+    assert.deepEqual(compileNamed([join(root, "..", "..", "README.md")], folder), ["hello"]);
     process.env["EVERSTEP_URL"] = server.url;
     process.env["EVERSTEP_API_KEY"] = "es_test";
     const log = t.mock.method(console, "log", () => {});
