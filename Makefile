@@ -9,7 +9,7 @@ LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
 # How long Schemathesis asks.
 SECONDS ?= 30
 
-.PHONY: help run dist test test-long check fmt lint unit sdk planted schemathesis sim bench trace deny tools databases clients
+.PHONY: help run dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis sim bench trace deny tools databases clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,7 @@ run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, 
 dist: ## Build the binary as it is published: target/dist/everstep.
 	$(CARGO) build --profile dist --locked -p everstep
 
-test: tools databases lint unit sdk planted schemathesis trace ## Everything that continuous integration runs.
+test: tools databases lint lint-deploy unit sdk planted schemathesis trace ## Everything that continuous integration runs.
 
 test-long: test sim deny ## `test`, then the long simulation, three minutes of Schemathesis and the licence check.
 	scripts/schemathesis.sh 180
@@ -55,6 +55,9 @@ deny: ## Check the licences and sources of all dependencies.
 	cargo-deny --locked check bans licenses sources
 
 lint: check
+
+lint-deploy: ## Check the files of deploy/ with the linters that are installed.
+	scripts/lint-deploy.sh
 
 # The engine's own suites run on SQLite, and once more on PostgreSQL.
 unit: databases clients
