@@ -1,7 +1,7 @@
 //! Every file of `examples/` is run on a server, and does what its page says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -24,9 +24,11 @@ const STORIES: &[(&str, Story)] = &[
     ("overdue.yaml", reminds_of_every_open_order),
     ("payment.yaml", gives_what_stands_beside_it),
     ("quotes.yaml", gives_what_stands_beside_it),
+    ("saga.yaml", undoes_every_booking_before_the_failure),
     ("shipping.yaml", gives_what_stands_beside_it),
     ("stock.yaml", asks_until_the_warehouse_answers),
     ("timetable.json", gives_what_stands_beside_it),
+    ("triage.yaml", asks_the_model_until_it_answers),
     ("shapes/conditional.json", comes_to_its_end),
     ("shapes/deep_chain.json", comes_to_its_end),
     ("shapes/delay_heavy.json", comes_to_its_end),
@@ -109,11 +111,15 @@ impl Play {
 
     /// Saves a definition as a person would.
     fn import(&self, file: &str, name: &str) {
+        self.save(&example(file), &format!("saved {name} version 1"));
+    }
+
+    fn save(&self, path: &str, report: &str) {
         let mut command = everstep();
-        command.args(["import", &example(file)]);
+        command.args(["import", path]);
         command.env("EVERSTEP_URL", format!("http://{}", self.server.address()));
         command.env("EVERSTEP_API_KEY", self.client().key());
-        CommandOutput::from(command.output().unwrap()).exits(0).says(&format!("saved {name} version 1"));
+        CommandOutput::from(command.output().unwrap()).exits(0).says(report);
     }
 
     /// Runs a workflow to its end.
@@ -139,6 +145,14 @@ fn gives_what_stands_beside_it(play: &Play, name: &str) {
     let (code, output) = expected.split_once('\n').unwrap();
     assert_eq!(code, "0");
     assert_eq!(play.output(name, &input), serde_json::from_str::<Value>(output).unwrap());
+}
+
+fn undoes_every_booking_before_the_failure(play: &Play, name: &str) {
+    gives_what_stands_beside_it(play, name);
+    let no_hotel = play.output(name, &json!({"nights": 9, "age": 30}));
+    assert_eq!((&no_hotel["trip"]["failed"], &no_hotel["trip"]["undone"]), (&json!("hotel"), &json!(["flight"])));
+    let booked = play.output(name, &json!({"nights": 3, "age": 30}));
+    assert_eq!(booked["trip"]["status"], "booked");
 }
 
 fn comes_to_its_end(play: &Play, name: &str) {
@@ -249,6 +263,21 @@ fn asks_until_the_warehouse_answers(play: &Play, name: &str) {
     assert_eq!((stock, warehouse.asked("closed")), (json!({"because": "HTTP_STATUS"}), 4));
 }
 
+/// The example names the host of a public service; here the warehouse answers in its place.
+fn asks_the_model_until_it_answers(play: &Play, name: &str) {
+    let warehouse = &play.warehouse;
+    let folder = Folder::new();
+    let text = read("triage.yaml").replace("https://api.openai.com", &format!("http://{}", warehouse.address));
+    play.client().put("/v1/secrets/llm-key", &json!({"value": "sk-test"})).is(201);
+    play.save(&folder.write("triage.yaml", text), "saved triage version 2");
+    // The first attempt is answered 503.
+    let ticket = play.output(name, &json!({"text": "I was charged twice."}));
+    assert_eq!((ticket, warehouse.asked("chat")), (json!({"ticket": {"team": "billing", "tokens": 42}}), 2));
+    // The model names a team that does not exist.
+    let ticket = play.output(name, &json!({"text": "Please remove my account."}));
+    assert_eq!(ticket, json!({"ticket": {"team": "other", "needsPerson": true}}));
+}
+
 /// A warehouse that is busy at first, or closed for good.
 struct Warehouse {
     address: String,
@@ -279,6 +308,10 @@ fn answer(stream: TcpStream, counts: &Mutex<BTreeMap<String, usize>>) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {}
+    // A connection that is closed before its request is read is reset.
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut request = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    reader.read_exact(&mut request).unwrap();
     let article = head.split([' ', '/']).nth(3).unwrap_or_default().to_owned();
     let times = {
         let mut counts = counts.lock().unwrap();
@@ -288,6 +321,8 @@ fn answer(stream: TcpStream, counts: &Mutex<BTreeMap<String, usize>>) {
     };
     let (status, body) = match (&*article, times) {
         ("busy", 3..) => ("200 OK", r#"{"pieces": 12}"#),
+        ("chat", 2) => ("200 OK", BILLING),
+        ("chat", 3) => ("200 OK", LEGAL),
         ("unknown", _) => ("404 Not Found", "{}"),
         _ => ("503 Service Unavailable", "{}"),
     };
@@ -295,6 +330,12 @@ fn answer(stream: TcpStream, counts: &Mutex<BTreeMap<String, usize>>) {
     let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: application/json\r\n");
     write!(reader.get_mut(), "{head}content-length: {length}\r\n\r\n{body}").unwrap();
 }
+
+/// Answers of a language model.
+const BILLING: &str =
+    r#"{"choices": [{"message": {"content": "{\"team\": \"billing\"}"}}], "usage": {"total_tokens": 42}}"#;
+const LEGAL: &str =
+    r#"{"choices": [{"message": {"content": "{\"team\": \"legal\"}"}}], "usage": {"total_tokens": 42}}"#;
 
 /// A file of the examples.
 fn read(name: &str) -> String {
