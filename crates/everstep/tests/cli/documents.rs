@@ -92,7 +92,7 @@ fn blocks(document: &Path) -> Vec<Block> {
 fn documents() -> Vec<PathBuf> {
     let root = root();
     let mut documents = files(&root.join("docs"), &["md"]);
-    let more = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md"];
+    let more = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md", "llms.txt"];
     documents.extend(more.map(|name| root.join(name)));
     documents
 }
@@ -177,6 +177,17 @@ fn every_link_of_the_documents_leads_somewhere() {
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn llms_txt_lists_every_page() {
+    let index = std::fs::read_to_string(root().join("llms.txt")).unwrap();
+    for page in files(&root().join("docs"), &["md"]) {
+        let page = page.strip_prefix(root()).unwrap().to_str().unwrap();
+        // The reference of graphs links to the pages of node kinds.
+        let is_listed = page.starts_with("docs/reference/nodes/") || index.contains(&format!("]({page}): "));
+        assert!(is_listed, "llms.txt does not list {page}");
+    }
 }
 
 #[test]
