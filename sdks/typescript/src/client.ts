@@ -1,5 +1,7 @@
 // The entry point for programs that start, signal and read runs. It does not import the runtime.
 
+import "./node-version.js";
+
 import { milliseconds, type Duration } from "./duration.js";
 import { ApiError, RunFailedError } from "./errors.js";
 import { type Connection, CONNECTION_OPTIONS, Endpoint, HttpClient, type HttpResponse, isHeaderValue, problemFromBody } from "./http.js";

@@ -1,5 +1,7 @@
 // The entry point for programs that define and serve workflows.
 
+import "./node-version.js";
+
 import { days } from "./duration.js";
 import { checkOptions } from "./options.js";
 import type { Definition, JsonInput, WorkflowRef } from "./types.js";

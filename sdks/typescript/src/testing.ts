@@ -1,6 +1,8 @@
 // Runs a workflow in a unit test: no server, and time advances as soon as nothing else can run.
 // The function is replayed by the same code as in a worker.
 
+import "./node-version.js";
+
 import type { Duration } from "./duration.js";
 import { checkOptions } from "./options.js";
 import { TestRun } from "./test-run.js";

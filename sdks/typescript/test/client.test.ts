@@ -258,8 +258,8 @@ test("the light client brings nothing of the runtime along", () => {
     if (seen.has(file)) return;
     seen.add(file);
     const source = readFileSync(new URL(`../src/${file}`, import.meta.url), "utf8");
-    for (const [, name] of source.matchAll(/from "\.\/(.*?)"/g)) visit(name as string);
+    for (const [, name] of source.matchAll(/(?:from|import) "\.\/(.*?)"/g)) visit(name as string);
   };
   visit("client.js");
-  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "http.js", "json.js", "options.js"]);
+  assert.deepEqual([...seen].sort(), ["client.js", "duration.js", "errors.js", "http.js", "json.js", "node-version.js", "options.js"]);
 });
