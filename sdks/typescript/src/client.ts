@@ -3,7 +3,7 @@
 import "./node-version.js";
 
 import { milliseconds, type Duration } from "./duration.js";
-import { ApiError, RunFailedError } from "./errors.js";
+import { ApiError, RunFailedError, RunPausedError } from "./errors.js";
 import { type Connection, CONNECTION_OPTIONS, Endpoint, HttpClient, type HttpResponse, isHeaderValue, problemFromBody } from "./http.js";
 import { encodeJson } from "./json.js";
 import { checkOptions } from "./options.js";
@@ -117,6 +117,13 @@ export interface RunList extends AsyncIterable<RunSummary> {
   page(cursor?: string | null): Promise<RunPage>;
 }
 
+export interface RunWaitOptions {
+  /** Default: none. After the timeout the call rejects with an `ApiError` of code `WAIT_TIMEOUT`. */
+  timeout?: Duration;
+  /** Keeps waiting while the run is paused. Default: false. */
+  whilePaused?: boolean;
+}
+
 export interface WorkflowClient {
   /** Starts a run. */
   start<W extends Named>(workflow: W, input: InputOf<W>, options?: StartOptions): Promise<Started>;
@@ -128,8 +135,11 @@ export interface WorkflowClient {
     /** All steps of a run, in the order in which they started. */
     steps(workflow: Named, runId: string): Promise<StepInfo[]>;
     cancel(workflow: Named, runId: string): Promise<Outcome>;
-    /** Waits until a run has completed; rejects with `RunFailedError` if it does not. */
-    wait<W extends Named>(workflow: W, runId: string, options?: { timeout?: Duration }): Promise<Run<OutputOf<W>> & { output: OutputOf<W> }>;
+    /**
+     * Waits until a run has completed. Rejects with `RunFailedError` if it fails or is cancelled, and with
+     * `RunPausedError` if it is paused.
+     */
+    wait<W extends Named>(workflow: W, runId: string, options?: RunWaitOptions): Promise<Run<OutputOf<W>> & { output: OutputOf<W> }>;
   };
   /** Closes the connections. Requests in progress reject. */
   close(): void;
@@ -188,14 +198,19 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
           const left = Math.max(0, until - Date.now());
           const seconds = Math.min(WAIT_MAX_S, Math.ceil(left / 1_000));
           const path = `${runPath(workflow, runId)}?waitSeconds=${seconds}`;
+          const askedAt = performance.now();
           const run = await request<Run<OutputOf<typeof workflow>>>(waits, "GET", path, { until });
           if (run.status === "completed") return run as typeof run & { output: OutputOf<typeof workflow> };
           if (run.status === "failed" || run.status === "cancelled") {
             throw new RunFailedError(runId, run.status, run.error ?? { code: run.status.toUpperCase(), message: `the run was ${run.status}` });
           }
+          if (run.status === "paused" && options.whilePaused !== true) throw new RunPausedError(run);
           if (Date.now() >= until) {
             throw new ApiError(0, "WAIT_TIMEOUT", `run ${runId} is still ${run.status}${run.waitingFor === null ? "" : `: it ${run.waitingFor}`}`);
           }
+          // The server need not hold a request for a paused run.
+          const pause = run.status === "paused" ? PAUSED_POLL_MS - (performance.now() - askedAt) : 0;
+          if (pause > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(pause, until - Date.now())));
         }
       },
     },
@@ -258,6 +273,8 @@ interface RequestOptions {
 const CONNECTIONS_MAX = 64;
 /** Seconds that the server holds a request for the end of a run. */
 const WAIT_MAX_S = 30;
+/** Milliseconds between two requests of a wait for a run that is paused. */
+const PAUSED_POLL_MS = 1_000;
 const TRIES_MAX = 6;
 const RESPONSE_TIMEOUT_MS = 45_000;
 /** The longest `retry-after` of a server that is respected. */
@@ -265,7 +282,7 @@ const RETRY_AFTER_MAX_MS = 60_000;
 const BACKOFF_MAX_MS = 2_000;
 const START_OPTIONS = { idempotencyKey: true, version: true, retentionDays: true, tags: true } as const;
 const SIGNAL_OPTIONS = { buffer: true, idempotencyKey: true } as const;
-const WAIT_OPTIONS = { timeout: true } as const;
+const WAIT_OPTIONS = { timeout: true, whilePaused: true } as const;
 
 async function request<T>(http: HttpClient, method: string, path: string, options: RequestOptions = {}): Promise<T> {
   const isRepeatable = method === "GET" || options.isRepeatable === true;
@@ -286,7 +303,7 @@ async function request<T>(http: HttpClient, method: string, path: string, option
     }
     if (http.isClosed || !mayRetry(error, isRepeatable)) throw error;
     const left = until === undefined ? TRIES_MAX - tries : until - Date.now();
-    if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the timeout has expired: ${error.detail}`, undefined, { cause: error });
+    if (left <= 0) throw until === undefined ? error : new ApiError(0, "WAIT_TIMEOUT", `the timeout has expired: ${error.detail}`, error.hint, { cause: error });
     const pause = retryAfterMs + Math.min(BACKOFF_MAX_MS, 50 * 2 ** tries) * (0.5 + Math.random() / 2);
     await new Promise((resolve) => setTimeout(resolve, until === undefined ? pause : Math.min(pause, left)));
     if (http.isClosed) throw error;

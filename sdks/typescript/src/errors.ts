@@ -1,5 +1,7 @@
 // Errors of workflows and of the client. Both entry points export them.
 
+import type { Run } from "./client.js";
+
 /** A step that throws this is not retried. */
 export class NonRetriableError extends Error {
   override readonly name: string = "NonRetriableError";
@@ -48,6 +50,27 @@ export class WorkflowVersionMismatch extends Error {
 export class NonDeterministicError extends Error {
   override readonly name: string = "NonDeterministicError";
   readonly code = "NONDETERMINISTIC";
+}
+
+/** The run of a `wait` call is paused: it does not continue until it is resumed. */
+export class RunPausedError extends Error {
+  override readonly name: string = "RunPausedError";
+  readonly runId: string;
+  /** The code of the error that paused the run, as `NONDETERMINISTIC`; `PAUSED` if a request paused it. */
+  readonly code: string;
+  /** Why the run is paused. */
+  readonly reason: string;
+
+  constructor(
+    /** The run when it was found paused. */
+    readonly run: Run,
+  ) {
+    const reason = run.error?.message ?? "a request paused it";
+    super(`run ${run.id} is paused: ${reason}; to continue it, run: everstep resume ${run.id}`);
+    this.runId = run.id;
+    this.code = run.error?.code ?? "PAUSED";
+    this.reason = reason;
+  }
 }
 
 /** The run of a `wait` call did not complete. */

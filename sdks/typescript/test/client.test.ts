@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { ApiError, createWorkflowClient, type WorkflowClient } from "../src/client.js";
+import { ApiError, createWorkflowClient, RunPausedError, type WorkflowClient } from "../src/client.js";
 
 interface Asked {
   method: string;
@@ -168,6 +168,34 @@ test("waiting asks until the run has ended, and rejects if it has failed or the 
     },
   ));
 
+test("waiting ends when the run is paused, with the reason, unless it is to wait while the run is paused", () => {
+  let times = 0;
+  return withServer(
+    ({ url }) => {
+      const error = url.includes("fickle") ? { code: "NONDETERMINISTIC", message: 'step "b" was asked for' } : null;
+      const id = url.split("/").at(-1)?.split("?")[0];
+      if (url.includes("resumed")) return [200, ++times === 1 ? { id, status: "paused", waitingFor: "is paused", error } : { id, status: "completed", output: 7 }];
+      return [200, { id, status: "paused", waitingFor: "is paused since 2026-05-01T12:00:00Z", error }];
+    },
+    async (client) => {
+      await assert.rejects(client.runs.wait("w", "fickle"), (error: unknown) => {
+        assert.ok(error instanceof RunPausedError);
+        assert.deepEqual([error.name, error.runId, error.run.status], ["RunPausedError", "fickle", "paused"]);
+        assert.deepEqual([error.code, error.reason], ["NONDETERMINISTIC", 'step "b" was asked for']);
+        assert.equal(error.message, 'run fickle is paused: step "b" was asked for; to continue it, run: everstep resume fickle');
+        return true;
+      });
+      await assert.rejects(client.runs.wait("w", "held", { timeout: "1m" }), { name: "RunPausedError", code: "PAUSED", reason: "a request paused it" });
+      const began = performance.now();
+      await assert.rejects(client.runs.wait("w", "held", { timeout: 50, whilePaused: true }), { code: "WAIT_TIMEOUT", detail: /is still paused/ });
+      assert.ok(performance.now() - began < 900);
+      assert.equal((await client.runs.wait("w", "resumed", { whilePaused: true })).output, 7);
+      assert.equal(times, 2);
+      assert.ok(performance.now() - began >= 900, "a server that answers at once is not asked without a pause");
+    },
+  );
+});
+
 test("waiting goes on while the server is away, and ends when the time is over or nothing can help", () =>
   withServer(
     ({ url }, nth) => {
@@ -227,7 +255,7 @@ test("options that nobody knows are refused, with those that there are", async (
   const client = createWorkflowClient({ apiKey: "es_test" });
   await assert.rejects(client.start("w", 1, { key: "k" } as never), { name: "TypeError", message: /no option "key"; there is idempotencyKey/ });
   await assert.rejects(client.signal("r", "e", 1, { buffered: true } as never), /no option "buffered"/);
-  await assert.rejects(client.runs.wait("w", "r", { timeoutMs: 1 } as never), /no option "timeoutMs"; there is timeout/);
+  await assert.rejects(client.runs.wait("w", "r", { timeoutMs: 1 } as never), /no option "timeoutMs"; there is timeout, whilePaused/);
   client.close();
 });
 
