@@ -117,7 +117,7 @@ export class HttpTransport implements Transport {
       if (response.status === 200 || response.status === 201) return receive(response);
       const problem = problemFromBody(response.status, response.text);
       if (response.status === 410) this.lose(new SessionGone(problem.detail));
-      else if (response.status === 413 && path === REPORTS_PATH) this.lose(new RequestTooLarge(413, problem.code, problem.detail));
+      else if (response.status === 413 && path === REPORTS_PATH) this.lose(new RequestTooLarge(413, problem.code, problem.detail, problem.hint));
       else this.lose(problem);
     } catch (error) {
       if (signal?.aborted === true) return;

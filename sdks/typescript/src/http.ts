@@ -55,6 +55,11 @@ export class Endpoint {
     return this.#headers;
   }
 
+  /** The address for messages: without user name and password. */
+  get address(): string {
+    return `${this.url.protocol}//${this.url.host}${this.prefix}`;
+  }
+
   /** The options of node:http for a request. */
   options(method: string, path: string): https.RequestOptions {
     const { hostname, port } = this.url;
@@ -88,10 +93,7 @@ export class HttpClient {
         headers["content-type"] = "application/json";
         headers["content-length"] = Buffer.byteLength(body);
       }
-      const fail = (error: Error) => {
-        const detail = `${method} ${path}: ${error.message || (error as { code?: string }).code || "no answer"}`;
-        reject(new ApiError(0, "NO_ANSWER", detail, undefined, { cause: error }));
-      };
+      const fail = (error: Error) => reject(noAnswer(this.endpoint, `${method} ${path}`, error, body));
       const request = this.endpoint.request({
         ...this.endpoint.options(method, path),
         agent: this.agent,
@@ -131,12 +133,34 @@ export function isHeaderValue(value: string): boolean {
   }
 }
 
+/** Characters of a body that the server may refuse before it has read all of it. */
+const LARGE_BODY_CHARACTERS = 256 * 1024;
+/** The remedy for a request that is too large (413). */
+const TOO_LARGE_HINT =
+  "store large values elsewhere, for example in an object store, and pass a reference; if a proxy refuses the request, raise its limit of the body (nginx: client_max_body_size)";
+
+/** The error of a request without a response, with a remedy where there is one. */
+export function noAnswer(endpoint: Endpoint, request: string, error: Error, body?: string): ApiError {
+  // An error of several addresses, as of localhost, has a code and no message.
+  const { code = "" } = error as { code?: string };
+  const detail = `${request}: ${error.message || code || "no answer"}`;
+  let hint: string | undefined;
+  if (code === "ECONNREFUSED") hint = `is \`everstep serve\` running at ${endpoint.address}? If the server has another address, set url or EVERSTEP_URL`;
+  else if (code === "ENOTFOUND" || code === "EAI_AGAIN") hint = `check the host in ${endpoint.address}, which is read from url or EVERSTEP_URL`;
+  else if ((code === "EPIPE" || code === "ECONNRESET") && body !== undefined && body.length > LARGE_BODY_CHARACTERS) {
+    // The server answers 413 and closes the connection while the body is still sent: Node.js reports the write alone.
+    hint = `the request has ${Buffer.byteLength(body)} bytes, which may be too large: ${TOO_LARGE_HINT}`;
+  }
+  return new ApiError(0, "NO_ANSWER", detail, hint, { cause: error });
+}
+
 /** The problem document in the body of a response, as an error. */
 export function problemFromBody(status: number, text: string): ApiError {
   try {
     return problemFromDocument(status, JSON.parse(text));
   } catch {
-    return new ApiError(status, "UNEXPECTED_ANSWER", `the response has status ${status} and is not a problem document: ${text.slice(0, 200)}`);
+    const detail = `the response has status ${status} and is not a problem document: ${text.slice(0, 200)}`;
+    return new ApiError(status, "UNEXPECTED_ANSWER", detail, status === 413 ? TOO_LARGE_HINT : undefined);
   }
 }
 
@@ -145,5 +169,6 @@ export function problemFromDocument(status: number, document: { code?: unknown; 
   const { code, detail, hint } = document;
   if (typeof code !== "string") throw new TypeError("this is not a problem document");
   const number = typeof document.status === "number" ? document.status : status;
-  return new ApiError(number, code, typeof detail === "string" ? detail : code, typeof hint === "string" ? hint : undefined);
+  const remedy = typeof hint === "string" ? hint : number === 413 ? TOO_LARGE_HINT : undefined;
+  return new ApiError(number, code, typeof detail === "string" ? detail : code, remedy);
 }

@@ -27,6 +27,7 @@ const BATCH_WAIT_MAX_MS = 250;
 const BLOCKED_CHARACTERS_MAX = 160;
 /** Characters of an error message that are kept when a report is shortened. */
 const SHORT_MESSAGE_CHARACTERS = 200;
+const TOO_LARGE_REMEDY = "store large values elsewhere, for example in an object store, and pass a reference";
 /** Bytes of a request that do not belong to reports. */
 const ENVELOPE_BYTES_MAX = 1_024;
 
@@ -86,7 +87,7 @@ export class Outbox {
     if (alone === undefined) return true;
     // The report is small: its size is not the reason.
     if (alone.text.length <= ENVELOPE_BYTES_MAX) return false;
-    const report = shorten(alone.report, `a proxy or the server refuses its ${Buffer.byteLength(alone.text)} bytes`);
+    const report = shorten(alone.report, `a proxy or the server refuses its ${Buffer.byteLength(alone.text)} bytes; ${TOO_LARGE_REMEDY}`);
     if (report === undefined) return false;
     this.unanswered.set(alone.n, { ...alone, report, text: encodeReport(alone.n, alone.run, alone.turn, report) });
     this.queue = [...this.unanswered.values()];
@@ -147,7 +148,7 @@ export class Outbox {
     let text = encodeReport(n, run, turn, report);
     const bytesMax = this.maxBytes - ENVELOPE_BYTES_MAX;
     while (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
-      const shorter = shorten(report, `it has more than ${this.maxBytes} bytes`);
+      const shorter = shorten(report, `it has more than ${this.maxBytes} bytes; ${TOO_LARGE_REMEDY}`);
       if (shorter === undefined) break;
       report = shorter;
       text = encodeReport(n, run, turn, report);

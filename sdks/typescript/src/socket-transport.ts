@@ -1,10 +1,11 @@
 // The worker protocol over a WebSocket.
 
-import { type Endpoint, problemFromBody, problemFromDocument } from "./http.js";
+import { type Endpoint, noAnswer, problemFromBody, problemFromDocument } from "./http.js";
 import { OPEN_TIMEOUT_MS, type Opening, parse, SessionGone, type Transport, type TransportListener } from "./transport.js";
 import type { NumberedMessage, Welcome } from "./wire.js";
 import { connect, UpgradeRefused, type WebSocket } from "./websocket.js";
 
+const SOCKET_PATH = "/v1/worker/socket";
 /** Bytes of a message from the server: a turn may contain a long journal. */
 const MESSAGE_BYTES_MAX = 256 * 1024 * 1024;
 /** The server closes a socket with this code when its session has ended. */
@@ -36,14 +37,14 @@ export class SocketTransport implements Transport {
   open(opening: Opening): void {
     this.openedAt = performance.now();
     const events = { text: (text: string) => this.text(text), closed: (code: number, reason: string) => this.closed(code, reason) };
-    connect(this.endpoint, "/v1/worker/socket", events, { timeoutMs: OPEN_TIMEOUT_MS, maxBytes: MESSAGE_BYTES_MAX }).then(
+    connect(this.endpoint, SOCKET_PATH, events, { timeoutMs: OPEN_TIMEOUT_MS, maxBytes: MESSAGE_BYTES_MAX }).then(
       (socket) => {
         if (this.isDone) return socket.close();
         this.socket = socket;
         socket.send(JSON.stringify(opening));
         this.timer = setTimeout(() => this.lose(new Error("the server did not answer the first frame in time")), OPEN_TIMEOUT_MS);
       },
-      (error: Error) => this.lose(explain(error)),
+      (error: Error) => this.lose(explain(error, this.endpoint)),
     );
   }
 
@@ -119,9 +120,9 @@ export class SocketTransport implements Transport {
   }
 }
 
-/** The cause of a refused upgrade: a problem document of the server, or a proxy that does not support WebSockets. */
-function explain(error: Error): Error {
-  if (!(error instanceof UpgradeRefused)) return error;
+/** The cause of a failed upgrade: no connection, a problem document of the server, or a proxy that does not support WebSockets. */
+function explain(error: Error, endpoint: Endpoint): Error {
+  if (!(error instanceof UpgradeRefused)) return noAnswer(endpoint, `GET ${SOCKET_PATH}`, error);
   // The server answers 426 when a proxy has removed the upgrade headers from the request.
   const isProblem = error.contentType.includes("problem+json") && error.status !== 426;
   if (isProblem || error.status === 401 || error.status === 403) return problemFromBody(error.status, error.body);

@@ -310,16 +310,17 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
       this.isHttp = true;
       delayMs = 0;
     } else if (error instanceof RequestTooLarge && this.outbox.shrink()) {
-      this.say("warn", `a proxy or the server refuses large requests (status 413); the worker sends smaller ones: ${error.detail}`);
+      const remedy = `raise the limit of the proxy to ${this.outbox.maxBytes} bytes (nginx: client_max_body_size)`;
+      this.say("warn", `a proxy or the server refuses large requests (status 413); the worker sends smaller ones: ${error.detail}; ${remedy}`);
       delayMs = RECONNECT_FIRST_MS;
     } else if (error instanceof ApiError && isFinal(error.status, this.session === undefined)) {
       return this.end(error);
     } else if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
       // The cause is a proxy, or a report that was sent. Unanswered reports are sent again, but not at once.
-      this.say("warn", `the server answers with status ${error.status}: ${error.detail}`);
+      this.say("warn", `the server answers with status ${error.status}: ${described(error)}`);
       delayMs = Math.max(delayMs, RECONNECT_REFUSED_MS);
     } else if (this.failures === 0) {
-      this.say("warn", `the server cannot be reached: ${error.message}`);
+      this.say("warn", `the server cannot be reached, the worker keeps trying: ${described(error)}`);
     }
     this.failures += 1;
     this.reconnect = setTimeout(() => this.connect(), delayMs * (0.5 + Math.random() / 2));
@@ -346,6 +347,12 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
     this.seenSent = this.seen;
     this.connection.sendSeen(this.seen);
   };
+}
+
+/** An error with its remedy. */
+function described(error: Error): string {
+  if (!(error instanceof ApiError)) return error.message;
+  return error.hint === undefined ? error.detail : `${error.detail} (${error.hint})`;
 }
 
 /** Whether another try cannot help: the key is not valid, or the server refuses the hello. */

@@ -63,6 +63,46 @@ test("what the server refuses is an ApiError with code, detail and hint", () =>
     },
   ));
 
+test("a refused connection asks whether the server runs, and names its address", async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  const client = createWorkflowClient({ url: `http://user:secret@127.0.0.1:${port}/base/`, apiKey: "es_test" });
+  const hint = `is \`everstep serve\` running at http://127.0.0.1:${port}/base? If the server has another address, set url or EVERSTEP_URL`;
+  const detail = `POST /v1/workflows/w/runs: connect ECONNREFUSED 127.0.0.1:${port}`;
+  await assert.rejects(client.start("w", 1), { code: "NO_ANSWER", hint, message: `NO_ANSWER: ${detail} (${hint})` });
+  client.close();
+  const unknown = createWorkflowClient({ url: "http://everstep.invalid", apiKey: "es_test" });
+  const waits = unknown.runs.wait("w", "r", { timeout: 1 });
+  await assert.rejects(waits, { code: "WAIT_TIMEOUT", hint: "check the host in http://everstep.invalid, which is read from url or EVERSTEP_URL" });
+  unknown.close();
+});
+
+test("a request that is too large names the remedy", async () => {
+  const remedy = /^store large values elsewhere.*pass a reference; if a proxy refuses the request, raise its limit of the body \(nginx: client_max_body_size\)$/;
+  await withServer(
+    ({ url }) => {
+      if (url.includes("proxied")) return [413, { html: "too large" }];
+      const hint = url.includes("hinted") ? "send less" : undefined;
+      return [413, { code: "PAYLOAD_TOO_LARGE", detail: "the body has more than 1064960 bytes", status: 413, hint }];
+    },
+    async (client) => {
+      await assert.rejects(client.start("w", 1), { status: 413, code: "PAYLOAD_TOO_LARGE", hint: remedy });
+      await assert.rejects(client.start("proxied", 1), { status: 413, code: "UNEXPECTED_ANSWER", hint: remedy });
+      await assert.rejects(client.start("hinted", 1), { status: 413, hint: "send less" });
+    },
+  );
+  // A server that answers before it has read the whole body closes the connection, and the write fails.
+  const server = createServer((request) => void request.socket.destroy());
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const client = createWorkflowClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: "es_test" });
+  await assert.rejects(client.start("w", "x".repeat(20_000_000)), { code: "NO_ANSWER", hint: /^the request has 20000012 bytes, which may be too large: store large/ });
+  await assert.rejects(client.start("w", 1), { code: "NO_ANSWER", hint: undefined });
+  client.close();
+  server.close();
+});
+
 test("a server that is out of reach for a while is asked again", () =>
   withServer(
     (_, nth) => (nth < 3 ? unavailable : [201, { run: { id: "r1" }, created: true }]),

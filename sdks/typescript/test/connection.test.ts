@@ -54,7 +54,7 @@ test("behind a proxy that accepts small requests only, reports are sent in small
   for (const run of runs) await server.ended(run, 10_000);
   assert.equal(runs[0].output, 40);
   assert.equal(runs[1].error?.code, "PAYLOAD_TOO_LARGE");
-  assert.match(runs[1].error?.message ?? "", /a proxy or the server refuses its 30\d\d\d bytes/);
+  assert.match(runs[1].error?.message ?? "", /a proxy or the server refuses its 30\d\d\d bytes; store large values elsewhere/);
   assert.equal(runs[2].output, 2, "logs are less than what the step gave, and than its next attempt");
   assert.ok(refusals > 0 && server.longest <= most);
   assert.equal(server.hellos.length, 1, "the session went on");
@@ -140,6 +140,21 @@ for (const transport of ["socket", "http"] as const) {
     await server.ended(server.start("sum", { upTo: 1 }));
     await worker.stop();
     await server.close();
+  });
+}
+
+for (const transport of ["socket", "http"] as const) {
+  test(`a worker whose connection is refused asks whether the server runs (${transport})`, async () => {
+    const before = new FakeServer();
+    const url = await before.listen();
+    await before.close();
+    const lines: string[] = [];
+    const note = (line: string) => void lines.push(line);
+    const worker = serve({ url, apiKey: "es_test", workflows: [sum], transport, logger: { debug: note, info: note, warn: note, error: note } });
+    await before.until(() => lines.length > 0, "the worker logs");
+    await Promise.all([worker.stop(), assert.rejects(worker.ready)]);
+    assert.equal(lines.length, 1);
+    assert.match(lines[0] ?? "", /the server cannot be reached, the worker keeps trying: .* ECONNREFUSED .*\(is `everstep serve` running at http:\/\/127\.0\.0\.1:\d+\?/);
   });
 }
 
