@@ -1,25 +1,24 @@
 // The runs that a worker executes: starts and ends their functions as the server's messages say, and sends their reports.
 
 import { WorkflowVersionMismatch } from "./errors.js";
-import { formatLine, type LogLevel } from "./log.js";
+import type { LogLevel } from "./log.js";
 import { opensStep, type Outbox } from "./outbox.js";
 import { type Body, type Host, Replay } from "./replay.js";
 import { messageOf, reportedError } from "./reported-error.js";
-import type { Log } from "./types.js";
-import type { NumberedMessage, Report, Turn, TurnRef } from "./wire.js";
+import { attemptFailed, type LogRecord, runFailed, runPaused, sourceOf, stepFailed } from "./run-log.js";
+import type { NumberedMessage, Report, Turn, TurnRef, Wake } from "./wire.js";
 import type { ServedWorkflow } from "./worker.js";
 
 /** The worker, as its runs see it. */
 export interface RunsOwner {
   readonly workflows: ReadonlyMap<string, ReadonlyMap<number, ServedWorkflow>>;
-  readonly logger: Log | undefined;
   readonly isStopping: boolean;
   readonly leaseMs: number;
   /** Whether the server still counts this worker's lease, by this worker's clock. */
   hasLease(): boolean;
   checkDrained(): void;
-  /** Logs a line about the worker itself. */
-  say(level: LogLevel, message: string): void;
+  /** Writes a log line. */
+  writeLog(level: LogLevel, message: string, fields?: object): void;
 }
 
 /** Milliseconds between two ticks. */
@@ -119,11 +118,11 @@ export class ActiveRuns implements Host {
   process(message: NumberedMessage): void {
     this.each(message.turns, (turn) => this.turn(turn));
     // Before the acks: an output that the journal could not keep is acknowledged, and a wake says that its step has failed.
-    this.each(message.wakes, (wake) => this.find(wake)?.wake(wake));
+    this.each(message.wakes, (wake) => this.wake(wake));
     this.each(message.acks, ([n, seq]) => this.acknowledge(n, seq));
     this.each(message.refused, ({ n, code, detail }) => this.refused(n, code, detail));
     this.each(message.later, (n) => this.outbox.postpone(n));
-    this.each(message.cancels, ({ run, turn }) => this.forget(run, turn, "the run has ended"));
+    this.each(message.cancels, (ref) => this.cancel(ref));
     this.each(message.revoked, (ref) => this.revoke(ref));
   }
 
@@ -134,7 +133,7 @@ export class ActiveRuns implements Host {
         process(element);
       } catch (error) {
         const { run, turn } = (element ?? {}) as Partial<TurnRef>;
-        this.owner.say("error", `run ${run}: a message of the server cannot be processed: ${messageOf(error)}`);
+        this.owner.writeLog("error", `a message of the server cannot be processed: ${messageOf(error)}`, { run });
         if (run === undefined || turn === undefined) continue;
         this.forget(run, turn, "the run has failed");
         this.outbox.post(undefined, run, turn, { kind: "threw", error: reportedError(error) });
@@ -144,8 +143,12 @@ export class ActiveRuns implements Host {
 
   private acknowledge(n: number, seq: number): void {
     const pending = this.outbox.answer(n);
-    if (pending?.replay === undefined) return;
+    if (pending === undefined) return;
     const { replay, report } = pending;
+    if (report.kind === "threw") this.log(runFailed(pending.run, replay, report));
+    if (report.kind === "diverged") this.log(runPaused(pending.run, replay, report));
+    if (replay === undefined) return;
+    if (report.kind === "failed") this.log(attemptFailed(replay, report));
     switch (report.kind) {
       case "completed":
         // In a new session, results before this one may be missing: the turn that confirms the run has all of them in order.
@@ -175,7 +178,7 @@ export class ActiveRuns implements Host {
     const { replay, report, run, turn } = pending;
     const isLost = code === "FENCED" || code === "RUN_ENDED";
     const thrown = report.kind === "threw" ? ` (the function has thrown: ${report.error.message})` : "";
-    if (!isLost) this.owner.say("error", `run ${run}: ${code}: ${detail}${thrown}`);
+    if (!isLost) this.owner.writeLog("error", `the server refuses the report "${report.kind}": ${detail}${thrown}`, { ...sourceOf(replay, run), code });
     // The run has left this worker, and its function does not wait for the report.
     if (!isLost && replay?.isRevoked && report.kind !== "diverged") return;
     if (isLost || replay === undefined || (replay.isOver && report.kind !== "returned")) {
@@ -211,7 +214,8 @@ export class ActiveRuns implements Host {
     if (workflow === undefined) {
       const newest = versions === undefined ? 0 : Math.max(...versions.keys());
       const { message } = new WorkflowVersionMismatch(turn.workflow, newest, turn.version);
-      this.owner.say("warn", `run ${turn.run}: ${message}`);
+      const remedy = `another worker gets the run; serve version ${turn.version} until its runs have ended`;
+      this.owner.writeLog("warn", `${message}: ${remedy}`, { workflow: turn.workflow, run: turn.run });
       return this.outbox.post(undefined, turn.run, turn.turn, { kind: "declined", error: { code: "WORKFLOW_VERSION_MISMATCH", message } });
     }
     const replay = new Replay(this, turn);
@@ -223,6 +227,20 @@ export class ActiveRuns implements Host {
   private decline(run: string, turn: number): void {
     this.forget(run, turn, RUN_LEFT);
     this.outbox.post(undefined, run, turn, { kind: "declined", error: { code: "WORKER_STOPPING", message: "the worker is being stopped" } });
+  }
+
+  private wake(wake: Wake): void {
+    const replay = this.find(wake);
+    if (replay === undefined) return;
+    // The failure of an attempt was logged when its report was answered.
+    if (wake.status === "failed" && (wake.kind === "call" || this.outbox.hasCompleted(replay, wake.step))) this.log(stepFailed(replay, wake));
+    replay.wake(wake);
+  }
+
+  private cancel({ run, turn }: TurnRef): void {
+    const replay = this.find({ run, turn });
+    if (replay !== undefined) this.owner.writeLog("info", "run was cancelled, or has failed at the server", sourceOf(replay));
+    this.forget(run, turn, "the run has ended");
   }
 
   private revoke(ref: TurnRef): void {
@@ -291,10 +309,11 @@ export class ActiveRuns implements Host {
   }
 
   writeLog(level: LogLevel, message: string, fields: object | undefined, replay: Replay, step: string | undefined): void {
-    const { logger } = this.owner;
-    const source = { workflow: replay.source.workflow, run: replay.id, ...(step === undefined ? {} : { step }) };
-    if (logger === console) console[level](`${Object.values(source).join(" ")}: ${formatLine(level, message, fields)}`);
-    else logger?.[level](message, { ...source, ...fields });
+    this.owner.writeLog(level, message, { ...sourceOf(replay), ...(step === undefined ? {} : { step }), ...fields });
+  }
+
+  private log({ level, message, fields }: LogRecord): void {
+    this.owner.writeLog(level, message, fields);
   }
 
   clock(): number {

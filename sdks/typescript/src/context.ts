@@ -8,7 +8,7 @@ import type { Replay } from "./replay.js";
 import { messageOf } from "./reported-error.js";
 import { DEFAULT_RETRY, retryPolicy } from "./retry.js";
 import { Step } from "./step.js";
-import type { CallOptions, Context, Log, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
+import type { CallOptions, Context, Logger, RunOptions, StepContext, Steps, WaitOptions, WorkflowRef } from "./types.js";
 import type { Report } from "./wire.js";
 
 const RUN_OPTIONS = { retry: true } as const;
@@ -28,7 +28,7 @@ export class FunctionContext implements Context {
   readonly step: Steps;
   readonly attempt: number;
   readonly run: Context["run"];
-  readonly log: Log;
+  readonly log: Logger;
   declare readonly signal: AbortSignal;
   readonly #replay: Replay;
 
@@ -101,7 +101,7 @@ export class AttemptContext implements StepContext {
   readonly attempt: number;
   readonly #replay: Replay;
   readonly #step: Step;
-  #log: Log | undefined;
+  #log: Logger | undefined;
 
   constructor(replay: Replay, step: Step) {
     this.#replay = replay;
@@ -113,7 +113,7 @@ export class AttemptContext implements StepContext {
     return this.#replay.signal;
   }
 
-  get log(): Log {
+  get log(): Logger {
     this.#log ??= logOf(this.#replay, this.#step);
     return this.#log;
   }
@@ -123,7 +123,7 @@ export class AttemptContext implements StepContext {
   }
 }
 
-function logOf(replay: Replay, step: Step | undefined): Log {
+function logOf(replay: Replay, step: Step | undefined): Logger {
   const write = (level: LogLevel) => (message: string, fields?: object) => replay.log(step, level, message, fields);
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }

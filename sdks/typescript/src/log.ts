@@ -1,4 +1,6 @@
-// Log lines of workflows and steps.
+// Log lines of workers, workflows and steps.
+
+import type { Logger } from "./types.js";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -32,5 +34,38 @@ export function formatLine(level: LogLevel, message: string, fields: object | un
     return `${level} ${message} ${JSON.stringify(fields)}`;
   } catch {
     return `${level} ${message} (its fields cannot be written as JSON)`;
+  }
+}
+
+/** The default logger of a worker: one line on standard error, and below it the stack if there is one. */
+export const stderrLogger: Logger = {
+  debug: (message, fields) => writeRecord("debug", message, fields),
+  info: (message, fields) => writeRecord("info", message, fields),
+  warn: (message, fields) => writeRecord("warn", message, fields),
+  error: (message, fields) => writeRecord("error", message, fields),
+};
+
+function writeRecord(level: LogLevel, message: string, fields: object | undefined): void {
+  // Of the console: unlike `process.stderr.write` it does not end the process when standard error is closed.
+  console.error(formatRecord(new Date(), level, message, fields));
+}
+
+/** Time, level, message and fields in one line, and a field `stack` in lines of its own. */
+export function formatRecord(time: Date, level: LogLevel, message: string, fields: object = {}): string {
+  let line = `${time.toISOString()} ${level} ${message.replace(/\s*\n\s*/g, " ")}`;
+  let stack = "";
+  for (const [name, value] of Object.entries(fields)) {
+    if (name === "stack" && typeof value === "string") stack = value.replace(/^/gm, "    ");
+    else if (value !== undefined) line += ` ${name}=${formatValue(value)}`;
+  }
+  return stack === "" ? line : `${line}\n${stack}`;
+}
+
+function formatValue(value: unknown): string {
+  if (typeof value === "string" && /^[\w.:/@+-]+$/.test(value)) return value;
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return "(not JSON)";
   }
 }

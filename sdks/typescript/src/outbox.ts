@@ -119,6 +119,11 @@ export class Outbox {
     return pending;
   }
 
+  /** Whether a step has completed here and the server has not answered the report. */
+  hasCompleted(replay: Replay, step: string): boolean {
+    return [...this.unanswered.values()].some(({ replay: of, report }) => of === replay && report.kind === "completed" && report.step === step);
+  }
+
   /** The server could not process a report now: it is sent again later. */
   postpone(n: number): void {
     const pending = this.unanswered.get(n);

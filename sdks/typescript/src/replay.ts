@@ -458,7 +458,10 @@ export class Replay {
         const { code, message, attempts } = record.error ?? { code: "STEP_FAILED", message: "the step failed" };
         // If the function never awaits the step, the rejection must not end the process.
         step.promise.catch(() => {});
-        return step.reject(markError(new StepError(step.name, code, message, attempts ?? step.attempt), this, step.name));
+        const error = new StepError(step.name, code, message, attempts ?? step.attempt);
+        // Its frames are all of this file. The stack of the failed attempt is in the journal.
+        error.stack = `${error.name}: ${message}`;
+        return step.reject(markError(error, this, step.name));
       }
       case "retry":
       case "open":

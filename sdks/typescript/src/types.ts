@@ -64,7 +64,7 @@ export interface Context {
   /** Aborted when the run is cancelled, leaves this worker, or has ended while steps still run. */
   readonly signal: AbortSignal;
   /** Silent while the function is replayed. */
-  readonly log: Log;
+  readonly log: Logger;
   /** How often a worker has started this run: the number of the turn. */
   readonly attempt: number;
   readonly run: { readonly id: string; readonly workflow: string; readonly version: number; readonly startedAt: Date };
@@ -93,7 +93,7 @@ export interface StepContext {
   /** The run's signal. */
   readonly signal: AbortSignal;
   /** Lines that are stored with the step. */
-  readonly log: Log;
+  readonly log: Logger;
   /** The same for every attempt of this step, and for no other step. */
   readonly idempotencyKey: string;
 }
@@ -123,7 +123,8 @@ export interface CallOptions {
   timeout?: Duration;
 }
 
-export interface Log {
+/** Receives log lines. `console` is one, and so are most logging libraries. */
+export interface Logger {
   debug(message: string, fields?: object): void;
   info(message: string, fields?: object): void;
   warn(message: string, fields?: object): void;

@@ -6,12 +6,12 @@ import { type Duration, milliseconds } from "./duration.js";
 import { ApiError } from "./errors.js";
 import { type Connection, CONNECTION_OPTIONS, Endpoint, HttpClient } from "./http.js";
 import { HttpTransport } from "./http-transport.js";
-import type { LogLevel } from "./log.js";
+import { type LogLevel, stderrLogger } from "./log.js";
 import { checkOptions } from "./options.js";
 import { Outbox } from "./outbox.js";
 import { SocketTransport } from "./socket-transport.js";
 import { endSession, RequestTooLarge, SessionGone, type Transport, type TransportListener } from "./transport.js";
-import type { Log } from "./types.js";
+import type { Logger } from "./types.js";
 import { UpgradeRefused } from "./websocket.js";
 import type { Hello, NumberedMessage, Welcome } from "./wire.js";
 
@@ -30,8 +30,12 @@ export interface WorkerOptions extends Connection {
   worker?: string;
   /** `auto` uses the WebSocket, and HTTP if a proxy refuses it. */
   transport?: "auto" | "socket" | "http";
-  /** Receives log lines, with workflow, run and step among their fields; `false` for none. Default: the console. */
-  logger?: Log | false;
+  /**
+   * Receives the lines of `ctx.log` and those of the worker itself: failed attempts, failed and paused runs, lost
+   * connections. Fields name the workflow, the run and the step; `stack` has line breaks. `false` for none.
+   * Default: lines on standard error.
+   */
+  logger?: Logger | false;
   /** How long running steps may take to finish when the worker is stopped. Default: 10 s. */
   graceMs?: Duration;
   /** Stops the worker at SIGTERM and SIGINT. */
@@ -84,7 +88,7 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
   readonly ready: Promise<void>;
   readonly closed: Promise<void>;
   readonly workflows = new Map<string, Map<number, ServedWorkflow>>();
-  readonly logger: Log | undefined;
+  private readonly logger: Logger | undefined;
   isStopping = false;
   leaseMs = LEASE_DEFAULT_MS;
   /** The number of the last message that was processed. */
@@ -125,7 +129,7 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
 
   constructor(options: ServeOptions) {
     checkOptions(options, { ...SERVE_OPTIONS, ...CONNECTION_OPTIONS }, "a worker");
-    const { workflows, concurrency = CONCURRENCY_DEFAULT, logger = console, transport = "auto" } = options;
+    const { workflows, concurrency = CONCURRENCY_DEFAULT, logger = stderrLogger, transport = "auto" } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > RUNS_MAX) {
       throw new TypeError(`concurrency is a whole number from 1 to ${RUNS_MAX}, not ${concurrency}`);
     }
@@ -182,8 +186,17 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
     return performance.now() < this.leaseFrom + this.leaseMs;
   }
 
-  say(level: LogLevel, message: string): void {
-    this.logger?.[level](`everstep: ${message}`);
+  writeLog(level: LogLevel, message: string, fields?: object): void {
+    try {
+      this.logger?.[level](message, ...(fields === undefined ? [] : [fields]));
+    } catch {
+      // A logger that throws must not fail a run.
+    }
+  }
+
+  /** Logs a line about the worker itself. */
+  private say(level: LogLevel, message: string): void {
+    this.writeLog(level, `everstep: ${message}`);
   }
 
   // The end.
