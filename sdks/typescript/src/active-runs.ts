@@ -2,10 +2,10 @@
 
 import { WorkflowVersionMismatch } from "./errors.js";
 import type { LogLevel } from "./log.js";
-import { opensStep, type Outbox } from "./outbox.js";
+import { opensStep, type Outbox, withoutUnawaited } from "./outbox.js";
 import { type Body, type Host, Replay } from "./replay.js";
 import { messageOf, reportedError } from "./reported-error.js";
-import { attemptFailed, type LogRecord, runFailed, runPaused, sourceOf, stepFailed } from "./run-log.js";
+import { attemptFailed, type LogRecord, runFailed, runPaused, sourceOf, stepFailed, unawaited } from "./run-log.js";
 import type { NumberedMessage, Report, Turn, TurnRef, Wake } from "./wire.js";
 import type { ServedWorkflow } from "./worker.js";
 
@@ -149,6 +149,7 @@ export class ActiveRuns implements Host {
     if (report.kind === "diverged") this.log(runPaused(pending.run, replay, report));
     if (replay === undefined) return;
     if (report.kind === "failed") this.log(attemptFailed(replay, report));
+    if ("unawaited" in report) this.log(unawaited(replay, report));
     switch (report.kind) {
       case "completed":
         // In a new session, results before this one may be missing: the turn that confirms the run has all of them in order.
@@ -176,6 +177,8 @@ export class ActiveRuns implements Host {
     const pending = this.outbox.answer(n);
     if (pending === undefined || pending.report.kind === "blocked") return;
     const { replay, report, run, turn } = pending;
+    // The session has moved to a node of an earlier version.
+    if ("unawaited" in report && code === "VALIDATION_ERROR") return this.outbox.post(replay, run, turn, withoutUnawaited(report));
     const isLost = code === "FENCED" || code === "RUN_ENDED";
     const thrown = report.kind === "threw" ? ` (the function has thrown: ${report.error.message})` : "";
     if (!isLost) this.owner.writeLog("error", `the server refuses the report "${report.kind}": ${detail}${thrown}`, { ...sourceOf(replay, run), code });

@@ -34,6 +34,8 @@ const ENVELOPE_BYTES_MAX = 1_024;
 export class Outbox {
   maxReports = 512;
   maxBytes = 4 * 1024 * 1024;
+  /** What the server accepts beyond the first version of the protocol. */
+  features: readonly string[] = [];
   /** Characters of reports in one batch: less than a size that was refused. */
   private maxCharacters = Number.POSITIVE_INFINITY;
   /** When something was sent last. */
@@ -89,7 +91,7 @@ export class Outbox {
     if (alone.text.length <= ENVELOPE_BYTES_MAX) return false;
     const report = shorten(alone.report, `a proxy or the server refuses its ${Buffer.byteLength(alone.text)} bytes; ${TOO_LARGE_REMEDY}`);
     if (report === undefined) return false;
-    this.unanswered.set(alone.n, { ...alone, report, text: encodeReport(alone.n, alone.run, alone.turn, report) });
+    this.unanswered.set(alone.n, { ...alone, report, text: this.encode(alone.n, alone.run, alone.turn, report) });
     this.queue = [...this.unanswered.values()];
     return true;
   }
@@ -150,17 +152,22 @@ export class Outbox {
 
   private add(replay: Replay | undefined, run: string, turn: number, report: Report): PendingReport {
     const n = ++this.n;
-    let text = encodeReport(n, run, turn, report);
+    let text = this.encode(n, run, turn, report);
     const bytesMax = this.maxBytes - ENVELOPE_BYTES_MAX;
     while (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
       const shorter = shorten(report, `it has more than ${this.maxBytes} bytes; ${TOO_LARGE_REMEDY}`);
       if (shorter === undefined) break;
       report = shorter;
-      text = encodeReport(n, run, turn, report);
+      text = this.encode(n, run, turn, report);
     }
     const pending: PendingReport = { n, text, report, run, turn, replay, batch: 0 };
     this.unanswered.set(n, pending);
     return pending;
+  }
+
+  private encode(n: number, run: string, turn: number, report: Report): string {
+    const isKnown = !("unawaited" in report) || this.features.includes("unawaited");
+    return encodeReport(n, run, turn, isKnown ? report : withoutUnawaited(report));
   }
 
   /** A report of the last batch is answered or postponed. */
@@ -240,6 +247,12 @@ export function opensStep(report: Report): boolean {
   return report.kind === "sleep" || report.kind === "wait" || report.kind === "call";
 }
 
+/** The report for a server that does not know the field `unawaited`. */
+export function withoutUnawaited(report: Report & { unawaited?: string[] }): Report {
+  const { unawaited: _, ...rest } = report;
+  return rest;
+}
+
 /** A shorter report in place of one that is too large: log lines and stacks are dropped first, then the value becomes a failure. */
 function shorten(report: Report, message: string): Report | undefined {
   if ("logs" in report && report.logs !== undefined) return { ...report, logs: undefined };
@@ -260,7 +273,7 @@ function shorten(report: Report, message: string): Report | undefined {
     case "call":
       return { kind: "threw", error, step: report.step };
     case "returned":
-      return { kind: "threw", error };
+      return { ...("unawaited" in report ? { unawaited: report.unawaited } : {}), kind: "threw", error };
     default:
       return undefined;
   }

@@ -17,7 +17,7 @@ interface ErrorSource {
 
 const sources = new WeakMap<object, ErrorSource>();
 /** Promises that were rejected before the function awaited them. */
-const early = new WeakSet<object>();
+const early = new WeakMap<object, Replay>();
 let patchedEmit: typeof process.emit | undefined;
 
 /** Marks an error that this replay passes to the function. */
@@ -40,11 +40,16 @@ function patchEmit(): void {
 }
 
 function isIntercepted([name, value, promise]: unknown[]): boolean {
-  if (name === "rejectionHandled") return early.has(value as object);
+  if (name === "rejectionHandled") {
+    const replay = early.get(value as object);
+    replay?.rejected.delete(value as object);
+    return replay !== undefined;
+  }
   const source = name === "unhandledRejection" ? sourceOf(value) : undefined;
   if (source === undefined) return false;
-  early.add(promise as object);
   const { replay, step } = source;
+  early.set(promise as object, replay);
+  if (step !== undefined) replay.rejected.set(promise as object, step);
   // The line belongs to the run, because the step has ended.
   const fields = step === undefined ? undefined : { step };
   replay.host.writeLog("warn", `a promise was rejected before the function awaits it: ${messageOf(value)}`, fields, replay, undefined);

@@ -18,7 +18,7 @@ import { encodeJson } from "./json.js";
 import { formatLine, type LogLevel, LogLines } from "./log.js";
 import { markError, stepOf } from "./rejections.js";
 import { messageOf, reportedError } from "./reported-error.js";
-import { SETTLED_STEP, type Step } from "./step.js";
+import { SETTLED_STEP, type Step, StepPromise } from "./step.js";
 import type { Context, StepContext } from "./types.js";
 import type { Report, StepRecord, Turn } from "./wire.js";
 
@@ -43,6 +43,9 @@ export interface Host {
   /** A function that runs in place of that of the step. */
   mock?(step: string): ((step: StepContext) => unknown) | undefined;
 }
+
+/** Names of steps that a report of the function's end contains. */
+const UNAWAITED_MAX = 20;
 
 /** The function of a workflow. */
 export type Body = (ctx: Context, input: never) => unknown;
@@ -80,6 +83,10 @@ export class Replay {
   private movesWhenStuck = 0;
   /** Checks since the last progress. */
   private stuckChecks = 0;
+  /** Steps that have failed in this turn. */
+  private readonly failures: Step[] = [];
+  /** Promises of the function that failed steps have rejected and that nothing awaits yet, with the names of the steps. */
+  readonly rejected = new Map<object, string>();
   private controller: AbortController | undefined;
   /** The reason with which the signal is aborted. */
   private reason: string | undefined;
@@ -168,7 +175,7 @@ export class Replay {
       this.diverge(`step "${step.name}" is used twice; every step of a run has a name of its own`);
       return new Promise(() => {});
     }
-    const promise = new Promise<unknown>((resolve, reject) => {
+    const promise = new StepPromise((resolve, reject) => {
       step.resolve = resolve;
       step.reject = reject;
     });
@@ -360,8 +367,7 @@ export class Replay {
     if (missing !== undefined) {
       return this.diverge(`the function has returned, where ${missing}`);
     }
-    this.isOver = true;
-    this.host.report(this, { kind: "returned", json: json ?? "null" });
+    this.ended({ kind: "returned", json: json ?? "null" });
   };
 
   private readonly threw = (error: unknown): void => {
@@ -370,12 +376,40 @@ export class Replay {
     if (missing !== undefined) {
       return this.diverge(`the function has thrown "${messageOf(error)}", where ${missing}`);
     }
-    this.isOver = true;
-    const report: Report = { kind: "threw", error: reportedError(error) };
+    const report: Report & { kind: "threw" } = { kind: "threw", error: reportedError(error) };
     const step = stepOf(error, this);
     if (step !== undefined) report.step = step;
-    this.host.report(this, report);
+    this.ended(report);
   };
+
+  /** The function has ended: reports it, with the steps that it did not await. */
+  private ended(report: Report & { kind: "returned" | "threw" }): void {
+    this.isOver = true;
+    const send = () => {
+      if (this.reason !== undefined) return;
+      const unawaited = this.unawaited();
+      if (unawaited.length > 0) report.unawaited = unawaited;
+      this.host.report(this, report);
+    };
+    // Node.js reports rejections, and that they were handled, after all microtasks.
+    if (this.failures.length > 0) setImmediate(send);
+    else send();
+  }
+
+  /**
+   * The steps that the function has not awaited, though they still run or have failed. The loser of a race may be among
+   * them, because the function lost its outcome. A sleep or a wait that something awaits is not: nothing is lost with it.
+   */
+  private unawaited(): string[] {
+    const names = new Set<string>();
+    for (const [name, step] of this.steps) {
+      const isLost = step.kind === "run" || step.kind === "call" || !step.promise.isAwaited;
+      if (step.state !== "settled" && isLost) names.add(name);
+    }
+    for (const step of this.failures) if (!step.promise.isAwaited) names.add(step.name);
+    for (const name of this.rejected.values()) names.add(name);
+    return [...names].slice(0, UNAWAITED_MAX);
+  }
 
   private diverge(message: string): void {
     if (this.isOver) return;
@@ -457,7 +491,8 @@ export class Replay {
       case "failed": {
         const { code, message, attempts } = record.error ?? { code: "STEP_FAILED", message: "the step failed" };
         // If the function never awaits the step, the rejection must not end the process.
-        step.promise.catch(() => {});
+        step.promise.ignoreRejection();
+        this.failures.push(step);
         const error = new StepError(step.name, code, message, attempts ?? step.attempt);
         // Its frames are all of this file. The stack of the failed attempt is in the journal.
         error.stack = `${error.name}: ${message}`;

@@ -38,6 +38,19 @@ export function runPaused(run: string, replay: Replay | undefined, report: Repor
   return { level: "error", message: `run paused: ${message}; ${remedy}`, fields: { ...sourceOf(replay, run), code } };
 }
 
+/** A function has ended without awaiting some of its steps. */
+export function unawaited(replay: Replay, report: Report & { unawaited?: string[] }): LogRecord {
+  const names = report.unawaited ?? [];
+  return { level: "warn", message: unawaitedMessage(report.kind, names), fields: { ...sourceOf(replay), unawaited: names } };
+}
+
+/** The sentence about steps that a function did not await. */
+export function unawaitedMessage(kind: Report["kind"], names: readonly string[]): string {
+  const end = kind === "threw" ? "threw" : "returned";
+  const steps = `${names.length === 1 ? "step" : "steps"} ${names.map((name) => `"${name}"`).join(", ")}`;
+  return `the function ${end} without awaiting ${steps}: missing await? Results of steps that still run are lost`;
+}
+
 /** The workflow and the id of a run, as every line about a run has them. */
 export function sourceOf(replay: Replay | undefined, run?: string): Record<string, unknown> {
   return replay === undefined ? { run } : { workflow: replay.source.workflow, run: replay.id };

@@ -15,7 +15,7 @@ export class Step {
   lines: LogLines | undefined = undefined;
   /** The async scope of the call: every attempt runs with the AsyncLocalStorage of the first. */
   readonly scope: AsyncResource | undefined;
-  promise!: Promise<unknown>;
+  promise!: StepPromise;
   resolve!: (value: unknown) => void;
   reject!: (error: unknown) => void;
 
@@ -32,6 +32,26 @@ export class Step {
   }
 }
 
-/** Stands for every step whose result the function has received: only the name is still needed. */
+/** The promise of a step. It records whether anything awaits it, directly or by `then`, `Promise.race` and the like. */
+export class StepPromise extends Promise<unknown> {
+  isAwaited = false;
+
+  /** Promises that are derived from it are plain ones. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  override then<A = unknown, B = never>(onValue?: ((value: unknown) => A | PromiseLike<A>) | null, onError?: ((error: unknown) => B | PromiseLike<B>) | null): Promise<A | B> {
+    this.isAwaited = true;
+    return super.then(onValue, onError);
+  }
+
+  /** Keeps a rejection that is never awaited from ending the process. */
+  ignoreRejection(): void {
+    super.then(undefined, () => {});
+  }
+}
+
+/** Represents every step whose result the function has received: only the name is still needed. */
 export const SETTLED_STEP: Step = new Step("", "run", undefined, DEFAULT_RETRY, undefined);
 SETTLED_STEP.state = "settled";

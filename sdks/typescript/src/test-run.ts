@@ -45,6 +45,7 @@ export class TestRun implements Host {
   private readonly onDemand: TestSignal[] = [];
   private readonly dropped: TestSignal[] = [];
   private readonly logs: string[] = [];
+  private readonly unawaited: string[] = [];
   private readonly mocks: Map<string, Mock>;
   private readonly unused: Set<string>;
   private readonly crashAfter: Set<string>;
@@ -172,6 +173,7 @@ export class TestRun implements Host {
   // The journal.
 
   private write(report: Report): JournalStep | undefined {
+    if ("unawaited" in report) this.unawaited.push(...(report.unawaited ?? []));
     switch (report.kind) {
       case "completed": {
         const journaled = this.journalStep(report.step, "run", report.attempt);
@@ -276,7 +278,8 @@ export class TestRun implements Host {
     }
     const steps: Record<string, Mock> = {};
     for (const [key, mock] of this.mocks) if (key.startsWith(`${step}/`)) steps[key.slice(step.length + 1)] = mock;
-    const ended = await test(called, { input, steps, workflows: this.options.workflows ?? [], now: this.now });
+    const ended = await test(called, { input, steps, workflows: this.options.workflows ?? [], now: this.now, allowUnawaited: true });
+    this.unawaited.push(...ended.unawaited.map((name) => `${step}/${name}`));
     for (const used of Object.keys(steps)) if (!ended.unused.includes(used)) this.unused.delete(`${step}/${used}`);
     if (ended.status === "completed") return { json: JSON.stringify(ended.output), error: undefined, ms: ended.slept };
     const { code, message } = ended.error ?? { code: "CHILD_FAILED", message: `it is ${ended.status}` };
@@ -353,7 +356,7 @@ export class TestRun implements Host {
     const steps = [...this.journal.values()].sort((a, b) => a.record.seq - b.record.seq).map((journaled) => journaled.step);
     const unused = [...new Set([...this.unused, ...this.crashAfter, ...this.crashDuring])];
     const dropped = [...this.dropped, ...this.onDemand];
-    this.done({ status, output, error, steps, slept: this.now - this.began, turns: this.turn, logs: this.logs, dropped, unused });
+    this.done({ status, output, error, steps, slept: this.now - this.began, turns: this.turn, logs: this.logs, dropped, unawaited: this.unawaited, unused });
   }
 }
 

@@ -3,8 +3,10 @@
 
 import "./node-version.js";
 
+import { AssertionError } from "node:assert";
 import type { Duration } from "./duration.js";
 import { checkOptions } from "./options.js";
+import { unawaitedMessage } from "./run-log.js";
 import { TestRun } from "./test-run.js";
 import type { Context, Json, Jsonify } from "./types.js";
 import type { StepKind } from "./wire.js";
@@ -41,6 +43,8 @@ export interface TestOptions<Input> {
   crashDuring?: string | readonly string[];
   /** The time of the cancellation after the start. */
   cancelAt?: Duration;
+  /** Allows the function to end while steps run or have failed that it does not await. Default: the test rejects. */
+  allowUnawaited?: boolean;
 }
 
 export interface TestStep {
@@ -71,20 +75,40 @@ export interface TestResult<Output> {
   logs: string[];
   /** Signals without a wait. */
   dropped: TestSignal[];
+  /** Steps that still ran or had failed when the function ended, and that it did not await; at most 20. */
+  unawaited: string[];
   /** Mocks that were not used, and steps of `crashAfter` and `crashDuring` that never ran. */
   unused: string[];
 }
 
-/** Runs a workflow to its end, or until it waits for a signal that never arrives. */
+/**
+ * Runs a workflow to its end, or until it waits for a signal that never arrives. Rejects with an `AssertionError` if the
+ * function ends without awaiting all of its steps, unless `allowUnawaited` is set.
+ */
 export function test<Input, Output>(workflow: Testable<Input, Output>, options: TestOptions<NoInfer<Input>>): Promise<TestResult<Jsonify<Output>>> {
   checkOptions(options, TEST_OPTIONS, "a test");
   return new Promise((resolve, reject) => {
+    const done = (result: TestResult<unknown>) => {
+      if (result.unawaited.length === 0 || options.allowUnawaited === true) return resolve(result as TestResult<Jsonify<Output>>);
+      const message = unawaitedMessage(result.status === "failed" ? "threw" : "returned", result.unawaited);
+      reject(new AssertionError({ message: `workflow ${workflow.name}: ${message} (allowUnawaited: true permits this)` }));
+    };
     try {
-      new TestRun(workflow as Testable<unknown, unknown>, options, resolve as (result: TestResult<unknown>) => void).begin();
+      new TestRun(workflow as Testable<unknown, unknown>, options, done).begin();
     } catch (error) {
       reject(error);
     }
   });
 }
 
-const TEST_OPTIONS = { input: true, steps: true, signals: true, workflows: true, now: true, crashAfter: true, crashDuring: true, cancelAt: true } as const;
+const TEST_OPTIONS = {
+  input: true,
+  steps: true,
+  signals: true,
+  workflows: true,
+  now: true,
+  crashAfter: true,
+  crashDuring: true,
+  cancelAt: true,
+  allowUnawaited: true,
+} as const;

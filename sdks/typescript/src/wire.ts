@@ -20,6 +20,8 @@ export interface Welcome {
   leaseSeconds: number;
   maxMessageBytes: number;
   maxReports: number;
+  /** What the server accepts beyond the first version of the protocol, as `unawaited`. */
+  features?: string[];
 }
 
 /** What the server sends to a worker at once. `m` counts from 1; a worker processes messages in that order. */
@@ -78,8 +80,8 @@ export type Report =
   | { kind: "sleep"; step: string; forMs?: number; untilMs?: number }
   | { kind: "wait"; step: string; event?: string; match?: string; timeoutMs?: number }
   | { kind: "call"; step: string; workflow: string; version?: number; input: string; timeoutMs?: number }
-  | { kind: "returned"; json: string }
-  | { kind: "threw"; error: ReportedError; step?: string }
+  | { kind: "returned"; json: string; unawaited?: string[] }
+  | { kind: "threw"; error: ReportedError; step?: string; unawaited?: string[] }
   | { kind: "blocked"; seq: number }
   | { kind: "diverged"; error: ReportedError }
   | { kind: "declined"; error: ReportedError };

@@ -275,6 +275,7 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
       this.leaseMs = welcome.leaseSeconds * 1_000;
       this.outbox.maxReports = welcome.maxReports;
       this.outbox.maxBytes = welcome.maxMessageBytes;
+      this.outbox.features = welcome.features ?? [];
       if (welcome.session !== this.session) {
         this.session = welcome.session;
         this.seen = 0;

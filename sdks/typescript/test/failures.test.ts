@@ -160,6 +160,6 @@ describe("an error", () => {
       ]),
     );
     await settle();
-    assert.deepEqual(host.told, ["failed getter", "failed call"]);
+    assert.deepEqual(host.sent, ["failed getter", "failed call"]);
   });
 });

@@ -26,6 +26,7 @@ export interface SentReport {
   input?: unknown;
   seq?: number;
   logs?: string[];
+  unawaited?: string[];
 }
 
 interface Session {
@@ -82,6 +83,8 @@ export class FakeServer {
   /** Answers no ping. */
   isMute = false;
   maxReports = 512;
+  /** The features of the welcome. */
+  features: string[] | undefined;
   private readonly sockets = new Set<Duplex>();
 
   constructor() {
@@ -202,7 +205,7 @@ export class FakeServer {
   }
 
   private welcome(session: Session): object {
-    return { session: session.id, leaseSeconds: this.leaseSeconds, maxMessageBytes: 4_194_304, maxReports: this.maxReports };
+    return { session: session.id, leaseSeconds: this.leaseSeconds, maxMessageBytes: 4_194_304, maxReports: this.maxReports, features: this.features };
   }
 
   /** Takes reports; false if the connection is to be cut. */

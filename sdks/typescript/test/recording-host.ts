@@ -33,7 +33,7 @@ export class RecordingHost implements Host {
     return 0;
   }
   /** Kinds and steps of what was reported. */
-  get told(): string[] {
+  get sent(): string[] {
     return this.reports.map((report) => ("step" in report && report.step !== undefined ? `${report.kind} ${report.step}` : report.kind));
   }
 }
@@ -50,5 +50,7 @@ export function begin(steps: StepRecord[], body: (ctx: Context, input: unknown) 
   return { host, replay };
 }
 
-/** Lets everything happen that can happen by itself. */
-export const settle = () => new Promise((resolve) => setImmediate(resolve));
+/** Lets everything happen that can happen by itself. A function whose step has failed reports its end an immediate later. */
+export const settle = async () => {
+  for (let i = 0; i < 2; i++) await new Promise((resolve) => setImmediate(resolve));
+};

@@ -23,10 +23,10 @@ describe("replay", () => {
       return await ctx.step.run("b", () => "new");
     });
     await settle();
-    assert.deepEqual(host.told, ["completed b"]);
+    assert.deepEqual(host.sent, ["completed b"]);
     replay.acknowledge(host.reports[0] as Report, 3);
     await settle();
-    assert.deepEqual(host.told, ["completed b", "returned"]);
+    assert.deepEqual(host.sent, ["completed b", "returned"]);
     assert.equal(replay.seq, 3);
   });
 
@@ -97,9 +97,9 @@ describe("replay", () => {
       };
       await Promise.all([ctx.step.run("b", () => "b"), a()]);
     });
-    assert.deepEqual(host.told, []);
+    assert.deepEqual(host.sent, []);
     await settle();
-    assert.deepEqual(host.told, ["completed b"]);
+    assert.deepEqual(host.sent, ["completed b"]);
     assert.equal(host.stuckCount, 0);
   });
 
@@ -120,7 +120,7 @@ describe("replay", () => {
     await settle();
     assert.deepEqual(order, ["after", "b"]);
     replay.checkStuck();
-    assert.deepEqual(host.told, ["returned"]);
+    assert.deepEqual(host.sent, ["returned"]);
   });
 
   it("goes on without it after a second", async () => {
@@ -133,7 +133,7 @@ describe("replay", () => {
     assert.equal(host.stuckCount, 1);
     replay.checkStuck();
     await settle();
-    assert.deepEqual(host.told, []);
+    assert.deepEqual(host.sent, []);
     assert.equal(replay.waiting, 0);
   });
 
@@ -152,12 +152,12 @@ describe("replay", () => {
     await settle();
     for (let i = 0; i < 2; i++) replay.checkStuck();
     await settle();
-    assert.deepEqual([host.told, host.stuckCount], [[], 3]);
+    assert.deepEqual([host.sent, host.stuckCount], [[], 3]);
     parsed[0]?.();
     await settle();
     replay.checkStuck();
     await settle();
-    assert.deepEqual(host.told, ["completed fetch-1"]);
+    assert.deepEqual(host.sent, ["completed fetch-1"]);
   });
 });
 
@@ -207,7 +207,7 @@ describe("divergence", () => {
       });
     });
     await settle();
-    assert.deepEqual(host.told, []);
+    assert.deepEqual(host.sent, []);
     replay.checkStuck();
     assert.match(message(host), /step "c" \(run\) was asked for, where the journal has step "b" \(run, seq 3\)/);
     assert.ok(!ran);
@@ -221,7 +221,7 @@ describe("a run", () => {
       return "rested";
     });
     await settle();
-    assert.deepEqual(host.told, []);
+    assert.deepEqual(host.sent, []);
     assert.ok(replay.isBlocked(0));
     replay.wake({ step: "nap", kind: "sleep", seq: 3, status: "slept" });
     await settle();
@@ -260,7 +260,7 @@ describe("a run", () => {
     assert.deepEqual(attempts, [1, 2]);
     replay.acknowledge(host.reports[1] as Report, 5);
     await settle();
-    assert.equal(host.told.at(-1), "returned");
+    assert.equal(host.sent.at(-1), "returned");
   });
 
   it("gives a wait its payload, an empty object for none, and null for a timeout", async () => {
@@ -290,7 +290,7 @@ describe("a run", () => {
     await settle();
     assert.equal(signal?.aborted, true);
     assert.equal(late?.().aborted, true);
-    assert.deepEqual(host.told, [], "nobody wants to know what became of the step");
+    assert.deepEqual(host.sent, [], "nobody wants to know what became of the step");
     const other = begin([], async (ctx) => {
       late = () => ctx.signal;
     });
@@ -320,7 +320,7 @@ describe("a run", () => {
     await settle();
     replay.acknowledge(host.reports.find((report) => report.kind === "completed") as Report, 2);
     await settle();
-    assert.deepEqual(host.told, ["sleep b", "sleep c", "wait d", "call e", "completed a", "returned"]);
+    assert.deepEqual(host.sent, ["sleep b", "sleep c", "wait d", "call e", "completed a", "returned"]);
     assert.deepEqual(host.lines, ["info taken"]);
   });
 
@@ -337,7 +337,7 @@ describe("a run", () => {
     replay.acknowledge(host.reports[0] as Report, 2);
     end("done");
     await settle();
-    assert.deepEqual(host.told, ["completed b", "completed a"]);
+    assert.deepEqual(host.sent, ["completed b", "completed a"]);
   });
 
   it("gives every attempt of a step the AsyncLocalStorage of the function", async () => {
@@ -357,11 +357,11 @@ describe("a run", () => {
       await ctx.step.run("b", () => 1);
     });
     await settle();
-    assert.deepEqual(host.told, []);
+    assert.deepEqual(host.sent, []);
     host.may = true;
     replay.startHeldSteps();
     await settle();
-    assert.deepEqual(host.told, ["completed b"]);
+    assert.deepEqual(host.sent, ["completed b"]);
   });
 
   it("refuses names and options that cannot be meant", async () => {
@@ -425,7 +425,7 @@ describe("a run", () => {
       await settle();
       replay.acknowledge(host.reports[0] as Report, 2);
       await settle();
-      assert.deepEqual(host.told, ["completed before", "failed outer"]);
+      assert.deepEqual(host.sent, ["completed before", "failed outer"]);
       const report = host.reports[1];
       assert.ok(report?.kind === "failed" && report.error.retryable === false && report.error.code === "NESTED_STEP");
       assert.match(report.error.message, /step "inner" is asked for inside step "outer": steps do not nest/);
@@ -441,6 +441,6 @@ describe("a run", () => {
       void ctx.step.run("c", () => 1);
     });
     await settle();
-    assert.deepEqual(host.told, ["failed b", "completed c", "returned"]);
+    assert.deepEqual(host.sent, ["failed b", "completed c", "returned"]);
   });
 });
