@@ -13,6 +13,8 @@ export interface StepResult {
 export class Journal {
   /** How many steps of the journal the function has not asked for yet. */
   unasked = 0;
+  /** Whether the function has asked for a step of the journal. */
+  isBegun = false;
   /** How many results of earlier turns the function has not received yet. */
   private replayed = 0;
   private readonly records = new Map<string, StepRecord>();
@@ -36,7 +38,10 @@ export class Journal {
   /** The function asks for a step. */
   ask(step: string): StepRecord | undefined {
     const record = this.records.get(step);
-    if (record !== undefined) this.unasked -= 1;
+    if (record !== undefined) {
+      this.unasked -= 1;
+      this.isBegun = true;
+    }
     return record;
   }
 

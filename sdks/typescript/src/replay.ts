@@ -8,7 +8,11 @@
 // 3. If the function has not asked for the step of a result yet, later results wait, for about a second: code outside
 //    steps may be slow.
 // 4. A step that the journal does not have starts when the function has asked for every step of the journal.
-//    If the function makes no progress for as long as its host allows, function and journal disagree.
+//    If the function makes no progress for as long as its host allows, function and journal disagree: code outside
+//    steps may be slow, and a branch that runs it may ask for a step of the journal yet.
+// 5. A function that has asked for other steps only, and for no step of the journal, has about a second: its first step
+//    differs. It would need a branch that is slower than that before its first step, beside a faster one whose first step
+//    has no result in the journal.
 
 import { setMaxListeners } from "node:events";
 import { AttemptContext, FunctionContext } from "./context.js";
@@ -261,8 +265,13 @@ export class Replay {
     const asked = this.held[0];
     if (asked !== undefined && missing !== undefined) {
       this.stuckChecks += 1;
-      if (this.stuckChecks < this.host.stuckChecksMax) return this.reportStuck();
-      return this.diverge(`step "${asked.name}" (${asked.kind}) was asked for, where ${missing}`);
+      const disagreement = `step "${asked.name}" (${asked.kind}) was asked for, where ${missing}`;
+      if (!this.journal.isBegun || this.stuckChecks >= this.host.stuckChecksMax) return this.diverge(disagreement);
+      if (this.stuckChecks === 1) {
+        const warning = `${disagreement}; the run is paused if code outside steps makes no progress for the duration of the worker's lease`;
+        this.host.writeLog("warn", warning, undefined, this, undefined);
+      }
+      return this.reportStuck();
     }
     // Code outside steps is slow: results of steps that were asked for are delivered without waiting for it.
     const result = this.journal.firstOf(this.isAsked);

@@ -153,6 +153,8 @@ describe("replay", () => {
     for (let i = 0; i < 2; i++) replay.checkStuck();
     await settle();
     assert.deepEqual([host.sent, host.stuckCount], [[], 3]);
+    assert.equal(host.lines.length, 1, "one warning");
+    assert.match(host.lines[0] ?? "", /^warn step "fetch-1" \(run\) was asked for, where the journal has step "save-0" \(run, seq 3\); the run is paused if/);
     parsed[0]?.();
     await settle();
     replay.checkStuck();
@@ -211,6 +213,38 @@ describe("divergence", () => {
     replay.checkStuck();
     assert.match(message(host), /step "c" \(run\) was asked for, where the journal has step "b" \(run, seq 3\)/);
     assert.ok(!ran);
+  });
+});
+
+describe("a first step that differs", () => {
+  it("is a divergence at the first check, though later ones would wait for a lease", async () => {
+    const { host, replay } = begin([done("reserve", 2), done("charge", 3)], async (ctx) => {
+      await ctx.step.run("greet", () => assert.fail("it ran"));
+      await ctx.step.run("charge", () => 1);
+    });
+    host.stuckChecksMax = 25;
+    await settle();
+    assert.deepEqual([host.sent, host.stuckCount], [[], 1]);
+    replay.checkStuck();
+    const report = host.reports[0];
+    assert.ok(report?.kind === "diverged" && report.error.code === "NONDETERMINISTIC");
+    assert.equal(report.error.message, 'step "greet" (run) was asked for, where the journal has step "reserve" (run, seq 2)');
+  });
+
+  it("is none if the function asks for a step of the journal within the check", async () => {
+    const { host, replay } = begin([done("slow", 2)], async (ctx) => {
+      const slow = (async () => {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        return await ctx.step.run("slow", () => assert.fail("it ran"));
+      })();
+      await Promise.all([ctx.step.run("quick", () => 1), slow]);
+    });
+    await settle();
+    assert.equal(host.stuckCount, 1);
+    await new Promise((resolve) => setTimeout(resolve, 15));
+    replay.checkStuck();
+    await settle();
+    assert.deepEqual(host.sent, ["completed quick"]);
   });
 });
 

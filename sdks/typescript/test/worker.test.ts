@@ -336,7 +336,7 @@ withWorker(
 );
 
 withWorker(
-  "divergence is reported with both sides",
+  "a first step that differs pauses the run at once, with both sides in the message",
   () => {
     let turn = 0;
     return [
@@ -354,9 +354,35 @@ withWorker(
     const run = server.start("fickle");
     await server.until(() => run.waits.has("go"), "it waits");
     server.giveAll();
-    await server.ended(run);
+    // The lease is 30 s.
+    await server.ended(run, 3_000);
     assert.equal(run.status, "diverged");
     assert.match(run.error?.message ?? "", /step "b" \(run\) was asked for, where the journal has step "a" \(run, seq 3\)/);
+  },
+);
+
+withWorker(
+  "a step that differs after others pauses the run after a lease",
+  () => {
+    let turn = 0;
+    return [
+      workflow({
+        name: "fickle",
+        run: async (ctx) => {
+          turn += 1;
+          await ctx.step.run("a", () => 1);
+          await ctx.step.run(turn === 1 ? "b" : "c", () => 1);
+          await ctx.step.waitForEvent("go");
+        },
+      }),
+    ];
+  },
+  async (server) => {
+    const run = server.start("fickle");
+    await server.until(() => run.waits.has("go"), "it waits");
+    server.giveAll();
+    await server.ended(run);
+    assert.match(run.error?.message ?? "", /step "c" \(run\) was asked for, where the journal has step "b" \(run, seq 4\)/);
   },
   { prepare: (server) => (server.leaseSeconds = 1) },
 );
