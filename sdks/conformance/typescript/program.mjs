@@ -12,9 +12,9 @@ async function playBlock(ctx, block, scope, tools) {
   for (const operation of block) {
     const verb = Object.keys(OPERATIONS).find((key) => key in operation);
     if (!verb) throw new Error(`${JSON.stringify(operation)} is no operation`);
-    const told = await OPERATIONS[verb](ctx, operation, scope, tools);
-    if (told?.isOver) return told;
-    value = told?.value;
+    const outcome = await OPERATIONS[verb](ctx, operation, scope, tools);
+    if (outcome?.isOver) return outcome;
+    value = outcome?.value;
     if (operation.as) scope[operation.as] = value;
   }
   return { value };
@@ -115,7 +115,7 @@ async function playStep(ctx, own, step, body, scope, tools) {
   return value;
 }
 
-/** Stands at a gate until it is opened, and notes if the run is cancelled meanwhile. */
+/** Waits until a gate is opened, and notes if the signal of the run is aborted before. */
 async function abortable(ctx, step, gate, tools) {
   const noted = () => tools.note(ctx, step, 'aborted');
   if (ctx.signal.aborted) await noted();
@@ -123,7 +123,7 @@ async function abortable(ctx, step, gate, tools) {
   await tools.gate(ctx, step, gate);
 }
 
-/** Puts values where names stand: `{"$": "user.id"}`, and `{i}` inside a text; `{"$bytes": 10}` is a text of that length. */
+/** Replaces names by their values: `{"$": "user.id"}`, and `{i}` inside a text; `{"$bytes": 10}` is a text of that length. */
 function fill(value, scope) {
   if (typeof value === 'string') return value.replace(/\{([\w.]+)\}/g, (_, name) => String(find(name, scope)));
   if (value === null || typeof value !== 'object') return value;
@@ -137,5 +137,5 @@ function find(name, scope) {
   return name.split('.').reduce((value, part) => value?.[part], scope);
 }
 
-/** Without the members that are not there. */
+/** Drops the members that are undefined. */
 const plain = (value) => Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));

@@ -36,7 +36,7 @@ process.once('SIGTERM', async () => {
   process.exit(0);
 });
 
-/** Tells the ledger something. It is not told twice: what it counts must be what happened. */
+/** Sends an entry to the ledger. It is not repeated: the ledger counts what happened. */
 function tell(path, body) {
   return new Promise((resolve, reject) => {
     const request = http.request(`${config.ledger}${path}`, { method: 'POST', agent }, (response) => {

@@ -55,7 +55,7 @@ class FunctionSteps implements Steps {
 
   readonly run = (name: string, fn: (step: StepContext) => unknown, options?: RunOptions): Promise<never> => {
     checkStepName(name);
-    if (typeof fn !== "function") throw new TypeError(`step "${name}" has no function to run`);
+    if (typeof fn !== "function") throw new TypeError(`step "${name}" has no function`);
     if (options !== undefined && "timeout" in options) {
       throw new TypeError(`step "${name}" cannot have a timeout: use AbortSignal.timeout in it, or race it with a sleep`);
     }

@@ -40,8 +40,8 @@ export class WorkflowVersionMismatch extends Error {
   ) {
     super(
       expected === 0
-        ? `workflow ${workflow} is not served here`
-        : `workflow ${workflow} is served here in version ${expected}, and the run has version ${got}`,
+        ? `this worker does not serve workflow ${workflow}`
+        : `this worker serves workflow ${workflow} in version ${expected}, and the run has version ${got}`,
     );
   }
 }

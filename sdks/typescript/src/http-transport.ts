@@ -1,4 +1,4 @@
-// The worker protocol over HTTP requests: one poll is always under way, reports are sent beside it.
+// The worker protocol over HTTP requests: one poll is always in progress, and reports are sent in requests of their own.
 
 import { ApiError } from "./errors.js";
 import { type HttpClient, type HttpResponse, problemFromBody } from "./http.js";
@@ -41,7 +41,7 @@ export class HttpTransport implements Transport {
     }
     this.request(SESSIONS_PATH, JSON.stringify(opening.hello), OPEN_TIMEOUT_MS, (response) => {
       const welcome = parse<Welcome>(response.text);
-      if (typeof welcome.session !== "string") throw new Error("the answer of the server has no session");
+      if (typeof welcome.session !== "string") throw new Error("the response of the server has no session");
       this.session = welcome.session;
       this.leaseMs = welcome.leaseSeconds * 1_000;
       this.listener.opened(welcome, sentAt);
@@ -134,6 +134,6 @@ export class HttpTransport implements Transport {
 
 function messagesOf(response: HttpResponse): NumberedMessage[] {
   const { messages } = parse<{ messages?: NumberedMessage[] }>(response.text);
-  if (!Array.isArray(messages)) throw new Error("the answer of the server has no list of messages");
+  if (!Array.isArray(messages)) throw new Error("the response of the server has no list of messages");
   return messages;
 }

@@ -40,10 +40,10 @@ export class Endpoint {
     if (!URL.canParse(text)) throw new TypeError(`the server's url is ${JSON.stringify(text)}: write http://host:port`);
     this.url = new URL(text);
     if (this.url.protocol !== "http:" && this.url.protocol !== "https:") {
-      throw new TypeError(`the server's url is ${JSON.stringify(text)}: it begins with http:// or https://`);
+      throw new TypeError(`the server's url is ${JSON.stringify(text)}: it must begin with http:// or https://`);
     }
     if (key === undefined || key === "") {
-      throw new TypeError("there is no API key: give apiKey, or set EVERSTEP_API_KEY");
+      throw new TypeError("the API key is missing: pass apiKey, or set EVERSTEP_API_KEY");
     }
     if (!isHeaderValue(key)) throw new TypeError("the API key contains characters that are not allowed in a key");
     this.isSecure = this.url.protocol === "https:";

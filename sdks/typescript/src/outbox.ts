@@ -89,7 +89,7 @@ export class Outbox {
     if (alone === undefined) return true;
     // The report is small: its size is not the reason.
     if (alone.text.length <= ENVELOPE_BYTES_MAX) return false;
-    const report = shorten(alone.report, `a proxy or the server refuses its ${Buffer.byteLength(alone.text)} bytes; ${TOO_LARGE_REMEDY}`);
+    const report = shorten(alone.report, `a proxy or the server refuses the report, which has ${Buffer.byteLength(alone.text)} bytes; ${TOO_LARGE_REMEDY}`);
     if (report === undefined) return false;
     this.unanswered.set(alone.n, { ...alone, report, text: this.encode(alone.n, alone.run, alone.turn, report) });
     this.queue = [...this.unanswered.values()];
@@ -155,7 +155,7 @@ export class Outbox {
     let text = this.encode(n, run, turn, report);
     const bytesMax = this.maxBytes - ENVELOPE_BYTES_MAX;
     while (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
-      const shorter = shorten(report, `it has more than ${this.maxBytes} bytes; ${TOO_LARGE_REMEDY}`);
+      const shorter = shorten(report, `the report has more than ${this.maxBytes} bytes; ${TOO_LARGE_REMEDY}`);
       if (shorter === undefined) break;
       report = shorter;
       text = this.encode(n, run, turn, report);

@@ -172,11 +172,11 @@ export class Replay {
     if (this.isOver) return new Promise(() => {});
     if (this.inside !== undefined) {
       // A replay in which the outer step is completed would never ask for the inner one.
-      const message = `step "${step.name}" is asked for inside step "${this.inside.name}": steps do not nest; ask for it in the function, before or after`;
+      const message = `step "${step.name}" is asked for inside step "${this.inside.name}": steps do not nest; call it in the function of the workflow, before or after`;
       throw new NonRetriableError(message, { code: "NESTED_STEP" });
     }
     if (this.steps.has(step.name)) {
-      this.diverge(`step "${step.name}" is used twice; every step of a run has a name of its own`);
+      this.diverge(`step "${step.name}" is used twice; the name of a step must be unique in a run`);
       return new Promise(() => {});
     }
     const promise = new StepPromise((resolve, reject) => {

@@ -31,8 +31,8 @@ export function workflow<Input, Output>(definition: Definition<Input, Output> & 
     throw new TypeError(`a workflow's name has 1 to 128 of a-z, 0-9, _ and -, and begins with a letter or digit: ${JSON.stringify(name)} does not`);
   }
   checkOptions<Definition<Input, Output>>(definition, WORKFLOW_OPTIONS, `workflow ${name}`);
-  if (!Number.isInteger(version) || version < 1) throw new TypeError(`the version of ${name} is a whole number from 1 on, not ${version}`);
-  if (typeof run !== "function") throw new TypeError(`workflow ${name} has no function to run`);
+  if (!Number.isInteger(version) || version < 1) throw new TypeError(`the version of ${name} is a whole number from 1, not ${version}`);
+  if (typeof run !== "function") throw new TypeError(`workflow ${name} has no function`);
   const retentionDays = retention === undefined ? undefined : days(retention, `the retention of ${name}`);
   const defined: Workflow<Input, Output> = {
     name,

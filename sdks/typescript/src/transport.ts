@@ -40,7 +40,7 @@ export interface Transport {
   /** Sends reports: JSON texts separated by commas. */
   send(seen: number, reports: string): void;
   sendSeen(seen: number): void;
-  /** Asks the server for a sign of life. False if the transport always has a request under way that does so. */
+  /** Asks the server for an answer, which renews the lease. False if the transport always has a request in progress that does so. */
   ping(): boolean;
   setCapacity(capacity: number): void;
   /** Ends the session in order. */

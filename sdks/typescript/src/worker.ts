@@ -139,7 +139,7 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
     }
     for (const workflow of workflows) {
       const versions = this.workflows.get(workflow.name) ?? new Map<number, ServedWorkflow>();
-      if (versions.has(workflow.version)) throw new TypeError(`workflow ${workflow.name} is given twice in version ${workflow.version}`);
+      if (versions.has(workflow.version)) throw new TypeError(`workflow ${workflow.name} is listed twice in version ${workflow.version}`);
       this.workflows.set(workflow.name, versions.set(workflow.version, workflow));
     }
     this.endpoint = new Endpoint(options);
@@ -351,7 +351,7 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
     if (this.isStopping) this.checkDrained();
     if (this.pingedAt !== undefined && now - this.pingedAt > this.leaseMs / 3) {
       this.connection.close();
-      return this.lost(new Error("it does not answer"));
+      return this.lost(new Error("it did not answer a ping"));
     }
     if (this.pingedAt === undefined && now - Math.min(this.outbox.sentAt, this.leaseFrom) > this.leaseMs / 3 && this.connection.ping()) {
       this.pingedAt = now;

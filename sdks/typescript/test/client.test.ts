@@ -13,7 +13,7 @@ interface Asked {
 }
 type Answer = [status: number, body: object, headers?: Record<string, string>] | "hang up" | "wait";
 
-/** Runs a test with a client and a server that answers as it is told. */
+/** Runs a test with a client and a server that answers with `answer`. */
 async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (client: WorkflowClient, asked: Asked[], url: string) => Promise<void>): Promise<void> {
   const asked: Asked[] = [];
   const server = createServer(async (request: IncomingMessage, response: ServerResponse) => {
@@ -42,12 +42,12 @@ async function withServer(answer: (asked: Asked, nth: number) => Answer, body: (
 const isOver = (error: unknown): boolean => error instanceof ApiError && error.code === "WAIT_TIMEOUT" && error.cause instanceof ApiError;
 const unavailable: Answer = [503, { code: "UNAVAILABLE", detail: "not now", status: 503 }];
 
-test("a start sends what it is given, and tells what the server says", () =>
+test("a start sends its options, and returns the response of the server", () =>
   withServer(
-    () => [201, { run: { id: "r1", status: "pending" }, created: true, warning: "nobody serves it" }],
+    () => [201, { run: { id: "r1", status: "pending" }, created: true, warning: "no worker serves it" }],
     async (client, asked) => {
       const started = await client.start({ name: "ship it", version: 3 }, { a: 1 }, { idempotencyKey: "k", tags: { t: "x" }, retentionDays: 9 });
-      assert.deepEqual(started, { runId: "r1", created: true, status: "pending", warning: "nobody serves it" });
+      assert.deepEqual(started, { runId: "r1", created: true, status: "pending", warning: "no worker serves it" });
       assert.equal(asked[0]?.url, "/v1/workflows/ship%20it/runs");
       assert.deepEqual(JSON.parse(asked[0]?.body ?? ""), { input: { a: 1 }, version: 3, idempotencyKey: "k", retentionDays: 9, tags: { t: "x" } });
       await client.start("ship", undefined);
@@ -177,7 +177,7 @@ test("a key may have white space around it, and nothing that no header takes", (
   for (const apiKey of ["es_\ntest", "es_✓"]) {
     assert.throws(() => createWorkflowClient({ apiKey }), (error: Error) => error instanceof TypeError && !error.message.includes(apiKey));
   }
-  assert.throws(() => createWorkflowClient({ apiKey: "\n" }), /there is no API key/);
+  assert.throws(() => createWorkflowClient({ apiKey: "\n" }), /the API key is missing/);
 });
 
 test("half of a surrogate pair in an input or a payload is replaced", () =>
@@ -236,7 +236,7 @@ test("waiting ends when the run is paused, with the reason, unless it is to wait
   );
 });
 
-test("waiting goes on while the server is away, and ends when the time is over or nothing can help", () =>
+test("waiting continues while the server cannot be reached, and ends at the timeout or at a final error", () =>
   withServer(
     ({ url }, nth) => {
       if (url.includes("gone")) return [404, { code: "NOT_FOUND", detail: "there is no such run", status: 404 }];
@@ -280,7 +280,7 @@ test("a client that is closed waits no more", () =>
     },
   ));
 
-test("however many wait, other calls go on", () =>
+test("any number of waits does not delay other calls", () =>
   withServer(
     ({ url }) => (url.includes("waitSeconds") ? "wait" : [201, { run: { id: "r1" }, created: true }]),
     async (client, asked) => {
@@ -290,12 +290,12 @@ test("however many wait, other calls go on", () =>
     },
   ));
 
-test("options that nobody knows are refused, with those that there are", async () => {
-  assert.throws(() => createWorkflowClient({ apiKey: "es_test", baseUrl: "x" } as never), /no option "baseUrl"; there is url, apiKey/);
+test("unknown options are refused, and the known ones are named", async () => {
+  assert.throws(() => createWorkflowClient({ apiKey: "es_test", baseUrl: "x" } as never), /no option "baseUrl"; the options are url, apiKey/);
   const client = createWorkflowClient({ apiKey: "es_test" });
-  await assert.rejects(client.start("w", 1, { key: "k" } as never), { name: "TypeError", message: /no option "key"; there is idempotencyKey/ });
+  await assert.rejects(client.start("w", 1, { key: "k" } as never), { name: "TypeError", message: /no option "key"; the options are idempotencyKey/ });
   await assert.rejects(client.signal("r", "e", 1, { buffered: true } as never), /no option "buffered"/);
-  await assert.rejects(client.runs.wait("w", "r", { timeoutMs: 1 } as never), /no option "timeoutMs"; there is timeout, whilePaused/);
+  await assert.rejects(client.runs.wait("w", "r", { timeoutMs: 1 } as never), /no option "timeoutMs"; the options are timeout, whilePaused/);
   client.close();
 });
 

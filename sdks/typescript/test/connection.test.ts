@@ -1,4 +1,4 @@
-// A worker and its connection: refused, cut, silent, answered by others.
+// The connection of a worker: refused, cut, silent, or answered by a proxy.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,7 +7,7 @@ import { serve, workflow } from "../src/runtime.js";
 import { patient, sum } from "./workflows.js";
 import { FakeServer } from "./fake-server.js";
 
-test("an answer of somebody on the way ends no worker and no session", async () => {
+test("an answer of a proxy ends neither the worker nor the session", async () => {
   const server = new FakeServer();
   await server.listen();
   const worker = serve({ url: server.url, apiKey: "es_test", logger: false, workflows: [patient], transport: "http" });
@@ -54,7 +54,7 @@ test("behind a proxy that accepts small requests only, reports are sent in small
   for (const run of runs) await server.ended(run, 10_000);
   assert.equal(runs[0].output, 40);
   assert.equal(runs[1].error?.code, "PAYLOAD_TOO_LARGE");
-  assert.match(runs[1].error?.message ?? "", /a proxy or the server refuses its 30\d\d\d bytes; store large values elsewhere/);
+  assert.match(runs[1].error?.message ?? "", /a proxy or the server refuses the report, which has 30\d\d\d bytes; store large values elsewhere/);
   assert.equal(runs[2].output, 2, "logs are less than what the step gave, and than its next attempt");
   assert.ok(refusals > 0 && server.longest <= most);
   assert.equal(server.hellos.length, 1, "the session went on");
@@ -81,7 +81,7 @@ test("a small message that is refused as too large is sent again, and not at onc
   await server.close();
 });
 
-test("whoever prints a worker does not print its key", async () => {
+test("printing a worker does not print its key", async () => {
   const server = new FakeServer();
   await server.listen();
   const worker = serve({ url: server.url, apiKey: "es_test\n", logger: false, workflows: [sum] });
@@ -91,7 +91,7 @@ test("whoever prints a worker does not print its key", async () => {
   await server.close();
 });
 
-test("a worker whose socket is refused because nobody is there just now keeps to the socket", async () => {
+test("a worker whose socket is refused because the server is unavailable keeps the socket transport", async () => {
   const server = new FakeServer();
   server.refuseSocket = 503;
   await server.listen();
@@ -105,7 +105,7 @@ test("a worker whose socket is refused because nobody is there just now keeps to
   await server.close();
 });
 
-test("a worker goes on over HTTP where a proxy refuses the socket", async () => {
+test("a worker falls back to HTTP if a proxy refuses the socket", async () => {
   const server = new FakeServer();
   server.refuseSocket = 400;
   await server.listen();
@@ -184,12 +184,12 @@ test("a worker whose key is refused while a signal drains it says so once, by wh
   server.onRequest = () => ({ status: 401, text: "" });
   process.listeners("SIGTERM").at(-1)?.("SIGTERM");
   await assert.rejects(worker.closed, { status: 401 });
-  // A rejection that nobody handles would fail this test.
+  // A rejection without a handler would fail this test.
   await new Promise((resolve) => setTimeout(resolve, 20));
   await server.close();
 });
 
-test("a worker that is stopped while it has no connection says goodbye all the same", async () => {
+test("a worker that is stopped without a connection ends its session by a request", async () => {
   const server = new FakeServer();
   await server.listen();
   const worker = serve({ url: server.url, apiKey: "es_test", logger: false, workflows: [patient], transport: "socket" });

@@ -4,7 +4,7 @@ import type { StepRecord } from "../src/wire.js";
 import { begin, done, settle } from "./recording-host.js";
 
 describe("a run", () => {
-  it("fails with the step whose failure nobody caught", async () => {
+  it("fails with the step whose failure was not caught", async () => {
     const error = { code: "DOWN", message: "no", attempts: 3 };
     const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }], async (ctx) => ctx.step.run("a", () => 1));
     await settle();
@@ -30,7 +30,7 @@ describe("a run", () => {
     }
   });
 
-  it("has an error in parallel steps that nobody awaits yet, and lives", async () => {
+  it("survives an error in parallel steps that are not awaited yet", async () => {
     const error = { code: "DOWN", message: "no", attempts: 3 };
     const { host } = begin([{ step: "a", kind: "run", seq: 2, status: "failed", error }, done("b", 3)], async (ctx) => {
       const a = ctx.step.run("a", () => 1);
@@ -42,7 +42,7 @@ describe("a run", () => {
     assert.deepEqual(host.reports, [{ kind: "returned", json: '"caught"' }]);
   });
 
-  it("has an error in parallel helpers that nobody awaits yet, and lives", async () => {
+  it("survives an error in parallel helpers that are not awaited yet", async () => {
     const error = { code: "DOWN", message: "no", attempts: 3 };
     const helpers: ((step: Promise<unknown>) => Promise<unknown>)[] = [
       async (step) => await step,
@@ -66,7 +66,7 @@ describe("a run", () => {
     }
   });
 
-  it("fails a step for good that gives what is not JSON", async () => {
+  it("fails a step without a retry if its return value is not JSON", async () => {
     const { host } = begin([], async (ctx) => ctx.step.run("a", () => 1n));
     await settle();
     const report = host.reports[0];
@@ -86,8 +86,8 @@ describe("a step", () => {
 });
 
 describe("an error", () => {
-  /** What the journal is told of what a step has thrown. */
-  const told = async (error: unknown) => {
+  /** The error in the report of a step that has thrown this value. */
+  const reported = async (error: unknown) => {
     const { host } = begin([], (ctx) => ctx.step.run("a", () => Promise.reject(error)));
     await settle();
     const report = host.reports[0];
@@ -114,34 +114,34 @@ describe("an error", () => {
       [1n, "1"],
       ["text", "text"],
     ];
-    for (const [error, message] of cases) assert.equal((await told(error)).message, message);
-    assert.equal((await told(Object.assign(new Error("x"), { stack: 5 }))).stack, undefined);
+    for (const [error, message] of cases) assert.equal((await reported(error)).message, message);
+    assert.equal((await reported(Object.assign(new Error("x"), { stack: 5 }))).stack, undefined);
   });
 
   it("that is a plain object keeps its code and message", async () => {
-    assert.deepEqual(await told({ code: "DECLINED", message: "no money", stack: "s" }), {
+    assert.deepEqual(await reported({ code: "DECLINED", message: "no money", stack: "s" }), {
       code: "DECLINED",
       message: "no money",
       stack: "s",
       retryable: true,
     });
-    assert.equal((await told({ code: 5, message: "no" })).code, undefined);
+    assert.equal((await reported({ code: 5, message: "no" })).code, undefined);
   });
 
-  it("is told with its causes", async () => {
+  it("is reported with its causes", async () => {
     const refused = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), { code: "ECONNREFUSED" });
-    const failed = await told(new TypeError("fetch failed", { cause: refused }));
+    const failed = await reported(new TypeError("fetch failed", { cause: refused }));
     assert.equal(failed.message, "fetch failed: connect ECONNREFUSED 127.0.0.1:1");
     assert.match(failed.stack ?? "", /TypeError: fetch failed\n.*\ncaused by: Error: connect ECONNREFUSED/s);
     const slow = Object.assign(new Error("too slow"), { code: "SLOW" });
-    assert.equal((await told(new Error("no", { cause: slow }))).message, "no: SLOW: too slow");
-    assert.equal((await told(new Error("no: too slow", { cause: new Error("too slow") }))).message, "no: too slow");
+    assert.equal((await reported(new Error("no", { cause: slow }))).message, "no: SLOW: too slow");
+    assert.equal((await reported(new Error("no: too slow", { cause: new Error("too slow") }))).message, "no: too slow");
     const many = Object.assign(new AggregateError([refused]), { code: "ECONNREFUSED" });
-    assert.equal((await told(new Error("fetch failed", { cause: many }))).message, "fetch failed: ECONNREFUSED");
-    assert.equal((await told(new AggregateError([refused], "all failed"))).message, "all failed: connect ECONNREFUSED 127.0.0.1:1");
+    assert.equal((await reported(new Error("fetch failed", { cause: many }))).message, "fetch failed: ECONNREFUSED");
+    assert.equal((await reported(new AggregateError([refused], "all failed"))).message, "all failed: connect ECONNREFUSED 127.0.0.1:1");
     const endless = new Error("again");
     endless.cause = endless;
-    assert.equal((await told(endless)).stack?.match(/caused by/g)?.length, 5);
+    assert.equal((await reported(endless)).stack?.match(/caused by/g)?.length, 5);
   });
 
   it("of a thenable fails its step too", async () => {

@@ -165,7 +165,7 @@ export class FakeServer {
   async until(is: () => boolean, what: string, ms = 5_000): Promise<void> {
     const end = Date.now() + ms;
     while (!is()) {
-      if (Date.now() > end) throw new Error(`it did not come to be that ${what}`);
+      if (Date.now() > end) throw new Error(`the timeout has expired before ${what}`);
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
   }
@@ -195,7 +195,7 @@ export class FakeServer {
     return session;
   }
 
-  /** What a new session is told first: the turns that it may keep, and those that wait. */
+  /** Sends the first messages of a session: the turns that it may keep, and new ones. */
   private greet(session: Session): void {
     for (const { run: id, turn } of session.hello.holds) {
       const run = this.runs.get(id);
@@ -364,7 +364,7 @@ export class FakeServer {
     }
     if (two !== "signals") return reply(200, shown(run));
     const isTaken = this.signal(run, (three ?? four) as string, body);
-    reply(200, isTaken ? { outcome: "accepted" } : { outcome: "ignored", reason: "nothing waits for this signal" });
+    reply(200, isTaken ? { outcome: "accepted" } : { outcome: "ignored", reason: "the run has no wait for this signal" });
   }
 
   private readonly keys = new Map<string, FakeRun>();

@@ -48,7 +48,7 @@ withWorker(
 
 let isRefused = false;
 const calls: string[] = [];
-/** A step that stands at a gate; what becomes of it is noted in `calls`. */
+/** A step that ends when its gate is opened. It records its progress in `calls`. */
 const gates: ((value: string) => void)[] = [];
 const gated = (name: string) => (step: { signal: AbortSignal }) => {
   calls.push(`begin ${name}`);
@@ -69,7 +69,7 @@ const reset = () => {
 };
 
 withWorker(
-  "what a running step gives is kept when the function diverges meanwhile",
+  "the output of a running step is kept when the function diverges",
   () => [
     workflow({
       name: "twice",
@@ -91,14 +91,14 @@ withWorker(
       await server.until(() => worker.running === 0, "the run has left");
       gates[0]?.("charged");
       await server.until(() => run.known.get("charge")?.output === "charged", "the step is in the journal");
-      await server.until(() => calls.length === 2, "the signal is aborted when nothing runs any more");
+      await server.until(() => calls.length === 2, "the signal is aborted when no step runs");
       assert.deepEqual(calls, ["begin charge", "abort charge: the run is no longer at this worker"]);
     }
   },
 );
 
 withWorker(
-  "a run that begins anew aborts the steps that it has left here",
+  "a new turn of a run aborts the steps that an earlier turn has left here",
   () => [charging],
   async (server, worker) => {
     reset();

@@ -20,7 +20,7 @@ describe("logs", () => {
     assert.deepEqual(report.logs, ['warn within {"n":1}', "info exactly"]);
   });
 
-  it("belong to nobody while two steps run, unless the step's own log is used", async () => {
+  it("belong to no step while two steps run, unless the step's own log is used", async () => {
     const { host } = begin([], async (ctx) => {
       await Promise.all([
         ctx.step.run("a", async (step) => {

@@ -1,10 +1,10 @@
-// What becomes of rejections that nobody handles, in a process of their own.
+// Rejections without a handler, each in a process of its own.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { test } from "node:test";
 
-/** Runs a module in which a step has failed; with what it ends, and what it says. */
+/** Runs a module in which a step has failed. Returns its exit code and its output. */
 async function play(text: string, ...flags: string[]): Promise<{ code: number | null; out: string; err: string }> {
   const load = (file: string) => `await import(${JSON.stringify(new URL(`../src/${file}`, import.meta.url).href)})`;
   const module = `
@@ -27,10 +27,10 @@ async function play(text: string, ...flags: string[]): Promise<{ code: number | 
   return { code, ...said };
 }
 
-test("a step's error that nobody awaits yet ends no process, and is told to nobody else", async () => {
+test("an error of a step that is not awaited yet does not end the process, and reaches no listener", async () => {
   const { code, out, err } = await play(`
-    process.on("unhandledRejection", () => console.log("told"));
-    process.on("rejectionHandled", () => console.log("told"));
+    process.on("unhandledRejection", () => console.log("reached"));
+    process.on("rejectionHandled", () => console.log("reached"));
     console.log(begun.output);
     const again = await play(async (ctx) => {
       const a = (async () => (await ctx.step.run("charge", declined)).id)();
@@ -41,7 +41,7 @@ test("a step's error that nobody awaits yet ends no process, and is told to nobo
   assert.deepEqual({ code, out, err }, { code: 0, out: "declined\ncharge\n", err: "" });
 });
 
-test("a step's error that nobody ever awaits is in the log of the run", async () => {
+test("an error of a step that is never awaited is in the log of the run", async () => {
   const { code, out } = await play(`
     const forgotten = await play(async (ctx) => {
       void (async () => await ctx.step.run("charge", declined))();
@@ -51,7 +51,7 @@ test("a step's error that nobody ever awaits is in the log of the run", async ()
   assert.deepEqual({ code, out }, { code: 0, out: 'completed charge warn a promise was rejected before the function awaits it: declined {"step":"charge"}\n' });
 });
 
-test("a program that puts back what was there before does not end the watch", async () => {
+test("a program that restores process.emit does not disable the interception", async () => {
   const { code, out } = await play(`
     process.emit = Object.getPrototypeOf(process).emit;
     const again = await play(async (ctx) => {
@@ -63,7 +63,7 @@ test("a program that puts back what was there before does not end the watch", as
   assert.deepEqual({ code, out }, { code: 0, out: "charge\n" });
 });
 
-test("what the end of a run aborts ends no process, though nobody awaits it", async () => {
+test("a step that the end of a run aborts does not end the process, though it is not awaited", async () => {
   const { code, out } = await play(`
     const { setTimeout: pause } = await import("node:timers/promises");
     const cancelled = await play(async (ctx) => {
@@ -79,7 +79,7 @@ test("what the end of a run aborts ends no process, though nobody awaits it", as
   assert.deepEqual({ code, out }, { code: 0, out: "done\n" });
 });
 
-test("any other rejection that nobody handles ends the process as Node.js does", async () => {
+test("any other rejection without a handler ends the process as Node.js does", async () => {
   const error = await play(`void Promise.reject(new Error("another")); await slow(); console.log("alive");`);
   assert.deepEqual([error.code, error.out], [1, ""]);
   assert.match(error.err, /^\S+:\d+\n.*\n +\^\n\nError: another\n/s);

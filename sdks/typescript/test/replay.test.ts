@@ -17,7 +17,7 @@ describe("replay", () => {
     assert.deepEqual(host.reports, [{ kind: "returned", json: '[{"x":1},"b"]' }]);
   });
 
-  it("runs what is new, and goes on when it is acknowledged", async () => {
+  it("runs a new step, and continues when it is acknowledged", async () => {
     const { host, replay } = begin([done("a", 2)], async (ctx) => {
       await ctx.step.run("a", () => assert.fail("it ran"));
       return await ctx.step.run("b", () => "new");
@@ -123,10 +123,10 @@ describe("replay", () => {
     assert.deepEqual(host.sent, ["returned"]);
   });
 
-  it("goes on without it after a second", async () => {
+  it("continues without it after a second", async () => {
     const { host, replay } = begin([done("never", 2), done("b", 3)], async (ctx) => {
       await ctx.step.run("b", () => assert.fail("it ran"));
-      ctx.log.info("b is there");
+      ctx.log.info("b has its result");
       await new Promise(() => {});
     });
     await settle();
@@ -262,7 +262,7 @@ describe("a run", () => {
     assert.deepEqual(host.reports, [{ kind: "returned", json: '"rested"' }]);
   });
 
-  it("tries a step again as the attempt that it is told", async () => {
+  it("retries a step with the attempt of its record", async () => {
     const attempts: number[] = [];
     const { host, replay } = begin([{ step: "a", kind: "run", seq: 2, status: "retry", attempt: 3 }], async (ctx) => {
       await ctx.step.run("a", (step) => {
@@ -278,7 +278,7 @@ describe("a run", () => {
     assert.deepEqual(attempts, [3, 4]);
   });
 
-  it("takes a retry from a turn that is told again while its failure is unanswered", async () => {
+  it("takes a retry from a turn that is sent again while its failure is unanswered", async () => {
     const attempts: number[] = [];
     const { host, replay } = begin([], async (ctx) => {
       await ctx.step.run("a", (step) => {
@@ -308,7 +308,7 @@ describe("a run", () => {
     assert.deepEqual(host.reports, [{ kind: "returned", json: '[{"x":1},{},null]' }]);
   });
 
-  it("aborts its signal when it is cancelled, also if nobody has asked for it yet", async () => {
+  it("aborts its signal when it is cancelled, also if it was not read before", async () => {
     let signal: AbortSignal | undefined;
     let late: (() => AbortSignal) | undefined;
     const { host, replay } = begin([], async (ctx) => {
@@ -324,7 +324,7 @@ describe("a run", () => {
     await settle();
     assert.equal(signal?.aborted, true);
     assert.equal(late?.().aborted, true);
-    assert.deepEqual(host.sent, [], "nobody wants to know what became of the step");
+    assert.deepEqual(host.sent, [], "the outcome of the step is not reported");
     const other = begin([], async (ctx) => {
       late = () => ctx.signal;
     });
@@ -406,12 +406,12 @@ describe("a run", () => {
     }
     const cases: [(ctx: Context) => unknown, RegExp][] = [
       [(ctx) => ctx.step.run("a", () => 1, { retry: { attempts: 0 } }), /retry.attempts/],
-      [(ctx) => ctx.step.run("a", () => 1, { retries: 5 } as never), /step "a" has no option "retries"; there is retry/],
+      [(ctx) => ctx.step.run("a", () => 1, { retries: 5 } as never), /step "a" has no option "retries"; the options are retry/],
       [(ctx) => ctx.step.run("a", () => 1, { timeout: "5m" } as never), /step "a" cannot have a timeout: use AbortSignal.timeout/],
-      [(ctx) => ctx.step.run("a", () => 1, { retry: { maxAttempts: 5 } as never }), /retry has no option "maxAttempts"; there is attempts, backoff/],
+      [(ctx) => ctx.step.run("a", () => 1, { retry: { maxAttempts: 5 } as never }), /retry has no option "maxAttempts"; the options are attempts, backoff/],
       [(ctx) => ctx.step.run("a", () => 1, { retry: { backoff: { factor: 2 } as never } }), /retry.backoff has no option "factor"/],
-      [(ctx) => ctx.step.waitForEvent("a", { name: "b" } as never), /step "a" has no option "name"; there is event, match, timeout/],
-      [(ctx) => ctx.step.call("a", "b", 1, { retry: {} } as never), /step "a" has no option "retry"; there is version, timeout/],
+      [(ctx) => ctx.step.waitForEvent("a", { name: "b" } as never), /step "a" has no option "name"; the options are event, match, timeout/],
+      [(ctx) => ctx.step.call("a", "b", 1, { retry: {} } as never), /step "a" has no option "retry"; the options are version, timeout/],
     ];
     for (const [body, message] of cases) {
       const { host } = begin([], async (ctx) => body(ctx));
@@ -446,7 +446,7 @@ describe("a run", () => {
     assert.throws(() => delays({ base: "2s", max: "1s" }), { name: "TypeError", message: /"2s" is more than "1s"/ });
   });
 
-  it("fails a step for good that asks for another inside", async () => {
+  it("fails a step without a retry that calls another inside", async () => {
     const nested: ((ctx: Context) => Promise<unknown>)[] = [
       (ctx) => ctx.step.run("inner", () => assert.fail("it ran")),
       (ctx) => ctx.step.sleep("inner", 1),

@@ -115,7 +115,7 @@ withWorker(
     lines.length = 0;
     const declined = server.start("waits", null, 2);
     await server.ended(declined);
-    const reason = "workflow waits is served here in version 3, and the run has version 2";
+    const reason = "this worker serves workflow waits in version 3, and the run has version 2";
     assert.deepEqual(linesOf(declined), [`warn ${reason}: another worker gets the run; serve version 2 until its runs have ended`]);
 
     const calls = server.start("calls");

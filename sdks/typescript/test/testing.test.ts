@@ -88,7 +88,7 @@ describe("a workflow in a test", () => {
     assert.equal(timely.slept, 2 * DAY);
   });
 
-  it("gives what mocks give, and tells which were not used", async () => {
+  it("uses mocks, and names those that were not used", async () => {
     const result = await test(onboardUser, {
       input: { email: "a@b.c" },
       steps: { "create-user": { id: 1, email: "x" }, "send-welcome": () => null, other: 1 },
@@ -193,7 +193,7 @@ describe("a workflow in a test", () => {
     assert.equal((await test(parent, { input: null, workflows: [open] })).status, "waiting");
   });
 
-  it("tells of crashes that never came", async () => {
+  it("names crashes that did not happen", async () => {
     const result = await test(onboardUser, {
       input: { email: "a@b.c" },
       crashAfter: ["create-user", "creat-user"],
@@ -266,7 +266,7 @@ describe("a workflow in a test", () => {
     assert.deepEqual((await test(dates, { input: null, crashAfter: "other" })).output, live.output);
   });
 
-  it("tells that function and journal disagree", async () => {
+  it("reports that function and journal disagree", async () => {
     let turn = 0;
     const fickle = workflow({
       name: "fickle",

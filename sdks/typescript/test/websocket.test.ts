@@ -8,7 +8,7 @@ import { read, text } from "./fake-server.js";
 
 interface Server {
   address: Endpoint;
-  /** The other end, once a client is there. */
+  /** The other end, once a client has connected. */
   socket: Promise<Socket>;
   heard: string[];
   controls: [number, string][];
@@ -116,7 +116,7 @@ describe("the WebSocket client", () => {
     server.close();
   });
 
-  it("answers a close, and tells its code and reason", async () => {
+  it("answers a close, and reports its code and reason", async () => {
     const server = await listen();
     const client = await open(server);
     const reason = Buffer.from("gone");
@@ -127,7 +127,7 @@ describe("the WebSocket client", () => {
     server.close();
   });
 
-  it("tells when the connection is lost", async () => {
+  it("reports that the connection is lost", async () => {
     const server = await listen();
     const client = await open(server);
     (await server.socket).destroy();

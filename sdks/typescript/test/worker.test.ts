@@ -32,7 +32,7 @@ withWorker(
 );
 
 withWorker(
-  "a failing step is tried again as the server says, and fails for good with a StepError",
+  "a failing step is retried as the server decides, and fails with a StepError",
   () => [
     workflow({
       name: "flaky",
@@ -115,7 +115,7 @@ withWorker(
 );
 
 withWorker(
-  "a worker whose session is gone opens another, says what it holds, and goes on in memory",
+  "a worker whose session is gone opens another with its holds, and continues in memory",
   () => [
     workflow({
       name: "holds",
@@ -143,7 +143,7 @@ withWorker(
 );
 
 withWorker(
-  "what another worker has taken over meanwhile is forgotten after a lease",
+  "a run that another worker has is forgotten after a lease",
   () => [
     workflow({
       name: "moved",
@@ -167,7 +167,7 @@ withWorker(
 );
 
 withWorker(
-  "a new turn of a run begins the function anew with what the journal knows",
+  "a new turn of a run starts the function again with the steps of the journal",
   () => [steps(3, (i) => calls.push(`s${i}`))],
   async (server) => {
     calls.length = 0;
@@ -271,7 +271,7 @@ withWorker(
     await Promise.all([one, two, three].map((run) => server.ended(run)));
     assert.deepEqual([one.output, three.output], ["old", "new"]);
     assert.equal(two.status, "declined");
-    assert.equal(two.error?.message, "workflow two is served here in version 3, and the run has version 2");
+    assert.equal(two.error?.message, "this worker serves workflow two in version 3, and the run has version 2");
   },
 );
 
@@ -310,7 +310,7 @@ withWorker(
 );
 
 withWorker(
-  "an output that is larger than a message fails its step for good",
+  "an output that is larger than a message fails its step without a retry",
   () => [workflow({ name: "large", run: (ctx) => ctx.step.run("a", () => "ä".repeat(2_200_000)) })],
   async (server) => {
     const run = server.start("large");
@@ -388,7 +388,7 @@ withWorker(
 );
 
 withWorker(
-  "a process that stands still for a while takes no slow function for a divergent one",
+  "a process that is suspended for a while does not report a slow function as divergent",
   () => {
     let turn = 0;
     const read = (isStill: boolean) =>
@@ -472,7 +472,7 @@ withWorker(
 );
 
 withWorker(
-  "a failure that nobody awaits yet is a warning, and ends no worker",
+  "a failure that is not awaited yet is a warning, and does not end the worker",
   () => [
     workflow({
       name: "pays",
@@ -495,14 +495,14 @@ withWorker(
 
 test("what is wrong with a worker's options is said at once", () => {
   assert.throws(() => serve({ apiKey: "es_test", workflows: [] }), /at least one workflow/);
-  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum, sum] }), /sum is given twice in version 1/);
+  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum, sum] }), /sum is listed twice in version 1/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], concurrency: 0 }), /concurrency/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], concurrency: 10_001 }), /concurrency/);
   for (const graceMs of ["soon", -1, Number.POSITIVE_INFINITY]) assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], graceMs }), /graceMs is/);
   assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], url: "somewhere" }), /url/);
   assert.throws(() => serve({ apiKey: "", workflows: [sum] }), /EVERSTEP_API_KEY/);
-  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], grace: 5 } as never), /a worker has no option "grace"; there is workflows/);
-  assert.throws(() => workflow({ name: "a", timeout: "5m", run: () => 1 } as never), /workflow a has no option "timeout"; there is name/);
+  assert.throws(() => serve({ apiKey: "es_test", workflows: [sum], grace: 5 } as never), /a worker has no option "grace"; the options are workflows/);
+  assert.throws(() => workflow({ name: "a", timeout: "5m", run: () => 1 } as never), /workflow a has no option "timeout"; the options are name/);
   assert.throws(() => workflow({ name: "No Spaces", run: () => 1 }), /workflow's name/);
   assert.throws(() => workflow({ name: "a", version: 0, run: () => 1 }), /version of a/);
   assert.throws(() => workflow({ name: "a", retention: "ever", run: () => 1 }), /retention of a/);
