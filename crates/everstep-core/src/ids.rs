@@ -97,11 +97,6 @@ impl StepKey {
     pub fn node_name(&self) -> &str {
         self.0.rsplit_once('.').map_or(&self.0, |(_, node)| node)
     }
-
-    /// The former name of [`StepKey::node_name`], for callers that are being moved.
-    pub fn place(&self) -> &str {
-        self.node_name()
-    }
 }
 
 impl fmt::Display for StepKey {

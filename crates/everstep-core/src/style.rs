@@ -268,7 +268,7 @@ impl StepFacts {
     /// The name of a step without the iterations around it, as [`Style::name_of`].
     pub(crate) fn name_of<'a>(&self, step: &'a StepKey) -> &'a str {
         match self {
-            Self::Graph(_) => step.place(),
+            Self::Graph(_) => step.node_name(),
             Self::Code(_) => step.as_str(),
         }
     }

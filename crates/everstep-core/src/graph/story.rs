@@ -45,7 +45,7 @@ impl StepFacts {
 
 /// The type of the node that a step runs.
 pub(crate) fn step_kind<'a>(graph: &'a Graph, key: &StepKey) -> Option<&'a str> {
-    graph.find_node(key.place()).map(|node| node.kind.name())
+    graph.find_node(key.node_name()).map(|node| node.kind.name())
 }
 
 /// The steps that a retry of the run opens again: those that were open when it ended. Steps that failed are dispatched
