@@ -78,7 +78,7 @@ pub fn public_types(files: &[File]) -> Vec<PublicType> {
             let is_definition =
                 tokens.next() == Some("pub") && matches!(tokens.next(), Some("struct" | "enum" | "type"));
             let Some(rest) = tokens.next().filter(|_| is_definition) else { continue };
-            let name: String = rest.chars().take_while(|letter| letter.is_ascii_alphanumeric()).collect();
+            let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
             // A macro defines types under a name such as `$name`.
             if !name.is_empty() {
                 types.push(PublicType { name, path: file.path.clone() });
