@@ -22,5 +22,5 @@ fn the_worker_of_the_benchmark_works_with_the_sdk() {
     let mut bench = lab();
     bench.current_dir(root).args(["bench", "code-socket", "--quick", "--json", "--data"]).arg(folder.path());
     let output: CommandOutput = bench.output().unwrap().into();
-    output.exits(0).says("perStep");
+    assert_eq!(output.exits(0).json()[0]["metric"], "perStepP50");
 }
