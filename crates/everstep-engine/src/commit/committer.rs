@@ -110,15 +110,15 @@ impl Committer {
                 future::select(writing.next(), std::pin::pin!(shared.crowd.notified())).await;
                 continue;
             };
-            // Items that were accepted before wait for space; starts that arrive now are refused.
+            // Items that were accepted before wait for space; starts are refused. Some may have been received with the
+            // batch that is being written.
+            let received = waiting.len();
+            waiting = writer.refuse_starts(waiting, &message);
+            shared.queued.fetch_sub(received - waiting.len(), Ordering::Relaxed);
             match future::select(writing.next(), std::pin::pin!(proposals.recv())).await {
                 Either::Left(_) => {}
                 Either::Right((None, written)) => _ = written.await,
-                Either::Right((Some(proposal), _)) => {
-                    let others = writer.refuse_starts(vec![proposal], &message);
-                    shared.queued.fetch_sub(1 - others.len(), Ordering::Relaxed);
-                    waiting.extend(others);
-                }
+                Either::Right((Some(proposal), _)) => waiting.push(proposal),
             }
         }
     }
