@@ -48,10 +48,10 @@ pub fn decide(workflow: &Workflow, state: &mut State, input: Input, key: Option<
 }
 
 /// Records an input. What follows from it is decided when the run is settled later.
-pub fn record(workflow: &Workflow, state: &mut State, input: Input, key: Option<&str>, cx: Cx<'_>) -> Decision {
+pub fn record(workflow: &Workflow, state: &mut State, input: Input, cx: Cx<'_>) -> Vec<Entry> {
     let mut draft = Draft::new(workflow, state, cx);
-    let reply = draft.record_once(input, key);
-    Decision { entries: draft.entries, since: draft.since, reply, has_more: false }
+    draft.record(input);
+    draft.entries
 }
 
 /// Derives what is ready from the state alone. Empty for every state that was settled before.

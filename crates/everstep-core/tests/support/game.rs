@@ -103,7 +103,7 @@ impl Game {
         self.name_child(&input);
         let child = Family::child_in(&input);
         let cx = Cx { now: self.now, evaluate: &self.evaluate };
-        let entries = record(&self.workflow, &mut self.state, input, None, cx).entries;
+        let entries = record(&self.workflow, &mut self.state, input, cx);
         self.family.heard(child.filter(|_| !entries.is_empty()));
         self.record_entries(entries, true, &mut Vec::new());
     }

@@ -116,7 +116,8 @@ impl RunPermits {
     }
 
     /// Takes a place whether or not one is free: for a run that the database already says is this node's, because a
-    /// claim's answer was lost. Until the excess is gone, nothing is claimed and starts are parked.
+    /// claim's answer was lost, and for a run that an input woke and that dispatches a task in the same item. Until the
+    /// excess is gone, nothing is claimed and starts are parked.
     pub(crate) fn take_regardless(self: &Arc<Self>) -> RunPermit {
         self.counts.fetch_add(1, Ordering::SeqCst);
         RunPermit(Arc::clone(self))

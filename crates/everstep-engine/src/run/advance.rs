@@ -4,7 +4,7 @@ use everstep_core::planted::{self, Bug};
 use everstep_core::time::Timestamp;
 
 use super::active::{ActiveRun, Next};
-use super::decide::{Decided, Extent};
+use super::decide::Decided;
 use super::in_flight::Rest;
 use super::mailbox::Envelope;
 use super::ownership::Ownership;
@@ -28,26 +28,14 @@ impl ActiveRun {
             return Next::Keep;
         }
         let now = services.now();
-        let extent = self.find_extent(services);
-        let mut decided = self.decide_all(extent, services.cx(now));
+        let mut decided = self.decide_all(services.cx(now));
         self.seek_worker(&mut decided, now, services);
         let rest = match self.rest_after(now, services.options.park_after) {
-            Rest::Active | Rest::Parked(_) if extent == Extent::Record && !self.state.is_paused() => Rest::Parked(now),
             // Paused in the item that dispatches a task: the task is performed, and its result comes here.
             Rest::Parked(_) if decided.entries.iter().any(propose::is_task) => Rest::Active,
             rest => rest,
         };
         self.propose(decided, rest, now, services)
-    }
-
-    /// A guest that the server performs may dispatch a task, and a task is performed by the node that dispatches it.
-    /// So its item makes it this node's, and it needs a place first. Without one its inputs are recorded and their
-    /// callers are answered, but nothing is dispatched and the run is due at once: a claim takes it when a place
-    /// becomes free, and decides what follows.
-    fn find_extent(&mut self, services: &Services) -> Extent {
-        let is_free_to_go_on =
-            self.ownership == Ownership::Owner || self.performer.needs_worker() || self.has_place(services);
-        if is_free_to_go_on { Extent::Settle } else { Extent::Record }
     }
 
     /// Parks a run that only waits for a timer.
@@ -69,8 +57,7 @@ impl ActiveRun {
             self.send_turn(Rest::Active, false, services);
             return self.rest(services);
         }
-        // A guest that stays becomes this node's with this item. Without a place it is due at once instead.
-        let rest = if rest == Rest::Active && !self.has_place(services) { Rest::Parked(now) } else { rest };
+        let rest = if rest == Rest::Active { self.find_place(&decided, now, services) } else { rest };
         if planted::is_planted(Bug::DispatchBeforeCommit) {
             let steps = decided.entries.iter().filter_map(|entry| entry.event.step());
             let dispatched: Vec<_> = steps.map(|(step, attempt)| (step.clone(), attempt)).collect();
@@ -84,6 +71,23 @@ impl ActiveRun {
         self.in_flight = Some(in_flight);
         services.submit(item, bytes);
         Next::Keep
+    }
+
+    /// A guest that stays becomes this node's with its next item, so it needs a place. Without one the item is written
+    /// and its callers are answered, but the run is due at once: a claim takes it when a place becomes free.
+    ///
+    /// An item that dispatches a task is the exception. A task is performed by the node that dispatches it; to write
+    /// the dispatch and leave would cost the task an attempt. To record the input without what follows from it would
+    /// lose the next signal: the wait for it would not be open yet.
+    fn find_place(&mut self, decided: &Decided, now: Timestamp, services: &Services) -> Rest {
+        if self.has_place(services) {
+            return Rest::Active;
+        }
+        if decided.entries.iter().any(propose::is_task) {
+            self.permits.held = Some(services.permit());
+            return Rest::Active;
+        }
+        Rest::Parked(now)
     }
 
     /// Whether the run has a place on this node, or gets one now.

@@ -11,15 +11,6 @@ use super::active::ActiveRun;
 use super::mailbox::{Envelope, ReplyTo};
 use crate::error::Error;
 
-/// How far the inputs of a run are decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// The inputs alone. The node that claims the run decides what follows from them.
-    Record,
-    /// The inputs, and all that follows from them.
-    Settle,
-}
-
 /// What the inputs of a run led to: the content of its next item.
 #[derive(Default)]
 pub(crate) struct Decided {
@@ -40,11 +31,11 @@ impl Decided {
 impl ActiveRun {
     /// Decides one input alone, without what follows from it.
     pub(crate) fn record(&mut self, input: Input, cx: Cx<'_>) -> Vec<Entry> {
-        decide::record(&self.workflow, &mut self.state, input, None, cx).entries
+        decide::record(&self.workflow, &mut self.state, input, cx)
     }
 
     /// Takes due timers and all waiting inputs through the core, each on the state that the one before left.
-    pub(crate) fn decide_all(&mut self, extent: Extent, cx: Cx<'_>) -> Decided {
+    pub(crate) fn decide_all(&mut self, cx: Cx<'_>) -> Decided {
         let mut decided = Decided::default();
         if let Some(input) = self.mailbox.take_urgent() {
             decided.entries = self.record(input, cx);
@@ -61,7 +52,7 @@ impl ActiveRun {
             if self.note_input(&envelope, &decided) == Noted::Settled {
                 continue;
             }
-            self.decide_one(envelope, extent, cx, &mut decided);
+            self.decide_one(envelope, cx, &mut decided);
         }
         decided
     }
@@ -105,7 +96,7 @@ impl ActiveRun {
         Noted::Undecided
     }
 
-    fn decide_one(&mut self, mut envelope: Envelope, extent: Extent, cx: Cx<'_>, decided: &mut Decided) {
+    fn decide_one(&mut self, mut envelope: Envelope, cx: Cx<'_>, decided: &mut Decided) {
         // An input that was accepted before has changed the version itself.
         let known = envelope.key.as_deref().and_then(|key| keys::answer(&self.state, &envelope.input, key));
         if known.is_none() && envelope.expected.is_some_and(|expected| expected != self.state.seq) {
@@ -114,10 +105,7 @@ impl ActiveRun {
             return;
         }
         let (input, key) = (envelope.input.clone(), envelope.key.as_deref());
-        let decision = match extent {
-            Extent::Record => decide::record(&self.workflow, &mut self.state, input, key, cx),
-            Extent::Settle => decide::decide(&self.workflow, &mut self.state, input, key, cx),
-        };
+        let decision = decide::decide(&self.workflow, &mut self.state, input, key, cx);
         let Decision { entries, since, reply, has_more } = decision;
         self.mailbox.set_more(has_more);
         envelope.seq = entries.first().map(|entry| entry.seq).or_else(|| self.reported_seq(&envelope.input));

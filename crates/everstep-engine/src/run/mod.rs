@@ -19,7 +19,7 @@ mod settle;
 mod waits;
 
 pub(crate) use active::{ActiveRun, Loading, Next, RunSlot, is_usable};
-pub(crate) use decide::{Decided, Extent};
+pub(crate) use decide::Decided;
 pub(crate) use in_flight::{InFlight, Rest};
 pub(crate) use mailbox::{Envelope, ReplyTo, is_own_result};
 pub(crate) use ownership::Ownership;

@@ -16,7 +16,7 @@ use everstep_core::status::Status;
 use super::Shard;
 use crate::commit::propose;
 use crate::error::Error;
-use crate::run::{ActiveRun, Decided, Envelope, Extent, NoSeat, Rest, RunSlot};
+use crate::run::{ActiveRun, Decided, Envelope, NoSeat, Rest, RunSlot};
 use crate::start::{self, StartRequest};
 
 impl Shard {
@@ -41,7 +41,7 @@ impl Shard {
             Ok(seat) => {
                 run.push(Envelope::new(input));
                 run.extend(arrivals.iter().filter_map(Envelope::from_row));
-                let mut decided = run.decide_all(Extent::Settle, services.cx(now));
+                let mut decided = run.decide_all(services.cx(now));
                 if let Some(seat) = seat.filter(|_| !run.state().has_ended()) {
                     run.take_seat(seat, &mut decided, services.cx(now));
                 }
