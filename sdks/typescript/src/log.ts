@@ -52,7 +52,7 @@ function writeRecord(level: LogLevel, message: string, fields: object | undefine
 
 /** Time, level, message and fields in one line, and a field `stack` in lines of its own. */
 export function formatRecord(time: Date, level: LogLevel, message: string, fields: object = {}): string {
-  let line = `${time.toISOString()} ${level} ${message.replace(/\s*\n\s*/g, " ")}`;
+  let line = `${time.toISOString()} ${level} ${String(message).replace(/\s*\n\s*/g, " ")}`;
   let stack = "";
   for (const [name, value] of Object.entries(fields)) {
     if (name === "stack" && typeof value === "string") stack = value.replace(/^/gm, "    ");

@@ -10,9 +10,9 @@
 // 4. A step that the journal does not have starts when the function has asked for every step of the journal.
 //    If the function makes no progress for as long as its host allows, function and journal disagree: code outside
 //    steps may be slow, and a branch that runs it may ask for a step of the journal yet.
-// 5. A function that has asked for other steps only, and for no step of the journal, has about a second: its first step
-//    differs. It would need a branch that is slower than that before its first step, beside a faster one whose first step
-//    has no result in the journal.
+// 5. A function that has asked for other steps only, and for no step of the journal, has about five seconds: its first
+//    step differs. The time is for a branch that is slow before its first step, beside a faster one whose first step has
+//    no result in the journal, such as a long step that ran when its worker was replaced.
 
 import { setMaxListeners } from "node:events";
 import { AttemptContext, FunctionContext } from "./context.js";
@@ -25,6 +25,9 @@ import { messageOf, reportedError } from "./reported-error.js";
 import { SETTLED_STEP, type Step, StepPromise } from "./step.js";
 import type { Context, StepContext } from "./types.js";
 import type { Report, StepRecord, Turn } from "./wire.js";
+
+/** Checks, of about 1.2 s each, for a function that has asked for no step of the journal. */
+const FIRST_STEP_CHECKS_MAX = 4;
 
 /** The environment of a replay: a worker, or a test. */
 export interface Host {
@@ -88,7 +91,7 @@ export class Replay {
   /** Checks since the last progress. */
   private stuckChecks = 0;
   /** Steps that have failed in this turn. */
-  private readonly failures: Step[] = [];
+  private readonly failures: Pick<Step, "name" | "promise">[] = [];
   /** Promises of the function that failed steps have rejected and that nothing awaits yet, with the names of the steps. */
   readonly rejected = new Map<object, string>();
   private controller: AbortController | undefined;
@@ -266,9 +269,10 @@ export class Replay {
     if (asked !== undefined && missing !== undefined) {
       this.stuckChecks += 1;
       const disagreement = `step "${asked.name}" (${asked.kind}) was asked for, where ${missing}`;
-      if (!this.journal.isBegun || this.stuckChecks >= this.host.stuckChecksMax) return this.diverge(disagreement);
+      const checksMax = this.journal.isBegun ? this.host.stuckChecksMax : Math.min(FIRST_STEP_CHECKS_MAX, this.host.stuckChecksMax);
+      if (this.stuckChecks >= checksMax) return this.diverge(disagreement);
       if (this.stuckChecks === 1) {
-        const warning = `${disagreement}; the run is paused if code outside steps makes no progress for the duration of the worker's lease`;
+        const warning = `${disagreement}; the run is paused if code outside steps makes no progress`;
         this.host.writeLog("warn", warning, undefined, this, undefined);
       }
       return this.reportStuck();
@@ -501,7 +505,7 @@ export class Replay {
         const { code, message, attempts } = record.error ?? { code: "STEP_FAILED", message: "the step failed" };
         // If the function never awaits the step, the rejection must not end the process.
         step.promise.ignoreRejection();
-        this.failures.push(step);
+        this.failures.push({ name: step.name, promise: step.promise });
         const error = new StepError(step.name, code, message, attempts ?? step.attempt);
         // Its frames are all of this file. The stack of the failed attempt is in the journal.
         error.stack = `${error.name}: ${message}`;

@@ -336,7 +336,7 @@ withWorker(
 );
 
 withWorker(
-  "a first step that differs pauses the run at once, with both sides in the message",
+  "a first step that differs pauses the run within seconds, with both sides in the message",
   () => {
     let turn = 0;
     return [
@@ -355,7 +355,7 @@ withWorker(
     await server.until(() => run.waits.has("go"), "it waits");
     server.giveAll();
     // The lease is 30 s.
-    await server.ended(run, 3_000);
+    await server.ended(run, 8_000);
     assert.equal(run.status, "diverged");
     assert.match(run.error?.message ?? "", /step "b" \(run\) was asked for, where the journal has step "a" \(run, seq 3\)/);
   },
