@@ -73,9 +73,11 @@ pub(crate) struct Head {
 impl Head {
     /// Its style, if a version of `style` cannot follow it: workers choose the numbers of versions that they register.
     pub(crate) fn other_style(&self, style: &str) -> Option<String> {
-        let has_definition = |style: &str| StyleName::parse(style).map(StyleName::has_definition);
-        // A style that this build does not know is of a later build, and none of ours can follow it.
-        let can_follow = has_definition(&self.style).is_some_and(|has| has_definition(style) == Some(has));
+        let can_follow = match StyleName::parse(&self.style) {
+            Some(own) => own.has_definition() == StyleName::parse(style).is_none_or(StyleName::has_definition),
+            // It is a style of a later build: none that this build knows can follow it.
+            None => self.style == style,
+        };
         (!can_follow).then(|| self.style.clone())
     }
 }

@@ -178,11 +178,21 @@ fn a_database_of_a_build_before_the_history_is_refused() {
     run(async {
         let database = Cluster::shared().database();
         database.sql("create table refinery_schema_history (version integer primary key)");
+        database.sql("create table journal (run uuid primary key)");
         let error = refused(&database.url()).await;
         assert!(matches!(error, Error::Unusable(_)), "{error:?}");
         assert!(error.to_string().contains("cannot be upgraded; use an empty database"), "{error}");
-        let tables = database.sql("select tablename from pg_tables where schemaname = 'public'");
-        assert_eq!(tables, ["refinery_schema_history"]);
+        let tables = database.sql("select tablename from pg_tables where schemaname = 'public' order by tablename");
+        assert_eq!(tables, ["journal", "refinery_schema_history"]);
+    });
+}
+
+#[test]
+fn a_database_of_another_program_with_refinery_is_opened() {
+    run(async {
+        let database = Cluster::shared().database();
+        database.sql("create table refinery_schema_history (version integer primary key)");
+        open(&database).await;
     });
 }
 
