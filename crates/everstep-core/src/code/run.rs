@@ -58,17 +58,7 @@ pub(crate) fn check_counts(state: &State) -> Result<(), String> {
     };
     let ends = progress.steps().filter_map(|(_, step)| step.end.as_ref()).map(End::size);
     let kept = progress.buffered.iter().map(|kept| kept.payload.size());
-    let awaited = state.open.iter().map(|(_, open)| match &open.activity {
-        Activity::Wait { pattern, .. } => pattern.size(),
-        Activity::Task
-        | Activity::Instant
-        | Activity::Delay
-        | Activity::Child(_)
-        | Activity::Body
-        | Activity::Failed
-        | Activity::Backoff
-        | Activity::Again => 0,
-    });
+    let awaited = state.open.iter().filter_map(|(_, open)| open.activity.awaited()).map(|(_, pattern)| pattern.size());
     let found = (progress.steps().filter(is_ready).count(), ends.chain(kept).chain(awaited).sum::<usize>());
     let counted = (progress.ready, progress.bytes);
     match found == counted {

@@ -107,7 +107,7 @@ fn is_call(step: &StepStory) -> bool {
     matches!(step.activity, Activity::Child { .. })
 }
 
-/// Whether a step failed for good.
+/// Whether no attempt of a step is left.
 fn has_failed(step: &StepStory) -> bool {
     step.status == StepStatus::Failed
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::report::Moment;
 use super::run::progress;
-use crate::contains::matches;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Dispatch, Event, Resolution, TimerPurpose};
@@ -110,19 +109,8 @@ pub(crate) fn on_timer(step: StepKey, open: &Open) -> Option<Event> {
 
 /// A signal resolves the wait that was opened first of those that it matches.
 pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is_kept: bool) -> Reply {
-    let fits = |open: &Open| match &open.activity {
-        Activity::Wait { event: awaited, pattern } => awaited == event && matches(&payload, pattern),
-        Activity::Task
-        | Activity::Instant
-        | Activity::Delay
-        | Activity::Child(_)
-        | Activity::Body
-        | Activity::Failed
-        | Activity::Backoff
-        | Activity::Again => false,
-    };
     let opened_at = |step: &StepKey| progress(draft.state).step(step).map_or(0, |step| step.seq);
-    let fitting = draft.state.open.iter().filter(|(_, open)| fits(open));
+    let fitting = draft.state.open.iter().filter(|(_, open)| open.activity.awaits(event, &payload));
     let first = fitting.min_by_key(|(step, _)| opened_at(step)).map(|(step, open)| (step.clone(), open.attempt));
     if first.is_none() && !is_kept {
         return Reply::ignored("nothing waits for this signal");

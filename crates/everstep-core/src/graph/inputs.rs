@@ -2,7 +2,6 @@
 
 use super::model::{Graph, NodeKind};
 use super::path::StepPath;
-use crate::contains::matches;
 use crate::failure::{Failure, code};
 use crate::ids::StepKey;
 use crate::journal::{Event, Outcome};
@@ -45,18 +44,8 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
     if is_kept {
         return Reply::refused("VALIDATION_ERROR", "only runs of code workflows keep signals");
     }
-    let fits = |open: &Open| match &open.activity {
-        Activity::Wait { event: awaited, pattern } => awaited == event && matches(&payload, pattern),
-        Activity::Task
-        | Activity::Instant
-        | Activity::Delay
-        | Activity::Child(_)
-        | Activity::Body
-        | Activity::Failed
-        | Activity::Backoff
-        | Activity::Again => false,
-    };
-    let waiter = draft.state.open.iter().find(|(_, open)| fits(open)).map(|(step, open)| (step.clone(), open.attempt));
+    let waiter = draft.state.open.iter().find(|(_, open)| open.activity.awaits(event, &payload));
+    let waiter = waiter.map(|(step, open)| (step.clone(), open.attempt));
     let Some((step, attempt)) = waiter else { return Reply::ignored("nothing waits for this signal") };
     let outcome = match answer(graph, &step, payload) {
         Ok(outcome) => outcome,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::child::{Child, Children};
+use crate::contains;
 use crate::failure::{Failure, code};
 use crate::ids::{RunId, StepKey};
 use crate::journal::{Dispatch, Entry};
@@ -64,6 +65,26 @@ pub(crate) enum Activity {
 }
 
 impl Activity {
+    /// The signal that a wait expects, and the pattern that its payload must contain.
+    pub(crate) fn awaited(&self) -> Option<(&str, &Payload)> {
+        match self {
+            Self::Wait { event, pattern } => Some((event, pattern)),
+            Self::Task
+            | Self::Instant
+            | Self::Delay
+            | Self::Child(_)
+            | Self::Body
+            | Self::Failed
+            | Self::Backoff
+            | Self::Again => None,
+        }
+    }
+
+    /// Whether it is a wait that this signal ends.
+    pub(crate) fn awaits(&self, signal: &str, payload: &Payload) -> bool {
+        self.awaited().is_some_and(|(event, pattern)| event == signal && contains::matches(payload, pattern))
+    }
+
     pub(crate) fn step_status(&self) -> StepStatus {
         match self {
             Self::Task | Self::Instant | Self::Body | Self::Failed | Self::Again => StepStatus::Running,

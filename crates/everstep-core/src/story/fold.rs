@@ -181,9 +181,9 @@ impl Story {
     }
 
     fn apply_step<'e>(&mut self, entry: &'e Entry, update: StepUpdate<'e>) -> Vec<Update<'e>> {
-        let is_told = self.index.contains_key(&update.step) || self.admits(entry);
+        let is_known = self.index.contains_key(&update.step) || self.admits(entry);
         let mut may_be_body = true;
-        if is_told {
+        if is_known {
             let first_seq = *self.index.entry(update.step.clone()).or_insert(update.seq);
             let step = self.steps.entry(first_seq).or_insert_with(|| StepStory::new(&update));
             may_be_body = step.is_body() || first_seq == update.seq;
@@ -202,7 +202,7 @@ impl Story {
         if update.change.is_end() || update.change == StepChange::Skipped {
             self.forget(&update.step);
         }
-        let own = is_told.then_some(Update::Step(update));
+        let own = is_known.then_some(Update::Step(update));
         own.into_iter().chain(derived).collect()
     }
 

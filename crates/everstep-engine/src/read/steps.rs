@@ -1,5 +1,7 @@
 //! Pages of a run's steps.
 
+use std::ops::RangeInclusive;
+
 use everstep_core::ids::StepKey;
 use everstep_core::status::StepStatus;
 use everstep_core::story::{StepStory, Story};
@@ -95,14 +97,15 @@ impl PageBuilder {
         }
         self.story.apply(entry);
         if let Some((key, _)) = entry.event.step()
-            && self.story.step(key).is_some_and(|step| !self.is_on_page(step))
+            && self.story.step(key).is_some_and(|step| !self.span().contains(&step.first_seq))
         {
             self.story.drop_values(key);
         }
     }
 
-    fn is_on_page(&self, step: &StepStory) -> bool {
-        (self.after + 1..=self.last).contains(&step.first_seq)
+    /// The entries with which the steps of the page begin.
+    fn span(&self) -> RangeInclusive<u64> {
+        self.after + 1..=self.last
     }
 
     /// The page. The steps that are open in a run that has ended are cancelled, whatever could be read.
@@ -110,9 +113,9 @@ impl PageBuilder {
         if has_ended {
             self.story.end_unread();
         }
-        let (first, last) = (self.after + 1, self.last);
-        let steps = self.story.into_steps().filter(|step| (first..=last).contains(&step.first_seq)).collect();
-        StepPage { steps, next_after: Some(last).filter(|_| self.has_more) }
+        let (span, next_after) = (self.span(), Some(self.last).filter(|_| self.has_more));
+        let steps = self.story.into_steps().filter(|step| span.contains(&step.first_seq)).collect();
+        StepPage { steps, next_after }
     }
 }
 

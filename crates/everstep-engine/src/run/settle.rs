@@ -74,9 +74,10 @@ impl ActiveRun {
             self.find_lost_tasks(Some(&in_flight));
         }
         // An owned run has one permit. A recovery that read the row before this verdict may have brought another.
-        match is_owner {
-            true => self.permits.claim = None,
-            false => self.permits.held = None,
+        if is_owner {
+            self.permits.claim = None;
+        } else {
+            self.permits.held = None;
         }
         self.reply_to_start(&mut in_flight, services);
         self.mailbox.remember_answered(&in_flight.answered);
