@@ -72,6 +72,8 @@ export class Replay {
   isRevoked = false;
   /** Counts the progress of the function: steps that it asks for, starts or receives. */
   moves = 0;
+  /** Counts the results that the function has received. */
+  private deliveries = 0;
   // Fields of the outbox: unanswered reports, reports in the batch that is being made, and the progress at the last `blocked` report.
   unanswered = 0;
   inBatch = 0;
@@ -187,6 +189,7 @@ export class Replay {
       step.reject = reject;
     });
     step.promise = promise;
+    step.deliveriesBefore = this.deliveries;
     this.steps.set(step.name, step);
     this.waiting += 1;
     this.moves += 1;
@@ -400,7 +403,7 @@ export class Replay {
     this.isOver = true;
     const send = () => {
       if (this.reason !== undefined) return;
-      const unawaited = this.unawaited();
+      const unawaited = this.unawaited(report.kind);
       if (unawaited.length > 0) report.unawaited = unawaited;
       this.host.report(this, report);
     };
@@ -410,14 +413,24 @@ export class Replay {
   }
 
   /**
-   * The steps that the function has not awaited, though they still run or have failed. The loser of a race may be among
-   * them, because the function lost its outcome. A sleep or a wait that something awaits is not: nothing is lost with it.
+   * The steps that the function has not awaited, though they still run or have failed:
+   *
+   * 1. A step that still runs, and whose promise nothing awaits or handles.
+   * 2. A step that still runs and that only an async helper awaits or returns, if the function has returned and has
+   *    received no result since it asked for the step: the function does not await the helper, as in
+   *    `items.forEach(async (item) => { await ctx.step.run(…) })`. If the function has received a result, the helper may
+   *    have lost a race to it, so its steps are not named; and an error may end the function before any result.
+   * 3. A step that has failed, and whose promise or helper nothing awaits.
+   *
+   * The loser of a `Promise.race` is not among them: the race handles its promise.
    */
-  private unawaited(): string[] {
+  private unawaited(end: "returned" | "threw"): string[] {
     const names = new Set<string>();
     for (const [name, step] of this.steps) {
-      const isLost = step.kind === "run" || step.kind === "call" || !step.promise.isAwaited;
-      if (step.state !== "settled" && isLost) names.add(name);
+      if (step.state === "settled") continue;
+      const { isAwaited, isHandled } = step.promise;
+      const isForgottenHelper = end === "returned" && !isHandled && step.deliveriesBefore === this.deliveries;
+      if (!isAwaited || isForgottenHelper) names.add(name);
     }
     for (const step of this.failures) if (!step.promise.isAwaited) names.add(step.name);
     for (const name of this.rejected.values()) names.add(name);
@@ -490,6 +503,7 @@ export class Replay {
     this.steps.set(result.step, SETTLED_STEP);
     this.waiting -= 1;
     this.moves += 1;
+    this.deliveries += 1;
     const record = result.record;
     if (record === undefined) return step.resolve(JSON.parse(step.json));
     switch (record.status) {

@@ -25,6 +25,8 @@ describe("the end of a function names", () => {
   it("steps that still run and were not awaited", async () => {
     assert.deepEqual(await reported([], (ctx) => void ctx.step.run("one", never)), ["one"]);
     assert.deepEqual(await reported([], (ctx) => [1, 2].forEach(async (i) => void (await ctx.step.run(`s${i}`, never)))), ["s1", "s2"]);
+    assert.deepEqual(await reported([], (ctx) => [1, 2].map(async (i) => ctx.step.run(`s${i}`, never)).length), ["s1", "s2"]);
+    assert.deepEqual(await reported([done("a", 2)], async (ctx) => (await ctx.step.run("a", never), void [1].forEach(async (i) => ctx.step.run(`s${i}`, never)))), ["s1"]);
     assert.deepEqual(await reported([], (ctx) => void ctx.step.call("child", "other", 1)), ["child"]);
     const thrown = await reported([], (ctx) => {
       void ctx.step.run("one", never);
@@ -33,10 +35,29 @@ describe("the end of a function names", () => {
     assert.deepEqual(thrown, ["one"]);
   });
 
-  it("sleeps and waits that were not awaited, but not those that lost a race", async () => {
+  it("sleeps and waits that were not awaited", async () => {
     assert.deepEqual(await reported([], (ctx) => void [ctx.step.sleep("nap", "1h"), ctx.step.waitForEvent("go")]), ["nap", "go"]);
-    const raced = await reported([done("work", 2)], (ctx) => Promise.race([ctx.step.run("work", never), ctx.step.sleep("deadline", "1h"), ctx.step.waitForEvent("stop")]));
-    assert.equal(raced, undefined);
+  });
+
+  it("no step that has lost a race, whatever its kind", async () => {
+    const losers = (ctx: Context) => [ctx.step.run("slow", never), ctx.step.call("child", "other", 1), ctx.step.sleep("deadline", "1h"), ctx.step.waitForEvent("stop")];
+    const open: StepRecord = { step: "child", kind: "call", seq: 2, status: "open" };
+    assert.equal(await reported([open, done("work", 3)], (ctx) => Promise.race([...losers(ctx), ctx.step.run("work", never)])), undefined);
+    assert.equal(await reported([done("work", 2)], (ctx) => Promise.any([...losers(ctx), ctx.step.run("work", never)])), undefined);
+    // The winner may be a promise outside steps.
+    assert.equal(await reported([], (ctx) => Promise.race([...losers(ctx), null])), undefined);
+    const helper = await reported([done("work", 2)], (ctx) => Promise.race([(async () => void (await ctx.step.run("slow", never)))(), ctx.step.run("work", never)]));
+    assert.equal(helper, undefined);
+  });
+
+  it("no step that another one fails beside, and none that a handler is attached to", async () => {
+    const all = await reported([failed("a", 2)], (ctx) => Promise.all([ctx.step.run("a", never), ctx.step.run("slow", never), (async () => void (await ctx.step.run("slower", never)))()]));
+    assert.equal(all, undefined);
+    const early = await reported([], (ctx) => Promise.all([(async () => void (await ctx.step.run("slow", never)))(), Promise.reject(new Error("no"))]));
+    assert.equal(early, undefined);
+    assert.equal(await reported([], (ctx) => void ctx.step.run("a", never).then(() => {})), undefined);
+    assert.equal(await reported([], (ctx) => void ctx.step.run("a", never).finally(() => {})), undefined);
+    assert.equal(await reported([failed("a", 2), done("b", 3)], (ctx) => [ctx.step.run("a", never).catch(() => {}), ctx.step.run("b", never)][1]), undefined);
   });
 
   it("steps whose failure was not awaited, directly or in a helper", async () => {
