@@ -1,61 +1,31 @@
-//! Speaks HTTP. It asks the engine and shows what the engine says; it decides nothing.
+//! Serves HTTP. It passes requests to the engine and shows the replies; it decides nothing.
 //!
-//! * `routes` is the table of all routes, with what each needs and its text; `openapi` makes a document of it.
-//! * `listen` accepts connections.
-//! * `auth` knows who asks; `body`, `query` and `headers` read what they ask; `problem` says why not.
-//! * `audit` writes down who did what.
-//! * `access` is about who may do what: keys, workspaces, tickets, the audit, secrets.
-//! * One file per resource: `workflows`, `starts`, `runs`, `journal`, `controls`, `nodes`, `health`.
-//! * `live` shows runs as they go.
-//! * `wire` holds what is sent, in its own types, so that the core may change its mind without breaking a client.
-//! * `worker` speaks with users' processes that run workflows written as code.
-//! * [`cluster`] is the way between nodes.
+//! * [`routes`] is the table of all routes, each with its access and its text.
+//! * `http` is HTTP itself, without workflows: connections, the table, requests, problems, the OpenAPI document.
+//! * `resources` has one folder per resource: its rows of the table, its handlers, its request and response types.
+//! * `stream` sends the updates of runs to clients as they are committed.
+//! * `workers` is the worker protocol: sessions with users' processes that run workflows written as code.
+//! * `auth` authenticates callers, `audit` records their actions, `metrics` counts and measures.
+//! * [`cluster`] is the channel between nodes.
 
-mod access;
 mod audit;
 pub mod auth;
-mod body;
-mod bulk;
-mod catalogue;
 pub mod cluster;
-mod context;
-mod controls;
-mod data;
-mod deadline;
-mod docs;
-mod filter;
-mod forks;
-mod headers;
-mod health;
+mod http;
 mod id;
-mod journal;
-mod listen;
-mod live;
-mod logs;
 mod metrics;
-mod nodes;
-mod openapi;
-mod problem;
-mod query;
+mod resources;
 mod routes;
-mod run_routes;
-mod runs;
 mod server;
-mod starts;
-mod steps;
-mod table;
-mod test_runs;
-mod views;
-mod wire;
-mod worker;
-mod workflows;
+mod stream;
+mod workers;
 
-pub use access::{check_workspace_name, first_key};
 pub use audit::Audit;
+pub use http::table::Route;
 pub use id::new_id;
-pub use live::{StreamHub, Streams};
 pub use metrics::{Meters, serve_metrics};
-pub use openapi::openapi;
+pub use resources::documents::openapi;
+pub use resources::workspaces::{check_workspace_name, first_key};
 pub use routes::routes;
 pub use server::{AppState, router, serve};
-pub use table::Route;
+pub use stream::{StreamHub, Streams};

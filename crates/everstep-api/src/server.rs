@@ -13,10 +13,10 @@ use tokio::net::TcpListener;
 
 use crate::audit::Audit;
 use crate::auth::Keys;
-use crate::listen;
-use crate::live::StreamHub;
+use crate::http::listen;
 use crate::metrics::Meters;
 use crate::routes;
+use crate::stream::StreamHub;
 
 /// The state that all routes share.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::auth::{Access, Caller, Gate, Permission};
 use crate::id;
 use crate::server::AppState;
-use crate::worker;
+use crate::workers;
 
 /// Characters of a field that a client determines.
 const FIELD_CHARS_MAX: usize = 1_024;
@@ -20,7 +20,7 @@ const FIELD_CHARS_MAX: usize = 1_024;
 /// Writes down what succeeds and is more than a look.
 pub(crate) async fn audit_request(State(app): State<AppState>, request: Request, next: Next) -> Response {
     // What workers say all the time is in the journals of their runs.
-    if request.method().is_safe() || worker::is_uncounted(request.uri().path()) {
+    if request.method().is_safe() || workers::is_uncounted(request.uri().path()) {
         return next.run(request).await;
     }
     // A client that goes away ends its request, but what was done must not go without its row.
@@ -32,7 +32,7 @@ pub(crate) async fn audit_request(State(app): State<AppState>, request: Request,
 
 async fn answer(app: AppState, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let (method, target) = (parts.method.clone(), shorten(&worker::redact(parts.uri.path())));
+    let (method, target) = (parts.method.clone(), shorten(&workers::redact(parts.uri.path())));
     let (key, id) = (text(&parts.headers, "idempotency-key"), text(&parts.headers, "x-request-id"));
     let caller = parts.extensions.get::<Caller>().cloned().expect("a guarded route has a caller");
     let response = next.run(Request::from_parts(parts, body)).await;

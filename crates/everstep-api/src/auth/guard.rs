@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 
 use crate::auth::ticket::Ticket;
 use crate::auth::{ApiKey, Caller, Permission};
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 use crate::server::AppState;
-use crate::worker;
+use crate::workers;
 
 const SEND_KEY_HINT: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; \
                    keys are made with `everstep keys create`, and the first one stands in the file admin.key of the \
@@ -94,7 +94,7 @@ pub(crate) async fn permit(gate: Gate, request: Request, next: Next) -> Response
     if let Access::Permission(permission) = gate.access
         && !caller.may(permission)
     {
-        tracing::info!(key = %caller.key, %permission, path = %worker::redact(request.uri().path()), "a key was refused");
+        tracing::info!(key = %caller.key, %permission, path = %workers::redact(request.uri().path()), "a key was refused");
         return lacks_permission(permission).into_response();
     }
     let mut response = next.run(request).await;
@@ -156,7 +156,7 @@ async fn find_caller(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<C
     match (sent_key(headers)?, shown.next(), shown.next()) {
         (None, None, _) => Err(reject("this route needs a key")),
         (None, Some((_, ticket)), None) => authenticate_ticket(app, &ticket).await,
-        (Some(text), None, _) if worker::is_uncounted(uri.path()) && !Ticket::has_prefix(text) => {
+        (Some(text), None, _) if workers::is_uncounted(uri.path()) && !Ticket::has_prefix(text) => {
             authenticate_worker(app, text).await
         }
         (Some(text), None, _) => authenticate_header(app, text).await,

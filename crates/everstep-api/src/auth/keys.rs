@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::auth::rate::RateLimiter;
 use crate::auth::ticket::{self, Ticket, TicketKey};
 use crate::auth::{ApiKey, Permission};
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 
 /// A cached caller is reread after this time, so that a revoked key stops working.
 const CACHE_TTL: Duration = Duration::from_secs(3);

@@ -16,13 +16,13 @@ use everstep_engine::{Engine, Error, Hint, RunInput};
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
-use crate::body;
 use crate::cluster::nonces::{Admission, Nonces};
 use crate::cluster::signature::{SignedHeader, SignedRequest};
 use crate::cluster::{ClusterKey, HINTS_PATH, INPUTS_PATH};
-use crate::listen;
-use crate::problem::Problem;
-use crate::worker;
+use crate::http::body;
+use crate::http::listen;
+use crate::http::problem::Problem;
+use crate::workers;
 
 /// Bytes of a request between nodes: a worker's reports, or a payload, with its envelope.
 const BODY_BYTES_MAX: usize = 4 * limits::PAYLOAD_BYTES + 64 * 1024;
@@ -45,10 +45,10 @@ pub fn serve(
     let router = Router::new()
         .route(INPUTS_PATH, post(deliver))
         .route(HINTS_PATH, post(hints))
-        .route(worker::forward::POLL, post(poll))
-        .route(worker::forward::REPORTS, post(reports))
-        .route(worker::forward::CLOSE, post(close))
-        .route(worker::forward::LIST, post(workers))
+        .route(workers::forward::POLL, post(poll))
+        .route(workers::forward::REPORTS, post(reports))
+        .route(workers::forward::CLOSE, post(close))
+        .route(workers::forward::LIST, post(workers))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing)
         .with_state(state);
@@ -74,19 +74,19 @@ async fn hints(State(state): State<ListenerState>, signed: Signed) -> Result<Sta
 
 /// What another node's caller says to a worker's session that is here.
 async fn poll(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    worker::forward::poll(&state.engine, signed.workspace()?, &signed.body).await
+    workers::forward::poll(&state.engine, signed.workspace()?, &signed.body).await
 }
 
 async fn reports(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    worker::forward::reports(&state.engine, signed.workspace()?, &signed.body).await
+    workers::forward::reports(&state.engine, signed.workspace()?, &signed.body).await
 }
 
 async fn close(State(state): State<ListenerState>, signed: Signed) -> Result<(), Problem> {
-    worker::forward::close(&state.engine, signed.workspace()?, &signed.body)
+    workers::forward::close(&state.engine, signed.workspace()?, &signed.body)
 }
 
 async fn workers(State(state): State<ListenerState>, signed: Signed) -> Result<Vec<u8>, Problem> {
-    Ok(worker::forward::list(&state.engine, signed.workspace()?))
+    Ok(workers::forward::list(&state.engine, signed.workspace()?))
 }
 
 /// Strangers learn nothing about what is here.

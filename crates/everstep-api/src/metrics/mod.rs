@@ -7,7 +7,8 @@
 mod labels;
 mod meters;
 mod page;
+mod routes;
 
 pub use meters::Meters;
 pub use page::serve as serve_metrics;
-pub(crate) use page::{CONTENT_TYPE_TEXT, get};
+pub(crate) use routes::add;

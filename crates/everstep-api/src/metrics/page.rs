@@ -14,8 +14,8 @@ use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use crate::auth::Caller;
-use crate::listen;
-use crate::problem::Problem;
+use crate::http::listen;
+use crate::http::problem::Problem;
 use crate::server::AppState;
 
 /// The content type of the Prometheus text format.

@@ -1,0 +1,24 @@
+//! Bounds how long a caller waits for a write.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use everstep_engine::Error;
+
+use crate::http::problem::Problem;
+
+/// A database that restarts or fails over is back within this time.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Waits for a write. After the timeout its outcome is unknown: it may still be committed.
+pub(crate) async fn within_deadline<T>(written: impl Future<Output = Result<T, Error>>) -> Result<T, Problem> {
+    match tokio::time::timeout(WRITE_TIMEOUT, written).await {
+        Ok(written) => Ok(written?),
+        Err(_) => {
+            let detail =
+                format!("the database has not answered within {} s; it may be written yet", WRITE_TIMEOUT.as_secs());
+            let hint = "send the same request with the same Idempotency-Key to learn what became of it";
+            Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "OUTCOME_UNKNOWN", detail).hint(hint))
+        }
+    }
+}

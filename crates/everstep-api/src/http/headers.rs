@@ -1,0 +1,107 @@
+//! Headers that mean something to more than one route.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use everstep_core::limits;
+use everstep_store::Precondition;
+
+use crate::http::problem::Problem;
+
+/// `Idempotency-Key`: the same request sent again is answered without being done again.
+#[derive(Clone, Debug)]
+pub(crate) struct IdempotencyKey(Option<String>);
+
+impl IdempotencyKey {
+    pub(crate) fn into_inner(self) -> Option<String> {
+        self.0
+    }
+
+    /// The key of the header or of the body; both may be given if they are the same.
+    pub(crate) fn or(self, body: Option<String>) -> Result<Option<String>, Problem> {
+        if let Some(key) = &body {
+            check(key, "idempotencyKey")?;
+        }
+        match (self.0, body) {
+            (Some(header), Some(body)) if header != body => {
+                Err(Problem::invalid("the header Idempotency-Key and the field idempotencyKey differ"))
+            }
+            (header, body) => Ok(header.or(body)),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let key = once(&parts.headers, "idempotency-key")?.map(str::to_owned);
+        if let Some(key) = &key {
+            check(key, "Idempotency-Key")?;
+        }
+        Ok(Self(key))
+    }
+}
+
+pub(crate) fn check(key: &str, name: &str) -> Result<(), Problem> {
+    let most = limits::KEY_CHARS;
+    match key.chars().count() {
+        0 => Err(Problem::invalid(format!("{name} is empty; it has 1 to {most} characters"))),
+        length if length > most => {
+            Err(Problem::invalid(format!("{name} has {length} characters; it has at most {most}")))
+        }
+        _ if key.contains('\0') => Err(Problem::invalid(format!("{name} holds a NUL character"))),
+        _ => Ok(()),
+    }
+}
+
+/// `If-Match`: the version that a run must have, or the active version of a workflow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IfMatch(Option<u64>);
+
+impl IfMatch {
+    /// The version of the header or of the body; both may be given if they are the same.
+    pub(crate) fn or(self, body: Option<u64>) -> Result<Option<u64>, Problem> {
+        match (self.0, body) {
+            (Some(header), Some(body)) if header != body => {
+                Err(Problem::invalid("the header If-Match and the field expectedVersion differ"))
+            }
+            (header, body) => Ok(header.or(body)),
+        }
+    }
+}
+
+impl IfMatch {
+    /// The active version that a workflow must have; 0 for none.
+    pub(crate) fn active(self) -> Result<Precondition, Problem> {
+        let version = self.0.map(u32::try_from).transpose();
+        let version = version.map_err(|_| Problem::invalid("the header If-Match names no version of a workflow"))?;
+        Ok(version.map_or(Precondition::Anything, Precondition::Active))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Some(text) = once(&parts.headers, header::IF_MATCH.as_str())? else { return Ok(Self(None)) };
+        let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        // A sign is no digit.
+        let digits = number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number).filter(|it| it.len() < 20);
+        let version = digits.unwrap_or_default().parse().map_err(|_| {
+            let hint = "send a version as the header ETag of GET shows it, such as \"12\"";
+            Problem::invalid(format!("the header If-Match is {text:?}")).hint(hint)
+        })?;
+        Ok(Self(Some(version)))
+    }
+}
+
+pub(crate) fn once<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::invalid(format!("the header {name} is there twice")));
+    }
+    let text = str::from_utf8(value.as_bytes());
+    text.map(|text| Some(text.trim())).map_err(|_| Problem::invalid(format!("the header {name} is not UTF-8")))
+}

@@ -1,0 +1,251 @@
+//! Writes the document.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::http::StatusCode;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::auth::Access;
+use crate::http::openapi::Doc;
+use crate::http::openapi::parameter::{self, IDEMPOTENCY_KEY, IF_MATCH};
+use crate::http::problem;
+use crate::http::table::Route;
+
+/// The groups of routes, in the order of the docs page.
+const OPENAPI_TAGS: &[(&str, &str)] = &[
+    ("workflows", "Definitions and their versions."),
+    ("catalogue", "The kinds of nodes that a graph may be made of."),
+    ("runs", "Executions of workflows: started, followed, steered."),
+    ("workers", "Users' processes that run workflows written as code."),
+    ("data", "Data sources, and the saved queries that ask them."),
+    ("access", "Who may do what: keys, workspaces, tickets, the audit, secrets."),
+    ("nodes", "The servers that share a database."),
+    ("health", "Whether the server lives and can work. Asked without a key."),
+    ("documents", "What this API says about itself. Asked without a key."),
+];
+
+const API_DESCRIPTION: &str = "\
+Everything is JSON in camelCase; times are RFC 3339 in UTC with microseconds. \
+What a route does not know is refused, not ignored: query parameters, fields of a body, paths. \
+What cannot be answered as asked is answered with `application/problem+json`; its `code` never changes.";
+
+/// The document of a table of routes.
+pub(crate) fn document(routes: &[Route]) -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths = Map::new();
+    let mut names = BTreeSet::new();
+    for route in routes {
+        let mut operation = schemas.operation(route);
+        operation["operationId"] = unique(&mut names, &name_of(route.doc.summary)).into();
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_ascii_lowercase()] = operation;
+    }
+    let tags: Vec<_> = OPENAPI_TAGS.iter().map(|(name, about)| json!({"name": name, "description": about})).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Everstep",
+            "summary": "A durable workflow engine.",
+            "description": API_DESCRIPTION,
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "servers": [{"url": "/", "description": "The server that this document comes from."}],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "schemas": schemas.take_definitions(),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer es_…`"},
+                "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "`x-api-key: es_…`"},
+            },
+        },
+    })
+}
+
+/// Collects the schemas of what is sent and what is received. A field that may be left out of a request may always be
+/// there in an answer, so the two are written apart.
+struct Schemas {
+    sent: SchemaGenerator,
+    received: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        let received = settings.clone().for_deserialize().into_generator();
+        Self { sent: settings.for_serialize().into_generator(), received }
+    }
+
+    fn operation(&mut self, route: &Route) -> Value {
+        let Doc { tag, summary, about, query, takes_key, takes_match, body, .. } = &*route.doc;
+        assert!(OPENAPI_TAGS.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
+        let mut parameters: Vec<_> = path_parameters(route.path)
+            .map(|(word, name)| parameter::path_parameter(word, name).document("path"))
+            .collect();
+        parameters.extend(query.iter().map(|parameter| parameter.document("query")));
+        let headers = [(takes_key, &IDEMPOTENCY_KEY), (takes_match, &IF_MATCH)];
+        parameters
+            .extend(headers.iter().filter(|(is_taken, _)| **is_taken).map(|(_, header)| header.document("header")));
+        let needs = (route.access != Access::Public).then(|| format!("Needs {}.", route.access));
+        let about: Vec<_> =
+            [Some((*about).to_owned()), needs].into_iter().flatten().filter(|text| !text.is_empty()).collect();
+        let mut operation = json!({
+            "tags": [tag],
+            "summary": summary,
+            "description": about.join("\n\n"),
+            "parameters": parameters,
+            "responses": self.responses(route),
+            "security": match route.access {
+                Access::Key | Access::Permission(_) => json!([{"bearer": []}, {"apiKey": []}]),
+                Access::Public => json!([]),
+            },
+        });
+        if let Some(permission) = route.access.permission() {
+            operation["x-permission"] = permission.as_str().into();
+        }
+        if let Some(body) = body {
+            let mut content = json!({"schema": widened((body.describe)(&mut self.received).to_value())});
+            if let Some(example) = &body.example {
+                content["examples"] = json!({"usual": {"value": example}});
+            }
+            operation["requestBody"] = json!({"required": body.is_required, "content": {"application/json": content}});
+        }
+        operation
+    }
+
+    fn responses(&mut self, route: &Route) -> Value {
+        assert!(!route.doc.answers.is_empty(), "{} {} has no answer", route.method, route.path);
+        let mut responses = BTreeMap::new();
+        for answer in &route.doc.answers {
+            let mut response = json!({"description": reason(answer.status)});
+            if let Some(describe) = answer.describe {
+                response["content"] = json!({answer.kind: {"schema": describe(&mut self.sent).to_value()}});
+            }
+            if !answer.headers.is_empty() {
+                let header = |about| json!({"description": about, "schema": {"type": "string"}});
+                response["headers"] = answer.headers.iter().map(|(name, about)| (*name, header(*about))).collect();
+            }
+            responses.insert(answer.status.to_string(), response);
+        }
+        let problem = self.sent.subschema_for::<problem::Document>().to_value();
+        for (status, why) in refusals(route) {
+            let content = json!({"application/problem+json": {"schema": problem}});
+            let response = json!({"description": why.join(" "), "content": content});
+            responses.entry(status.to_string()).or_insert(response);
+        }
+        json!(responses)
+    }
+
+    /// All schemas by name.
+    fn take_definitions(&mut self) -> Value {
+        let mut all = BTreeMap::new();
+        for (name, schema) in self.sent.take_definitions(true) {
+            all.insert(name, schema);
+        }
+        for (name, schema) in self.received.take_definitions(true) {
+            let schema = widened(schema);
+            let other = all.insert(name.clone(), schema.clone());
+            let is_same = other.is_none_or(|other| other == schema);
+            assert!(is_same, "{name} is sent in one form and received in another: give one of them another name");
+        }
+        json!(all)
+    }
+}
+
+/// Numbers that are read have an end, which the reader knows by its type.
+fn widened(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            let most = match fields.get("format").and_then(Value::as_str) {
+                Some("uint32") => Some(u64::from(u32::MAX)),
+                Some("uint64") => Some(i64::MAX.unsigned_abs()),
+                _ => None,
+            };
+            if let Some(most) = most {
+                fields.entry("maximum").or_insert(most.into());
+            }
+            for field in fields.values_mut() {
+                *field = widened(std::mem::take(field));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = widened(std::mem::take(item))),
+        _ => {}
+    }
+    schema
+}
+
+/// Which problems may be the answer?
+///
+/// 1. Every route refuses a query that it does not know.
+/// 2. One that needs a key refuses whoever has none, too little or asks too often; and it needs the database.
+/// 3. One with a place in its path may find nothing there.
+/// 4. One with a body may be sent too much, or what makes no sense.
+/// 5. One that writes may not learn what became of it, or find no room.
+/// 6. What else it refuses, it says itself.
+fn refusals(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
+    let Doc { body, refusals, .. } = &*route.doc;
+    let mut all: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    let mut may = |condition: bool, status: u16, why: &'static str| {
+        if condition {
+            all.entry(status).or_default().push(why);
+        }
+    };
+    let (is_guarded, writes) = (route.access != Access::Public, !route.method.is_safe());
+    may(true, 400, "`VALIDATION_ERROR`: the request cannot be read; `detail` says where.");
+    may(is_guarded, 401, "`AUTH_ERROR`: no key, or one that is unknown, expired or revoked.");
+    may(is_guarded, 403, "`PERMISSION_DENIED`: the key does not allow it.");
+    may(is_guarded, 429, "`RATE_LIMITED`: too many requests with this key; try again after `Retry-After`.");
+    may(is_guarded, 503, "`UNAVAILABLE`: not now; nothing was done. Try again after `Retry-After`.");
+    may(route.path.contains('{'), 404, "`NOT_FOUND`: there is nothing of that name in the key's workspace.");
+    may(body.is_some(), 413, "`PAYLOAD_TOO_LARGE`: the body or a part of it is too large.");
+    may(body.is_some(), 422, "`VALIDATION_ERROR` and others: what was sent can be read, but not used.");
+    may(is_guarded && writes, 504, "`OUTCOME_UNKNOWN`: it may have been done; send it again with the same key.");
+    may(is_guarded && writes, 507, "`STORE_FULL`: there is no room; nothing was written.");
+    for (status, why) in refusals {
+        may(true, *status, why);
+    }
+    all
+}
+
+/// The places of a path, each with the word before it.
+fn path_parameters(path: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let words = path.split('/');
+    words.clone().zip(words.skip(1)).filter_map(|(word, next)| {
+        let name = next.strip_prefix('{')?.strip_suffix('}')?;
+        Some((word, name))
+    })
+}
+
+fn reason(status: u16) -> &'static str {
+    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("An answer")
+}
+
+/// A name for programs: "List runs" is `listRuns`.
+fn name_of(summary: &str) -> String {
+    let words = summary.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words = words.filter(|word| !["", "a", "an", "the"].contains(word));
+    let mut name = String::new();
+    for word in words {
+        let (first, rest) = word.split_at(1);
+        let first = if name.is_empty() { first.to_ascii_lowercase() } else { first.to_ascii_uppercase() };
+        name += &first;
+        name += rest;
+    }
+    name
+}
+
+/// A second way to the same has a number.
+fn unique(names: &mut BTreeSet<String>, name: &str) -> String {
+    let numbered = (2..).map(|number| format!("{name}{number}"));
+    let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !names.contains(name));
+    let free = free.expect("there is always another number");
+    names.insert(free.clone());
+    free
+}

@@ -1,0 +1,114 @@
+//! How a route comes into being: with its method and path, what it needs, its text and its handler.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::middleware::{self, Next};
+use axum::routing::{MethodFilter, on};
+
+use crate::auth::{self, Access, Gate, TICKET, TicketPolicy};
+use crate::http::openapi::Doc;
+use crate::http::query::Query;
+use crate::server::AppState;
+
+/// One route, as tests and documents see it.
+#[derive(Clone, Debug)]
+pub struct Route {
+    pub method: Method,
+    pub path: &'static str,
+    /// What it requires of its caller.
+    pub access: Access,
+    pub(crate) doc: Arc<Doc>,
+}
+
+impl Route {
+    /// What it does, in a few words.
+    pub fn summary(&self) -> &'static str {
+        self.doc.summary
+    }
+
+    /// Whether it may be asked with a ticket in place of a key.
+    pub fn is_live(&self) -> bool {
+        ticket_policy(&self.doc) == TicketPolicy::Accepted
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(crate) open: Router<AppState>,
+    pub(crate) guarded: Router<AppState>,
+    pub(crate) routes: Vec<Route>,
+}
+
+impl Table {
+    /// The routes of a group that has a list of its own.
+    pub(crate) fn with(self, add: fn(Self) -> Self) -> Self {
+        add(self)
+    }
+
+    /// A route that anybody may ask.
+    pub(crate) fn open<H, T>(mut self, method: Method, path: &'static str, doc: Doc, handler: H) -> Self
+    where
+        H: Handler<T, AppState>,
+        T: 'static,
+    {
+        let parameters = doc.query;
+        let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
+        let route = on(filter(&method), handler).route_layer(middleware::from_fn(read_query));
+        self.open = self.open.route(path, route);
+        self.routes.push(Route { method, path, access: Access::Public, doc: Arc::new(doc) });
+        self
+    }
+
+    /// The door to a protocol that asks for keys, and for permissions, in words of its own. It is no route of ours:
+    /// documents do not list it, and it has its own tests.
+    pub(crate) fn protocol<H, T>(mut self, method: &Method, path: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, AppState>,
+        T: 'static,
+    {
+        self.open = self.open.route(path, on(filter(method), handler));
+        self
+    }
+
+    /// A route for keys, or for those with a permission. It is asked with the query parameters of its text and no others.
+    pub(crate) fn guarded<H, T>(
+        mut self,
+        access: impl Into<Access>,
+        method: Method,
+        path: &'static str,
+        doc: Doc,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, AppState>,
+        T: 'static,
+    {
+        let (access, parameters) = (access.into(), doc.query);
+        let gate = Gate { path, access, tickets: ticket_policy(&doc) };
+        let read_query = move |request: Request, next: Next| Query::read(parameters, request, next);
+        let permit = move |request: Request, next: Next| auth::permit(gate, request, next);
+        let route = on(filter(&method), handler)
+            .route_layer(middleware::from_fn(read_query))
+            .route_layer(middleware::from_fn(permit));
+        self.guarded = self.guarded.route(path, route);
+        self.routes.push(Route { method, path, access, doc: Arc::new(doc) });
+        self
+    }
+}
+
+/// A route that knows the query parameter `ticket` is a live one.
+fn ticket_policy(doc: &Doc) -> TicketPolicy {
+    if doc.query.iter().any(|parameter| parameter.is_called(TICKET)) {
+        TicketPolicy::Accepted
+    } else {
+        TicketPolicy::Rejected
+    }
+}
+
+fn filter(method: &Method) -> MethodFilter {
+    MethodFilter::try_from(method.clone()).expect("the table names usual methods")
+}

@@ -1,0 +1,20 @@
+//! The rows of the route table.
+
+use axum::http::Method;
+
+use super::page;
+use crate::auth::Permission::Admin;
+use crate::http::openapi::doc;
+use crate::http::table::Table;
+
+pub(crate) fn add(table: Table) -> Table {
+    table.guarded(
+        Admin,
+        Method::GET,
+        "/metrics",
+        doc("health", "Show the figures of this node")
+            .about("For Prometheus, and for keys of the default workspace.")
+            .sends(200, page::CONTENT_TYPE_TEXT),
+        page::get,
+    )
+}

@@ -1,0 +1,148 @@
+//! The rows of the route table.
+
+use axum::http::Method;
+use everstep_handlers::sources::{Query, Source, SourceTest};
+use serde_json::json;
+
+use super::wire::{DataSource, DataSources, QueryAnswer, QueryRun, SavedQueries, SavedQuery};
+use super::{queries, sources};
+use crate::auth::Permission;
+use crate::http::openapi::doc;
+use crate::http::page::PAGE_PARAMETERS;
+use crate::http::table::Table;
+
+/// Adds the routes of this folder.
+pub(crate) fn add(table: Table) -> Table {
+    add_queries(add_sources(table))
+}
+
+fn add_sources(table: Table) -> Table {
+    use Permission::{Manage, Publish, Read};
+    table
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/data-sources",
+            doc("data", "List data sources").about("By name.").query(PAGE_PARAMETERS).answers::<DataSources>(200),
+            sources::list,
+        )
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/data-sources/{name}",
+            doc("data", "Show a data source").answers::<DataSource>(200),
+            sources::get,
+        )
+        .guarded(
+            Publish,
+            Method::PUT,
+            "/v1/data-sources/{name}",
+            doc("data", "Save a data source")
+                .about(
+                    "A PostgreSQL database, a SQLite file or a service that answers with JSON. \
+                     Credentials are names of secrets: `{\"$secret\": \"name\"}`. \
+                     It is read-only unless it says otherwise.",
+                )
+                .takes::<Source>()
+                .example(json!({
+                    "type": "postgres",
+                    "host": "db.example.com",
+                    "database": "shop",
+                    "user": "reader",
+                    "password": {"$secret": "shop-password"},
+                    "sslMode": "verify-full",
+                }))
+                .answers::<DataSource>(201)
+                .answers::<DataSource>(200),
+            sources::put,
+        )
+        .guarded(
+            Publish,
+            Method::DELETE,
+            "/v1/data-sources/{name}",
+            doc("data", "Delete a data source")
+                .answers_nothing(204)
+                .refuses(409, "`SOURCE_IN_USE`: saved queries ask it; the answer names them."),
+            sources::delete,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/data-sources/{name}/test",
+            doc("data", "Test a data source")
+                .about("Whether it can be reached and lets us in. The answer is 200 either way.")
+                .answers::<SourceTest>(200),
+            sources::test,
+        )
+        .guarded(
+            // Whoever may name both a secret and a host may send the one to the other.
+            Publish,
+            Method::POST,
+            "/v1/data-sources/test",
+            doc("data", "Test a data source before it is saved")
+                .about("Whether it can be reached and lets us in. The answer is 200 either way; nothing is saved.")
+                .takes::<Source>()
+                .answers::<SourceTest>(200),
+            sources::test_unsaved,
+        )
+}
+
+fn add_queries(table: Table) -> Table {
+    use Permission::{Manage, Publish, Read};
+    table
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/queries",
+            doc("data", "List saved queries").about("By name.").query(PAGE_PARAMETERS).answers::<SavedQueries>(200),
+            queries::list,
+        )
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/queries/{id}",
+            doc("data", "Show a saved query").answers::<SavedQuery>(200),
+            queries::get,
+        )
+        .guarded(
+            Publish,
+            Method::PUT,
+            "/v1/queries/{id}",
+            doc("data", "Save a query")
+                .about(
+                    "One statement or one request for a data source, with the arguments that it declares. \
+                     Their values are always bound, never written into the statement.",
+                )
+                .takes::<Query>()
+                .example(json!({
+                    "source": "shop",
+                    "sql": "select id, total from orders where customer = :customer order by id limit :most",
+                    "arguments": [
+                        {"name": "customer", "type": "string"},
+                        {"name": "most", "type": "integer", "default": 10},
+                    ],
+                }))
+                .answers::<SavedQuery>(201)
+                .answers::<SavedQuery>(200),
+            queries::put,
+        )
+        .guarded(
+            Publish,
+            Method::DELETE,
+            "/v1/queries/{id}",
+            doc("data", "Delete a saved query").answers_nothing(204),
+            queries::delete,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/queries/{id}/run",
+            doc("data", "Try a saved query")
+                .about("Asks the source just as a dataQuery step does.")
+                .may_take::<QueryRun>()
+                .example(json!({"args": {"customer": "ann"}, "limit": 5}))
+                .answers::<QueryAnswer>(200)
+                .refuses(424, "The source did not answer; the code and the detail say why. It may help to ask again."),
+            queries::run,
+        )
+}

@@ -1,0 +1,7 @@
+//! `/livez` and `/readyz`: liveness and readiness probes.
+
+mod probe;
+mod routes;
+mod wire;
+
+pub(crate) use routes::add;

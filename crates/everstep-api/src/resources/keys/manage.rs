@@ -1,0 +1,115 @@
+//! `/v1/keys`: who may use a workspace.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use everstep_core::time::Timestamp;
+use everstep_store::{Error, KeyRow};
+use uuid::Uuid;
+
+use super::wire::{Key, Keys, MadeKey, NewKey};
+use crate::auth::{self, ApiKey, Caller, Grant, Permission};
+use crate::http::body::Body;
+use crate::http::headers::IdempotencyKey;
+use crate::http::page::Page;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::id;
+use crate::resources::workspaces::only_for_the_default;
+use crate::server::AppState;
+
+const BODY_BYTES_MAX: usize = 16 * 1024;
+
+pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Keys>, Problem> {
+    let page = Page::read(&query)?;
+    let after: Option<Uuid> = page.cursor()?;
+    let rows = app.access.list_keys(caller.workspace).await?;
+    let from = match after {
+        None => 0,
+        Some(id) => rows.iter().position(|row| row.id == id).map_or(rows.len(), |place| place + 1),
+    };
+    let (keys, next_cursor) = page.cut(rows.into_iter().skip(from), |row: &KeyRow| row.id.to_string());
+    Ok(Json(Keys { keys: keys.into_iter().map(Key::from_row).collect(), next_cursor }))
+}
+
+/// Makes a key. It is shown in this answer, and never again.
+pub(crate) async fn make(
+    State(app): State<AppState>,
+    caller: Caller,
+    key: IdempotencyKey,
+    body: Body<BODY_BYTES_MAX>,
+) -> Result<(StatusCode, Json<MadeKey>), Problem> {
+    let now = app.engine.world().clock.now();
+    let new = read(body.json()?, now)?;
+    if let Some(more) = new.allows.permissions().iter().find(|permission| !caller.may(**permission)) {
+        return Err(auth::lacks_permission(*more));
+    }
+    // The limit protects this server, and so those of other workspaces.
+    if !app.keys.is_within_default(new.rate_limit) {
+        only_for_the_default(&caller, "limits above the server's own are given")?;
+    }
+    let (store, secret) = (&app.access, ApiKey::generate());
+    let mut row = new.row(&secret, caller.workspace, now);
+    let key = key.into_inner();
+    if let Some(key) = &key {
+        row.id = id::keyed_id("key", caller.workspace.uuid(), key);
+    }
+    match store.add_key(&row).await {
+        Ok(()) => {
+            let made = MadeKey { key: Key::from_row(row), secret: Some(secret.reveal().to_owned()) };
+            Ok((StatusCode::CREATED, Json(made)))
+        }
+        Err(error @ Error::Refused(_)) if key.is_some() => {
+            let rows = store.list_keys(caller.workspace).await?;
+            let known = rows.into_iter().find(|known| known.id == row.id).ok_or(error)?;
+            Ok((StatusCode::OK, Json(MadeKey { key: Key::from_row(known), secret: None })))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Revokes a key. The last one of an admin stays: without it nobody could make another over HTTP.
+pub(crate) async fn revoke(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    _: Query,
+) -> Result<Json<Key>, Problem> {
+    let missing = || Problem::not_found(format!("key {id:?} was not found"));
+    let key: Uuid = id.parse().map_err(|_| missing())?;
+    let (store, now) = (&app.access, app.engine.world().clock.now());
+    // Two admins who revoke each other's key at once find this one closed. On two nodes they may both succeed: then
+    // whoever may use the database makes a key on the command line.
+    let _one_at_a_time = app.keys.revoking.lock().await;
+    let rows = store.list_keys(caller.workspace).await?;
+    let row = rows.iter().find(|row| row.id == key).ok_or_else(missing)?;
+    let others = rows.iter().filter(|row| row.id != key);
+    if is_admin(row, now) && !others.into_iter().any(|row| is_admin(row, now)) {
+        let detail = "this is the last key of an admin; without it nobody could make another";
+        let problem = Problem::new(StatusCode::CONFLICT, "LAST_ADMIN_KEY", detail);
+        return Err(problem.hint("make another first: POST /v1/keys with {\"name\": …, \"role\": \"admin\"}"));
+    }
+    let revoked = store.revoke_key(caller.workspace, key, now).await?.ok_or_else(missing)?;
+    app.keys.forget(&revoked.hash);
+    Ok(Json(Key::from_row(revoked)))
+}
+
+/// Whether a key is good, and an admin's.
+fn is_admin(row: &KeyRow, now: Timestamp) -> bool {
+    row.revoked_at.is_none()
+        && row.expires_at.is_none_or(|end| end > now)
+        && row.permissions.iter().any(|word| word == Permission::Admin.as_str())
+}
+
+fn read(new: NewKey, now: Timestamp) -> Result<auth::NewKey, Problem> {
+    let expires_at = new.expires_at.map(|text| {
+        let unreadable = |error| Problem::invalid(format!("expiresAt cannot be read: {error}"));
+        text.parse::<Timestamp>().map_err(unreadable)
+    });
+    let allows = Grant::from_request(new.role, new.permissions).map_err(|error| {
+        Problem::invalid(error).hint("send {\"name\": …, \"role\": \"viewer\"}, or \"permissions\" with a list")
+    })?;
+    let new = auth::NewKey { name: new.name, allows, expires_at: expires_at.transpose()?, rate_limit: new.rate_limit };
+    new.check(now).map_err(Problem::invalid)?;
+    Ok(new)
+}

@@ -1,0 +1,62 @@
+//! The rows of the route table.
+
+use axum::http::Method;
+use serde_json::json;
+
+use super::wire::{Key, Keys, MadeKey, Me, NewKey};
+use super::{manage, me};
+use crate::auth::Access;
+use crate::auth::Permission::Admin;
+use crate::http::openapi::doc;
+use crate::http::page;
+use crate::http::table::Table;
+
+pub(crate) fn add(table: Table) -> Table {
+    table
+        .guarded(
+            Access::Key,
+            Method::GET,
+            "/v1/me",
+            doc("access", "Show whose key it is")
+                .about("The workspace and the name of the key that asks, and what it may do.")
+                .answers::<Me>(200),
+            me::show,
+        )
+        .guarded(
+            Admin,
+            Method::GET,
+            "/v1/keys",
+            doc("access", "List keys")
+                .about("Oldest first, revoked ones too.")
+                .query(page::PAGE_PARAMETERS)
+                .answers::<Keys>(200),
+            manage::list,
+        )
+        .guarded(
+            Admin,
+            Method::POST,
+            "/v1/keys",
+            doc("access", "Make a key")
+                .about(
+                    "With a role (`viewer`, `operator`, `publisher`, `admin`, `worker`) or permissions of its own. \
+                     The key itself is shown in this answer, and never again. \
+                     Asked again with the same `Idempotency-Key`, the answer is 200 without it.",
+                )
+                .keyed()
+                .takes::<NewKey>()
+                .example(json!({"name": "dashboard", "role": "viewer"}))
+                .answers::<MadeKey>(201)
+                .answers::<MadeKey>(200),
+            manage::make,
+        )
+        .guarded(
+            Admin,
+            Method::DELETE,
+            "/v1/keys/{id}",
+            doc("access", "Revoke a key")
+                .about("On this node it works no more from now on, on others after three seconds at the latest.")
+                .answers::<Key>(200)
+                .refuses(409, "`LAST_ADMIN_KEY`: without it nobody could make another."),
+            manage::revoke,
+        )
+}

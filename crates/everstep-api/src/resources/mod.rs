@@ -1,0 +1,15 @@
+//! The resources of the API. A resource is a folder with its rows of the route table (`routes`), its handlers, and its
+//! request and response types (`wire`), which are converted by hand: the core can change without breaking a client.
+
+pub(crate) mod audit;
+pub(crate) mod catalog;
+pub(crate) mod data;
+pub(crate) mod documents;
+pub(crate) mod health;
+pub(crate) mod keys;
+pub(crate) mod nodes;
+pub(crate) mod runs;
+pub(crate) mod secrets;
+pub(crate) mod tickets;
+pub(crate) mod workflows;
+pub(crate) mod workspaces;

@@ -1,0 +1,106 @@
+//! `/v1/runs/bulk`: one control for many runs.
+
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::State;
+use everstep_core::ids::RunId;
+use everstep_core::run::{Input, Reply};
+use everstep_engine::{Error, RunInput};
+use everstep_store::RunFilter;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+
+use super::filter;
+use super::show;
+use super::wire::{Action, Bulk, Gathered, Refusal};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::headers::IdempotencyKey;
+use crate::http::problem::Problem;
+use crate::server::AppState;
+
+const RUNS_DEFAULT: u64 = 1_000;
+const RUNS_MAX: u64 = 10_000;
+/// Runs that are listed at once.
+const LIST_BATCH_RUNS: usize = 200;
+/// Runs that receive the control at the same time, so that other callers are served in between.
+const CONCURRENT_RUNS: usize = 16;
+/// After this time the answer is sent, with a cursor for the rest.
+const ANSWER_AFTER: Duration = Duration::from_secs(20);
+/// Refusals that the answer lists.
+const REFUSALS_MAX: usize = 20;
+
+/// Sends a control to all runs that a filter finds, page by page. The idempotency key applies to each run, so that a
+/// repeated call does nothing twice.
+pub(crate) async fn post(
+    State(app): State<AppState>,
+    caller: Caller,
+    key: IdempotencyKey,
+    body: Body<{ 64 * 1024 }>,
+) -> Result<Json<Gathered>, Problem> {
+    let Bulk { action, filter, all, dry_run, limit, cursor, reason } = body.json()?;
+    let filter = filter::from_body(filter)?;
+    if filter == RunFilter::default() && !all {
+        let hint = "name a workflow, a status or another field, or send \"all\": true";
+        return Err(Problem::invalid("the filter is empty, so that every run would be asked").hint(hint));
+    }
+    if reason.is_some() && action != Action::Cancel {
+        return Err(Problem::invalid("only a cancellation has a reason"));
+    }
+    let limit = limit.unwrap_or(RUNS_DEFAULT);
+    if !(1..=RUNS_MAX).contains(&limit) {
+        return Err(Problem::invalid(format!("limit is a whole number from 1 to {RUNS_MAX}, not {limit}")));
+    }
+    let key = key.into_inner();
+    let input = match action {
+        Action::Cancel => Input::Cancel { reason },
+        Action::Pause => Input::Pause { reason: None },
+        Action::Resume => Input::Resume,
+        Action::Retry => Input::Retry,
+    };
+    let mut after = cursor.as_deref().map(show::read_cursor).transpose()?;
+    let mut gathered = Gathered::default();
+    let began = Instant::now();
+    loop {
+        let room = usize::try_from(limit - gathered.matched).expect("a call is bounded").min(LIST_BATCH_RUNS);
+        let page = app.engine.runs().list(caller.workspace, filter.clone(), after, room).await?;
+        gathered.matched += page.runs.len() as u64;
+        if !dry_run {
+            let asks: Vec<_> = page.runs.iter().map(|run| ask(&app, &caller, run.id, &input, key.clone())).collect();
+            let mut answers = stream::iter(asks).buffer_unordered(CONCURRENT_RUNS);
+            while let Some((run, answer)) = answers.next().await {
+                gathered.count(run, answer);
+            }
+        }
+        after = page.next;
+        if after.is_none() || gathered.matched >= limit || began.elapsed() > ANSWER_AFTER {
+            gathered.next_cursor = after.map(show::write_cursor);
+            return Ok(Json(gathered));
+        }
+    }
+}
+
+type Asked = BoxFuture<'static, (RunId, Result<Reply, Error>)>;
+
+fn ask(app: &AppState, caller: &Caller, run: RunId, input: &Input, key: Option<String>) -> Asked {
+    let addressed = RunInput { workspace: caller.workspace, run, input: input.clone(), expected: None, key };
+    let engine = app.engine.clone();
+    Box::pin(async move { (run, engine.route(addressed).await) })
+}
+
+impl Gathered {
+    fn count(&mut self, run: RunId, answer: Result<Reply, Error>) {
+        let (code, message) = match answer {
+            Ok(Reply::Accepted | Reply::Buffered) => return self.accepted += 1,
+            Ok(Reply::Repeated | Reply::Ignored(_)) => return self.ignored += 1,
+            Ok(Reply::Refused { code, message }) => (code.into_owned(), message),
+            Err(error) => Problem::from(error).into_words(),
+        };
+        self.refused += 1;
+        if self.errors.len() < REFUSALS_MAX {
+            self.errors.push(Refusal { run, code, message });
+        }
+    }
+}

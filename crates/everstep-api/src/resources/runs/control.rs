@@ -1,0 +1,161 @@
+//! What a run is told from outside: signals, and cancel, pause, resume, retry.
+
+use std::borrow::Cow;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use everstep_core::limits;
+use everstep_core::run::{Input, Reply};
+use everstep_engine::RunInput;
+
+use super::show;
+use super::wire::{Cancel, Control, Outcome};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::deadline::within_deadline;
+use crate::http::headers::{IdempotencyKey, IfMatch};
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::server::AppState;
+
+/// Bytes of a control.
+const CONTROL_BODY_BYTES_MAX: usize = 16 * 1024;
+/// Characters of a signal's name.
+const SIGNAL_NAME_CHARS_MAX: usize = 256;
+
+pub(crate) const BUFFER: &[Parameter] =
+    &[Parameter::flag("buffer", "Whether a run of code keeps the signal, for a week, when nothing waits for it yet.")];
+
+type Answer = Result<Json<Outcome>, Problem>;
+
+/// Gives a run a signal; the body is its payload.
+pub(crate) async fn signal(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path((id, event)): Path<(String, String)>,
+    query: Query,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<{ limits::PAYLOAD_BYTES }>,
+) -> Answer {
+    if event.chars().count() > SIGNAL_NAME_CHARS_MAX {
+        return Err(Problem::invalid(format!("the name of an event has at most {SIGNAL_NAME_CHARS_MAX} characters")));
+    }
+    let payload = body.payload()?;
+    let input = match query.flag("buffer")? {
+        Some(true) => Input::BufferedSignal { event, payload },
+        Some(false) | None => Input::Signal { event, payload },
+    };
+    deliver(&app, &caller, &id, key, version.or(None)?, input).await
+}
+
+/// Gives a run of a workflow a signal.
+pub(crate) async fn signal_of_workflow(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path((name, id, event)): Path<(String, String, String)>,
+    query: Query,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<{ limits::PAYLOAD_BYTES }>,
+) -> Answer {
+    show::row_of(&app, caller.workspace, &name, &id).await?;
+    signal(State(app), caller, Path((id, event)), query, key, version, body).await
+}
+
+/// Cancels a run of a workflow.
+pub(crate) async fn cancel_of_workflow(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path((name, id)): Path<(String, String)>,
+    key: IdempotencyKey,
+    version: IfMatch,
+) -> Answer {
+    show::row_of(&app, caller.workspace, &name, &id).await?;
+    deliver(&app, &caller, &id, key, version.or(None)?, Input::Cancel { reason: None }).await
+}
+
+pub(crate) async fn cancel(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<CONTROL_BODY_BYTES_MAX>,
+) -> Answer {
+    let Cancel { reason, expected_version } = body.json_or_default()?;
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Cancel { reason }).await
+}
+
+pub(crate) async fn pause(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<CONTROL_BODY_BYTES_MAX>,
+) -> Answer {
+    let Control { expected_version } = body.json_or_default()?;
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Pause { reason: None }).await
+}
+
+pub(crate) async fn resume(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<CONTROL_BODY_BYTES_MAX>,
+) -> Answer {
+    let Control { expected_version } = body.json_or_default()?;
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Resume).await
+}
+
+/// Tries the failed steps of a failed run again.
+pub(crate) async fn retry(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    version: IfMatch,
+    body: Body<CONTROL_BODY_BYTES_MAX>,
+) -> Answer {
+    let Control { expected_version } = body.json_or_default()?;
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Retry).await
+}
+
+async fn deliver(
+    app: &AppState,
+    caller: &Caller,
+    id: &str,
+    key: IdempotencyKey,
+    expected: Option<u64>,
+    input: Input,
+) -> Answer {
+    let (workspace, key) = (caller.workspace, key.into_inner());
+    let addressed = RunInput { workspace, run: show::read_id(id)?, input, expected, key };
+    answer(within_deadline(app.engine.route(addressed)).await?)
+}
+
+fn answer(reply: Reply) -> Answer {
+    match reply {
+        Reply::Accepted => Ok(Json(Outcome { outcome: "accepted", reason: None })),
+        Reply::Buffered => Ok(Json(Outcome { outcome: "buffered", reason: None })),
+        Reply::Repeated => Ok(Json(Outcome { outcome: "repeated", reason: None })),
+        Reply::Ignored(reason) => Ok(Json(Outcome { outcome: "ignored", reason: Some(reason.into()) })),
+        Reply::Refused { code, message } => Err(refuse(code, message)),
+    }
+}
+
+/// A run's refusal, by its code.
+fn refuse(code: Cow<'static, str>, message: String) -> Problem {
+    let status = match &*code {
+        "PAYLOAD_TOO_LARGE" => StatusCode::PAYLOAD_TOO_LARGE,
+        "PAYLOAD_TOO_DEEP" | "VALIDATION_ERROR" => StatusCode::UNPROCESSABLE_ENTITY,
+        // INVALID_TRANSITION, RUN_ENDED, NOTHING_TO_RETRY, CONCURRENCY_ERROR: the run is not as the caller thinks.
+        _ => StatusCode::CONFLICT,
+    };
+    Problem::new(status, code, message)
+}

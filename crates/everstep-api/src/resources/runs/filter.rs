@@ -1,0 +1,118 @@
+//! Which runs are meant: the same words in the query of a list and in the body of a bulk control.
+
+use everstep_core::ids::RunId;
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_store::RunFilter;
+use serde_json::Value;
+
+use super::wire::{Filter, OneOrMany};
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::time::When;
+
+/// Values of the input, or of tags, in one filter.
+const FILTER_VALUES_MAX: usize = 10;
+
+pub(crate) const STATUSES: &[&str] = &["pending", "running", "waiting", "paused", "completed", "failed", "cancelled"];
+
+pub(crate) const STATUS: Parameter =
+    Parameter::choices("status", STATUSES, "Runs with this status; several are sent again and again, or with commas.");
+pub(crate) const VERSION: Parameter =
+    Parameter::whole("version", 1, u32::MAX as u64, "Runs of this version of their workflow.");
+pub(crate) const PARENT: Parameter = Parameter::id("parent", "Runs that this run has started.");
+pub(crate) const SINCE: Parameter =
+    Parameter::time("since", "Created at this time or later; a day begins at midnight in UTC.");
+pub(crate) const UNTIL: Parameter = Parameter::time("until", "Created before this time, or this day.");
+pub(crate) const INPUT: Parameter = Parameter::family(
+    "input.",
+    "Runs whose input has this value at a path: `input.order.id=7`. It matches a text and what it says: 7, true, null.",
+);
+pub(crate) const TAG_PARAMETER: Parameter =
+    Parameter::family("tag.", "Runs with this value of a tag: `tag.team=blue`.");
+pub(crate) const CURSOR: Parameter = Parameter::text("cursor", "`nextCursor` of the page before, as it is.");
+
+/// The filter of a query. `workflow` is asked for where the path does not name it.
+pub(crate) fn from_query(query: &Query) -> Result<RunFilter, Problem> {
+    let statuses = query.text("status").into_iter().flat_map(|words| words.split(','));
+    let input = query.family("input.").map(|(path, value)| Ok((read_path("input.", path)?, value.to_owned())));
+    let filter = RunFilter {
+        workflow: query.text("workflow").map(str::to_owned),
+        statuses: statuses.map(|word| read_status("the query parameter \"status\"", word)).collect::<Result<_, _>>()?,
+        since: query.time("since")?,
+        until: query.time("until")?,
+        version: query.number("version", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok()),
+        parent: query.value("parent")?,
+        input: input.collect::<Result<_, Problem>>()?,
+        tags: query.family("tag.").map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+    };
+    check(filter)
+}
+
+/// The filter of a body.
+pub(crate) fn from_body(filter: Filter) -> Result<RunFilter, Problem> {
+    let statuses = match filter.status {
+        None => Vec::new(),
+        Some(OneOrMany::One(word)) => vec![word],
+        Some(OneOrMany::Many(words)) => words,
+    };
+    let input = filter.input.into_iter().map(|(path, value)| {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Array(_) | Value::Object(_) => {
+                return Err(Problem::invalid(format!("filter.input[{path:?}] is no single value")));
+            }
+            plain => plain.to_string(),
+        };
+        Ok((read_path("filter.input.", &path)?, text))
+    });
+    let filter = RunFilter {
+        workflow: filter.workflow,
+        statuses: statuses.iter().map(|word| read_status("filter.status", word)).collect::<Result<_, _>>()?,
+        since: filter.since.map(|time| read_time("filter.since", &time)).transpose()?,
+        until: filter.until.map(|time| read_time("filter.until", &time)).transpose()?,
+        version: filter.version,
+        parent: filter.parent.map(|run| read::<RunId>("filter.parent", &run)).transpose()?,
+        input: input.collect::<Result<_, Problem>>()?,
+        tags: filter.tags.into_iter().collect(),
+    };
+    check(filter)
+}
+
+fn check(filter: RunFilter) -> Result<RunFilter, Problem> {
+    for (what, count) in [("of the input", filter.input.len()), ("of tags", filter.tags.len())] {
+        if count > FILTER_VALUES_MAX {
+            return Err(Problem::invalid(format!(
+                "a filter looks at {FILTER_VALUES_MAX} values {what} at most, not at {count}"
+            )));
+        }
+    }
+    let texts = filter.input.iter().flat_map(|(path, value)| path.iter().chain([value]));
+    let texts = texts.chain(filter.tags.iter().flat_map(|(name, value)| [name, value])).chain(&filter.workflow);
+    if texts.into_iter().any(|text| text.contains('\0')) {
+        return Err(Problem::invalid("a filter holds a NUL character, which no database stores as text"));
+    }
+    Ok(filter)
+}
+
+fn read_status(what: &str, word: &str) -> Result<Status, Problem> {
+    read(what, word)
+}
+
+fn read_time(what: &str, text: &str) -> Result<Timestamp, Problem> {
+    read::<When>(what, text).map(|When(time)| time)
+}
+
+fn read<T: std::str::FromStr<Err: std::fmt::Display>>(what: &str, text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error| Problem::invalid(format!("{what} cannot be read: {error}")))
+}
+
+fn read_path(before: &str, path: &str) -> Result<Vec<String>, Problem> {
+    let parts: Vec<_> = path.split('.').map(str::to_owned).collect();
+    if parts.iter().any(String::is_empty) {
+        let hint = "names with dots between them, such as input.order.id";
+        return Err(Problem::invalid(format!("{before}{path} is no path")).hint(hint));
+    }
+    Ok(parts)
+}

@@ -1,0 +1,57 @@
+//! `/v1/runs/{id}/fork`: a new run that goes on from another.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::ids::RunId;
+use everstep_engine::ForkError;
+
+use super::show;
+use super::wire::{Fork, Forked, NotUndone, StartedChild};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::deadline::within_deadline;
+use crate::http::headers::IdempotencyKey;
+use crate::http::problem::Problem;
+use crate::server::AppState;
+
+pub(crate) async fn post(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    key: IdempotencyKey,
+    body: Body<{ 16 * 1024 }>,
+) -> Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Forked>), Problem> {
+    let Fork { at } = body.json_or_default()?;
+    let source = show::read_id(&id)?;
+    let key = key.into_inner();
+    let forked = within_deadline(app.engine.fork(caller.workspace, source, at, key.as_deref())).await?;
+    let forked = forked.map_err(|reason| refuse(source, &reason))?;
+    let run = show::show(&app, show::row(&app, caller.workspace, forked.run).await?).await?;
+    let children = forked.children.into_iter().map(|(step, run)| StartedChild { step, run }).collect();
+    let not_undone = NotUndone { children, steps: forked.repeated };
+    let status = if forked.created { StatusCode::CREATED } else { StatusCode::OK };
+    let place = HeaderValue::from_str(&format!("/v1/runs/{}", forked.run)).expect("an id is plain text");
+    let answer = Forked { run, created: forked.created, forked_at: forked.at, not_undone };
+    Ok((status, [(header::LOCATION, place)], Json(answer)))
+}
+
+fn refuse(run: RunId, reason: &ForkError) -> Problem {
+    match reason {
+        ForkError::NoEntry { last } => {
+            Problem::invalid(format!("run {run} has no such entry")).hint(format!("its last entry is {last}"))
+        }
+        ForkError::Ended { usable: Some(usable) } => {
+            Problem::new(StatusCode::CONFLICT, "RUN_ENDED", format!("run {run} was over by then and cannot go on"))
+                .hint(format!("the last entry that it can be forked at is {usable}"))
+        }
+        ForkError::Ended { usable: None } => {
+            let detail = format!("run {run} began and ended in one moment: there is nothing to go on from");
+            Problem::new(StatusCode::CONFLICT, "RUN_ENDED", detail).hint("start a new run with the same input")
+        }
+        ForkError::Unreadable { seq } => {
+            let detail = format!("entry {seq} of run {run} was written by a newer release");
+            Problem::unavailable(detail).hint("ask a node of that release")
+        }
+    }
+}

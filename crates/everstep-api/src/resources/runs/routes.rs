@@ -1,0 +1,272 @@
+//! The routes that speak about runs.
+
+use axum::http::Method;
+use serde_json::json;
+
+use super::wire::{
+    Batch, Bulk, Cancel, Context, Control, Entries, Fork, Forked, Gathered, Logs, OfWorkflow, Outcome, Run, Runs,
+    Started, StartedBatch, Steps, TestRun, Viewed,
+};
+use super::{bulk, context, control, fork, journal, logs, show, start, steps, test, view, wire};
+use crate::auth::Permission::{Manage, Publish, View};
+use crate::http::openapi::{Doc, doc};
+use crate::http::schema::Json;
+use crate::http::table::Table;
+
+pub(crate) fn add(table: Table) -> Table {
+    steering(of_workflows(table))
+}
+
+fn steps_doc() -> Doc {
+    doc("runs", "List the steps of a run")
+        .about("The journal, folded into steps with their attempts and times, in the order in which they began.")
+        .query(steps::PAGE)
+        .answers::<Steps>(200)
+}
+
+fn run_doc() -> Doc {
+    doc("runs", "Show a run")
+        .query(show::WAIT)
+        .answers::<Run>(200)
+        .with_header("ETag", "The run's version, for `If-Match`.")
+}
+
+fn signal_doc() -> Doc {
+    doc("runs", "Signal a run")
+        .about("The body is the signal's payload: any JSON, or nothing.")
+        .query(control::BUFFER)
+        .keyed()
+        .matched()
+        .may_take::<Json>()
+        .answers::<Outcome>(200)
+}
+
+/// Runs by way of their workflow.
+fn of_workflows(table: Table) -> Table {
+    table
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/workflows/{name}/runs",
+            doc("runs", "List the runs of a workflow")
+                .about("Newest first. What is added meanwhile moves nothing.")
+                .query(show::FILTERS_OF_WORKFLOW)
+                .answers::<Runs>(200),
+            show::list_of_workflow,
+        )
+        .guarded(View, Method::GET, "/v1/workflows/{name}/runs/{id}", run_doc(), show::get_of_workflow)
+        .guarded(
+            Manage,
+            Method::DELETE,
+            "/v1/workflows/{name}/runs/{id}",
+            doc("runs", "Cancel a run of a workflow").keyed().matched().answers::<Outcome>(200),
+            control::cancel_of_workflow,
+        )
+        .guarded(View, Method::GET, "/v1/workflows/{name}/runs/{id}/steps", steps_doc(), steps::of_workflow)
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/workflows/{name}/runs/{id}/signals/{event}",
+            signal_doc(),
+            control::signal_of_workflow,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/workflows/{name}/runs",
+            doc("runs", "Start a run")
+                .about(
+                    "A name that is no workflow's is that of one written as code, which a worker brings along: the \
+                     run waits for it, and `warning` says so. The idempotency key belongs to the workflow: two \
+                     workflows may use the same.",
+                )
+                .keyed()
+                .query(show::WAIT)
+                .may_take::<OfWorkflow>()
+                .answers::<Started>(201)
+                .with_header("Location", "Where the run is.")
+                .answers::<Started>(200)
+                .with_header("Location", "Where the run is."),
+            start::of_workflow,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/workflows/{name}/runs/batch",
+            doc("runs", "Start many runs")
+                .about(
+                    "At most 1,000 at once; each is started or refused by itself, and answered in its place. 207 says \
+                     that not all were started. Each has its own `idempotencyKey`: the header `Idempotency-Key` is \
+                     refused.",
+                )
+                .takes::<Batch>()
+                .example(json!({"runs": [{"input": {"amount": 20}}, {"idempotencyKey": "order-17"}]}))
+                .answers::<StartedBatch>(200)
+                .answers::<StartedBatch>(207),
+            start::batch,
+        )
+        .guarded(Manage, Method::POST, "/v1/workflow-runs", start::of_definition_doc(), start::of_definition)
+        .guarded(Manage, Method::POST, "/api/v1/workflow-runs", start::of_definition_doc(), start::of_definition)
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs",
+            doc("runs", "List runs")
+                .about("Newest first. What is added meanwhile moves nothing.")
+                .query(show::FILTERS)
+                .answers::<Runs>(200),
+            show::list,
+        )
+        .guarded(View, Method::GET, "/v1/runs/{id}", run_doc(), show::get)
+        .guarded(View, Method::GET, "/v1/runs/{id}/steps", steps_doc(), steps::get)
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}/context",
+            doc("runs", "Show the context of a run")
+                .about("The variables that its steps have left, as they were after an entry of the journal.")
+                .query(context::AT)
+                .answers::<Context>(200),
+            context::get,
+        )
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}/logs",
+            doc("runs", "Read the log lines of a run")
+                .about("What its steps have written, in the order in which their attempts ended.")
+                .query(logs::PARAMETERS)
+                .answers::<Logs>(200),
+            logs::get,
+        )
+        .guarded(
+            View,
+            Method::POST,
+            "/v1/runs/{id}/view",
+            doc("runs", "View a run")
+                .about("The run, and the fields of its output that are asked for once it has completed.")
+                .may_take::<wire::View>()
+                .answers::<Viewed>(200),
+            view::post,
+        )
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}/journal",
+            doc("runs", "Read the journal of a run")
+                .about("What happened, in order.")
+                .query(journal::PAGE)
+                .answers::<Entries>(200),
+            journal::get,
+        )
+        .guarded(Manage, Method::POST, "/v1/runs/{id}/signals/{event}", signal_doc(), control::signal)
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/cancel",
+            doc("runs", "Cancel a run").keyed().matched().may_take::<Cancel>().answers::<Outcome>(200),
+            control::cancel,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/pause",
+            doc("runs", "Pause a run")
+                .about("Nothing more is dispatched until it is resumed.")
+                .keyed()
+                .matched()
+                .may_take::<Control>()
+                .answers::<Outcome>(200),
+            control::pause,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/resume",
+            doc("runs", "Resume a run").keyed().matched().may_take::<Control>().answers::<Outcome>(200),
+            control::resume,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/retry",
+            doc("runs", "Retry a run")
+                .about("Tries the failed steps of a failed run again.")
+                .keyed()
+                .matched()
+                .may_take::<Control>()
+                .answers::<Outcome>(200),
+            control::retry,
+        )
+}
+
+/// What is done to runs as a whole.
+fn steering(table: Table) -> Table {
+    table
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/{id}/fork",
+            doc("runs", "Fork a run")
+                .about(
+                    "A new run that goes on from what this one was after an entry. What was under way is performed \
+                     again, waits and delays end when they would have; what was done to the world stays done.",
+                )
+                .keyed()
+                .may_take::<Fork>()
+                .answers::<Forked>(201)
+                .with_header("Location", "Where the new run is.")
+                .answers::<Forked>(200)
+                .with_header("Location", "Where the new run is.")
+                .refuses(409, "`RUN_ENDED`: the run was over by then; `hint` names the last entry to fork at."),
+            fork::post,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/runs/bulk",
+            doc("runs", "Control many runs")
+                .about(
+                    "Cancels, pauses, resumes or retries every run that a filter finds, 10,000 at most per call. \
+                     A key counts for every run by itself.",
+                )
+                .keyed()
+                .takes::<Bulk>()
+                .example(
+                    json!({"action": "cancel", "filter": {"workflow": "order", "status": "waiting"}, "dryRun": true}),
+                )
+                .answers::<Gathered>(200),
+            bulk::post,
+        )
+        .guarded(
+            Publish,
+            Method::POST,
+            "/v1/test-runs",
+            doc("runs", "Start a test run")
+                .about(
+                    "Runs a definition that is not saved. It is neither listed nor counted, and is deleted an hour \
+                     after its end.",
+                )
+                .takes::<TestRun>()
+                .example(json!({
+                    "definition": {
+                        "nodes": [{"id": "start", "type": "start"}, {"id": "end", "type": "end"}],
+                        "edges": [{"source": "start", "target": "end"}],
+                    },
+                    "input": {},
+                }))
+                .answers::<Started>(201)
+                .with_header("Location", "Where the run is."),
+            test::post,
+        )
+        .guarded(
+            Publish,
+            Method::DELETE,
+            "/v1/test-runs/{id}",
+            doc("runs", "Delete a test run")
+                .about("Stops it if it goes on, then deletes it with its journal.")
+                .answers_nothing(204)
+                .refuses(409, "`NOT_A_TEST_RUN`: other runs are cancelled, and deleted when their retention is over."),
+            test::delete,
+        )
+}

@@ -1,0 +1,285 @@
+//! Starting runs: `POST /v1/workflows/{name}/runs` and `POST /v1/workflow-runs`.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::limits;
+use everstep_core::payload::Payload;
+use everstep_core::workflow;
+use everstep_engine::{self as engine, Start, StartDetail, Version};
+use futures_util::future;
+use serde_json::json;
+
+use super::show;
+use super::wire;
+use super::wire::{Batch, OfDefinition, OfWorkflow, Run, Started, StartedBatch, StartedOne};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::deadline::within_deadline;
+use crate::http::headers::{self, IdempotencyKey};
+use crate::http::openapi::{Doc, doc};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::resources::workflows;
+use crate::server::AppState;
+
+/// Bytes of a start: an input and what stands around it.
+const START_BODY_BYTES_MAX: usize = limits::PAYLOAD_BYTES + 16 * 1024;
+/// Bytes of a batch of starts, and how many starts it has at most.
+const BATCH_BODY_BYTES_MAX: usize = 16 * limits::PAYLOAD_BYTES;
+const BATCH_STARTS_MAX: usize = 1_000;
+/// Tags of a run, and characters of the name and the value of one.
+const TAGS_MAX: usize = 50;
+const TAG_CHARS_MAX: usize = 256;
+
+type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
+
+/// Starts a run of a workflow. Its key is the workflow's own: two workflows may use the same.
+pub(crate) async fn of_workflow(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+    header: IdempotencyKey,
+    body: Body<START_BODY_BYTES_MAX>,
+) -> Answer {
+    let mut asked: OfWorkflow = body.json_or_default()?;
+    asked.idempotency_key = header.or(asked.idempotency_key)?;
+    check_name(&name)?;
+    let start = prepare(caller.workspace, &name, asked)?;
+    self::start(&app, start, &query, Unknown::IsCode).await
+}
+
+/// A start of a workflow, as it is asked for.
+fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Start, Problem> {
+    let OfWorkflow { input, version, idempotency_key, retention_days, tags } = asked;
+    check_version(version)?;
+    if let Some(key) = &idempotency_key {
+        headers::check(key, "idempotencyKey")?;
+    }
+    let key = idempotency_key.map(|key| (name.to_owned(), key));
+    let tags = check_tags(&tags)?;
+    check_size(&input)?;
+    Ok(Start { workspace, version, key, tags, retention_days, ..Start::new(name, input) })
+}
+
+/// Starts many runs of a workflow. Each is started, or refused, by itself; they share what it costs to write them.
+pub(crate) async fn batch(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    header: IdempotencyKey,
+    body: Body<BATCH_BODY_BYTES_MAX>,
+) -> Result<(StatusCode, Json<StartedBatch>), Problem> {
+    if header.into_inner().is_some() {
+        let hint = "give each run its own field idempotencyKey";
+        return Err(Problem::invalid("the header Idempotency-Key cannot name many runs").hint(hint));
+    }
+    let Batch { runs } = body.json()?;
+    if runs.is_empty() || runs.len() > BATCH_STARTS_MAX {
+        return Err(Problem::invalid(format!("runs holds 1 to {BATCH_STARTS_MAX} starts, not {}", runs.len())));
+    }
+    check_name(&name)?;
+    let starts: Vec<_> = runs.into_iter().map(|asked| prepare(caller.workspace, &name, asked)).collect();
+    // What is common to all is found out once.
+    let mut versions: BTreeMap<_, Result<Arc<Version>, Problem>> = BTreeMap::new();
+    for start in starts.iter().flatten() {
+        if let Entry::Vacant(place) = versions.entry(start.version) {
+            let alike = Start { workspace: start.workspace, version: start.version, ..Start::new(&*name, json!({})) };
+            place.insert(find(&app, alike).await);
+        }
+    }
+    let starts = starts.into_iter().map(|start| async {
+        let start = start?;
+        let version = versions[&start.version].as_ref().map_err(Problem::clone)?;
+        within_deadline(app.engine.start_run(Start { found: Some(Arc::clone(version)), ..start })).await
+    });
+    let started = future::join_all(starts).await;
+    let mut warning = None;
+    for workflow in versions.values().flatten().map(|found| &found.workflow).filter(|workflow| workflow.needs_worker())
+    {
+        let elsewhere = &app.hub.elsewhere;
+        let is_served = elsewhere.is_served(&app.engine, caller.workspace, &name, workflow.version).await;
+        // What was started is told, whether or not this can be found out.
+        if is_served.is_ok_and(|is_so| !is_so) {
+            warning = Some(wire::warning(&name, workflow.version));
+        }
+    }
+    let runs: Vec<_> = started.into_iter().map(StartedOne::from_result).collect();
+    let is_whole = runs.iter().all(StartedOne::is_started);
+    Ok((if is_whole { StatusCode::OK } else { StatusCode::MULTI_STATUS }, Json(StartedBatch { runs, warning })))
+}
+
+/// The version that starts take.
+async fn find(app: &AppState, start: Start) -> Result<Arc<Version>, Problem> {
+    let start = settle(app, start, Unknown::IsCode).await?;
+    let library = app.engine.library();
+    match library.find_to_start(&start).await {
+        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
+            let start = code_or_missing(app, start, Unknown::IsCode).await?;
+            Ok(library.find_to_start(&start).await?)
+        }
+        found => Ok(found?),
+    }
+}
+
+/// What a name means that is no workflow's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unknown {
+    /// A workflow written as code, which a worker will bring along.
+    IsCode,
+    /// A mistake.
+    IsRefused,
+}
+
+/// Refuses a start of a version that is not there, or is no more. One of code need not be known.
+async fn settle(app: &AppState, start: Start, unknown: Unknown) -> Result<Start, Problem> {
+    match start.version {
+        Some(version) if !workflows::is_listed(app, start.workspace, &start.workflow, version).await? => {
+            code_or_missing(app, start, unknown).await
+        }
+        Some(_) | None => Ok(start),
+    }
+}
+
+/// A start of a workflow that was not found.
+async fn code_or_missing(app: &AppState, start: Start, unknown: Unknown) -> Result<Start, Problem> {
+    let (workspace, name, version) = (start.workspace, &*start.workflow, start.version);
+    if unknown == Unknown::IsCode && workflows::may_be_code(app, workspace, name, version).await? {
+        return Ok(Start { may_be_code: true, ..start });
+    }
+    Err(workflows::missing(app, workspace, name, version).await)
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    if workflow::is_name(name) {
+        return Ok(());
+    }
+    let hint = "a name has 1 to 128 small letters, digits, - and _, and begins with a letter or a digit";
+    Err(Problem::invalid(format!("{name:?} is no name of a workflow")).hint(hint))
+}
+
+/// Versions are counted from 1, as databases and workers count them.
+fn check_version(version: Option<u32>) -> Result<(), Problem> {
+    match version {
+        Some(version) if version == 0 || i32::try_from(version).is_err() => {
+            let hint = "leave it out to start the active version";
+            let detail = format!("version: versions count from 1, to {}; {version} is none", i32::MAX);
+            Err(Problem::invalid(detail).with("path", "version").hint(hint))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The text of both paths to [`of_definition`].
+pub(crate) fn of_definition_doc() -> Doc {
+    doc("runs", "Start a run of a definition")
+        .about("`definitionId` is a workflow's name. The idempotency key belongs to the workspace.")
+        .keyed()
+        .query(show::WAIT)
+        .takes::<OfDefinition>()
+        .example(json!({"definitionId": "order", "input": {"amount": 20}, "idempotencyKey": "order-17"}))
+        .answers::<Started>(201)
+        .with_header("Location", "Where the run is.")
+        .answers::<Started>(200)
+        .with_header("Location", "Where the run is.")
+        .refuses(404, "`NOT_FOUND`: there is no such workflow.")
+}
+
+/// Starts a run of a workflow that the body names. Its key is the workspace's.
+pub(crate) async fn of_definition(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+    header: IdempotencyKey,
+    body: Body<START_BODY_BYTES_MAX>,
+) -> Answer {
+    let OfDefinition { definition_id, input, idempotency_key } = body.json()?;
+    if definition_id.is_empty() {
+        return Err(Problem::invalid("definitionId is empty").hint("it is the name of a workflow"));
+    }
+    if !input.json().trim_start().starts_with('{') {
+        return Err(Problem::invalid("the input is not an object"));
+    }
+    let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
+    check_size(&input)?;
+    let start = Start { workspace: caller.workspace, key, ..Start::new(definition_id, input) };
+    self::start(&app, start, &query, Unknown::IsRefused).await
+}
+
+/// Refuses an input that is too large, as a body would be. The engine checks everything else.
+pub(crate) fn check_size(input: &Payload) -> Result<(), Problem> {
+    if input.size() > limits::PAYLOAD_BYTES {
+        return Err(Problem::too_large(format!("the input has more than {} bytes", limits::PAYLOAD_BYTES)));
+    }
+    Ok(())
+}
+
+/// Tags are few and short: lists show them.
+fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
+    if tags.len() > TAGS_MAX {
+        return Err(Problem::invalid(format!("a run has at most {TAGS_MAX} tags, not {}", tags.len())));
+    }
+    for (name, value) in tags {
+        let is_sized = |text: &str| text.chars().count() <= TAG_CHARS_MAX && !text.contains('\0');
+        if name.is_empty() || !is_sized(name) || !is_sized(value) {
+            let detail = format!(
+                "tags[{name:?}]: a name has 1 to {TAG_CHARS_MAX} characters, a value at most {TAG_CHARS_MAX}, none of them NUL"
+            );
+            return Err(Problem::invalid(detail));
+        }
+    }
+    Ok(Payload::from(json!(tags)))
+}
+
+/// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
+async fn start(app: &AppState, start: Start, query: &Query, unknown: Unknown) -> Answer {
+    let seconds = show::wait_seconds(query)?;
+    let workspace = start.workspace;
+    let start = settle(app, start, unknown).await?;
+    let (started, run) = match begin(app, start.clone(), seconds).await? {
+        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
+            begin(app, code_or_missing(app, start, unknown).await?, seconds).await??
+        }
+        begun => begun?,
+    };
+    let run = match run {
+        Some(run) => run,
+        None => show::show(app, show::row(app, workspace, started.run).await?).await?,
+    };
+    let warning = run.warning();
+    let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
+    let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
+    Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created, warning })))
+}
+
+/// Starts a run, and waits for its end for so long. What the engine refuses is told apart from what takes too long.
+async fn begin(
+    app: &AppState,
+    start: Start,
+    seconds: Duration,
+) -> Result<Result<(engine::StartReply, Option<Run>), engine::Error>, Problem> {
+    let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
+    let start = Start { detail, ..start };
+    let mut started = match within_deadline(async { Ok(app.engine.start_run(start).await) }).await? {
+        Ok(started) => started,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut run = None;
+    if let Some(began) = started.began.take() {
+        run = Some(show::show_begun(app, *began).await);
+    }
+    // When the time is over, or this node stops, the run is shown as it is.
+    if let Some(end) = started.end.take()
+        && let Ok(Ok(row)) = tokio::time::timeout(seconds, end.row()).await
+    {
+        run = Some(show::show(app, row).await?);
+    }
+    Ok(Ok((started, run)))
+}

@@ -1,0 +1,269 @@
+//! Entries of a journal as clients see them.
+
+use std::sync::Arc;
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
+use everstep_core::payload::Payload;
+use everstep_engine::JournalEntry;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::http::schema::{Id, Json};
+use crate::http::time::Time;
+
+/// A page of a journal.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entries {
+    pub(crate) entries: Vec<Entry>,
+    /// What to ask the next page with; null when there was nothing more.
+    pub(crate) next_after: Option<u64>,
+}
+
+/// One fact.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry {
+    seq: u64,
+    at: Time,
+    event: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    step: Option<StepKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    /// The node that wrote it.
+    #[schemars(with = "Id")]
+    writer: NodeId,
+    /// The key of the signal or control that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    idempotency_key: Option<Arc<str>>,
+    /// What the event says besides.
+    data: Data,
+}
+
+impl Entry {
+    pub(crate) fn from_journal(journal: JournalEntry) -> Self {
+        let attempt = Some(journal.attempt).filter(|attempt| *attempt > 0);
+        let (data, key) = match journal.entry {
+            Ok(entry) => (Data::from_event(entry.event), entry.key),
+            Err(error) => (Data::Unreadable { unreadable: error.to_string() }, None),
+        };
+        Self {
+            seq: journal.seq,
+            at: Time::from_timestamp(journal.at),
+            event: journal.kind.name(),
+            step: journal.step,
+            attempt,
+            writer: journal.writer,
+            idempotency_key: key,
+            data,
+        }
+    }
+}
+
+/// What an entry contains, by its event.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", untagged, rename_all_fields = "camelCase")]
+enum Data {
+    Started {
+        #[schemars(with = "Json")]
+        input: Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Json")]
+        definition: Option<Payload>,
+    },
+    Dispatched(Dispatched),
+    Completed {
+        #[schemars(with = "Json")]
+        output: Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        handle: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        logs: Vec<String>,
+        /// When a worker began it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        started_at: Option<Time>,
+    },
+    Failed {
+        error: Value,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        logs: Vec<String>,
+        /// When a worker began it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        started_at: Option<Time>,
+    },
+    Timer {
+        due: Time,
+        /// What the timer is for: `sleep`, `retry`, `pace` (the pause between two items of a loop) or `after`.
+        why: &'static str,
+    },
+    Values {
+        #[schemars(with = "Json")]
+        values: Payload,
+    },
+    Paused {
+        reason: Option<Value>,
+    },
+    Output {
+        #[schemars(with = "Json")]
+        output: Payload,
+    },
+    RunFailed {
+        error: Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
+        failed_step: Option<StepKey>,
+    },
+    Cancelled {
+        reason: Option<String>,
+    },
+    TurnStarted {
+        turn: u32,
+        worker: String,
+    },
+    TurnLost {
+        turn: u32,
+    },
+    WaitOpened {
+        /// The signal's name; the step's if there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        event: Option<String>,
+        #[serde(rename = "match")]
+        #[schemars(with = "Json")]
+        pattern: Payload,
+        due: Option<Time>,
+    },
+    WaitResolved(Resolved),
+    SignalBuffered {
+        event: String,
+        #[schemars(with = "Json")]
+        payload: Payload,
+        /// How long it is kept.
+        until: Time,
+    },
+    Nothing {},
+    /// Written by a later build.
+    Unreadable {
+        unreadable: String,
+    },
+}
+
+/// What ended a wait.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "by", rename_all = "camelCase")]
+enum Resolved {
+    Signal {
+        event: String,
+        #[schemars(with = "Json")]
+        payload: Payload,
+        /// The entry that kept the signal, where it came before the wait.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        buffered: Option<u64>,
+    },
+    Timeout,
+}
+
+/// What a dispatched step is doing.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+enum Dispatched {
+    Task,
+    Instant,
+    Delay {
+        due: Time,
+    },
+    Wait {
+        event: String,
+        #[serde(rename = "match")]
+        #[schemars(with = "Json")]
+        pattern: Payload,
+        due: Option<Time>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Child {
+        #[schemars(with = "Id")]
+        run: RunId,
+        workflow: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        workflow_version: Option<u32>,
+        #[schemars(with = "Json")]
+        input: Payload,
+        waits: bool,
+        due: Option<Time>,
+    },
+    Body {
+        #[schemars(with = "Vec<Json>")]
+        items: Vec<Payload>,
+    },
+}
+
+impl Data {
+    fn from_event(event: Event) -> Self {
+        match event {
+            Event::RunStarted { input, cause, definition } => {
+                let parent = cause.and_then(|cause| cause.parent);
+                let parent = parent.map(|parent| json!({"run": parent.run, "step": parent.step}));
+                Self::Started { input, parent, definition }
+            }
+            Event::StepDispatched { dispatch, .. } => Self::Dispatched(Dispatched::from_dispatch(dispatch)),
+            Event::StepCompleted { outcome: Outcome { output, handle, logs, started_at }, .. } => {
+                Self::Completed { output, handle, logs, started_at: started_at.map(Time::from_timestamp) }
+            }
+            Event::StepFailed { failure, logs, started_at, .. } => {
+                Self::Failed { error: describe(&failure), logs, started_at: started_at.map(Time::from_timestamp) }
+            }
+            Event::TimerSet { due, why, .. } => Self::Timer { due: Time::from_timestamp(due), why: why.as_str() },
+            Event::ContextSet { values } => Self::Values { values },
+            Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(describe) },
+            Event::RunCompleted { output } => Self::Output { output },
+            Event::RunFailed { failure, step } => Self::RunFailed { error: describe(&failure), failed_step: step },
+            Event::RunCancelled { reason } => Self::Cancelled { reason },
+            Event::TurnStarted { turn, worker } => Self::TurnStarted { turn, worker },
+            Event::TurnLost { turn } => Self::TurnLost { turn },
+            Event::WaitOpened { event, pattern, due, .. } => {
+                Self::WaitOpened { event, pattern, due: due.map(Time::from_timestamp) }
+            }
+            Event::WaitResolved { by, .. } => Self::WaitResolved(match by {
+                Resolution::Signal { event, payload, buffered } => Resolved::Signal { event, payload, buffered },
+                Resolution::Timeout => Resolved::Timeout,
+            }),
+            Event::SignalBuffered { event, payload, until } => {
+                Self::SignalBuffered { event, payload, until: Time::from_timestamp(until) }
+            }
+            Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => {
+                Self::Nothing {}
+            }
+        }
+    }
+}
+
+impl Dispatched {
+    fn from_dispatch(dispatch: Dispatch) -> Self {
+        match dispatch {
+            Dispatch::Task => Self::Task,
+            Dispatch::Instant => Self::Instant,
+            Dispatch::Delay { due } => Self::Delay { due: Time::from_timestamp(due) },
+            Dispatch::Wait { event, pattern, due } => Self::Wait { event, pattern, due: due.map(Time::from_timestamp) },
+            Dispatch::Child(child) => Self::Child {
+                run: child.run,
+                workflow: child.workflow.clone(),
+                workflow_version: child.version,
+                input: child.input.clone(),
+                waits: child.waits,
+                due: child.due.map(Time::from_timestamp),
+            },
+            Dispatch::Body { items } => Self::Body { items },
+        }
+    }
+}
+
+fn describe(failure: &Failure) -> Value {
+    json!({"code": failure.code, "message": failure.message, "retryable": failure.retryable})
+}

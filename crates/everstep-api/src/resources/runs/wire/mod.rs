@@ -1,0 +1,21 @@
+//! Runs as clients see them, and the requests about them.
+
+mod control;
+mod entry;
+mod fork;
+mod run;
+mod start;
+mod status;
+mod step;
+mod waiting;
+
+pub(crate) use control::{Cancel, Control, Outcome};
+pub(crate) use entry::{Entries, Entry};
+pub(crate) use fork::{
+    Action, Bulk, Filter, Fork, Forked, Gathered, NotUndone, OneOrMany, Refusal, StartedChild, TestRun, View, Viewed,
+};
+pub(crate) use run::{Run, RunSummary, Runs, Started, StartedBatch, StartedOne};
+pub(crate) use start::{Batch, OfDefinition, OfWorkflow};
+pub(crate) use status::{Status, Statuses};
+pub(crate) use step::{Context, Line, Logs, Scope, Step, Steps};
+pub(crate) use waiting::{ForWorker, warning};

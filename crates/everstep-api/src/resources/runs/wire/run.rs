@@ -1,0 +1,228 @@
+//! Runs as clients see them.
+
+use everstep_core::failure::Failure;
+use everstep_core::ids::{NodeId, RunId, StepKey};
+use everstep_core::payload::Payload;
+use everstep_engine::RunSnapshot;
+use everstep_store::RunRow;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Status as AnyStatus;
+use super::waiting::{self, ForWorker, Open};
+use crate::http::problem::{Document, Problem};
+use crate::http::schema::{Id, Json};
+use crate::http::time::Time;
+
+/// A run, whole.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Run {
+    #[schemars(with = "Id")]
+    id: RunId,
+    workflow: String,
+    workflow_version: u32,
+    #[schemars(with = "AnyStatus")]
+    status: &'static str,
+    /// Counts up with every change; what `If-Match` and `expectedVersion` are compared with.
+    pub(crate) version: u64,
+    #[schemars(with = "Json")]
+    input: Payload,
+    #[schemars(with = "Json")]
+    output: Option<Payload>,
+    error: Option<Error>,
+    #[schemars(with = "Option<Id>")]
+    parent: Option<RunId>,
+    /// The run that it was forked from.
+    #[schemars(with = "Option<Id>")]
+    origin: Option<RunId>,
+    /// Test runs are neither listed nor counted.
+    is_test: bool,
+    /// What it waits for, in one sentence: the run \"sleeps at step nap until …\". Null once it has ended.
+    waiting_for: Option<String>,
+    /// Whether no worker serves its workflow.
+    #[serde(skip)]
+    is_unserved: bool,
+    /// The worker that has the run, where it is code and the node that answers holds it.
+    worker: Option<String>,
+    /// The steps under way, at most 100.
+    open: Vec<Open>,
+    #[schemars(with = "Json")]
+    tags: Payload,
+    idempotency_key: Option<String>,
+    retention_days: u32,
+    /// The node that holds the run in memory; none while it sleeps in the database.
+    #[schemars(with = "Option<Id>")]
+    owner: Option<NodeId>,
+    /// When a run that nobody owns goes on by itself.
+    wake_at: Option<Time>,
+    created_at: Time,
+    ended_at: Option<Time>,
+}
+
+impl Run {
+    /// A run as its row has it.
+    pub(crate) fn from_row(row: RunRow) -> Self {
+        Self {
+            id: row.id,
+            workflow: row.workflow,
+            workflow_version: row.version,
+            status: row.status.as_str(),
+            version: row.seq,
+            input: row.input,
+            output: row.output,
+            error: row.error.map(Error::from_failure),
+            parent: row.parent,
+            origin: row.origin,
+            is_test: row.is_test,
+            waiting_for: None,
+            is_unserved: false,
+            worker: None,
+            open: Vec::new(),
+            tags: row.tags,
+            idempotency_key: row.key.map(|(_, key)| key),
+            retention_days: row.retention_days,
+            owner: row.owner,
+            wake_at: Time::unless_never(row.wake_at).filter(|_| row.owner.is_none() && row.ended_at.is_none()),
+            created_at: Time::from_timestamp(row.created_at),
+            ended_at: row.ended_at.map(Time::from_timestamp),
+        }
+    }
+
+    /// What to say to whoever has started it, if no worker goes on with it.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.is_unserved.then(|| waiting::warning(&self.workflow, self.workflow_version))
+    }
+
+    /// The run with what its state says: the row may follow a second later.
+    ///
+    /// `for_worker` is what the run of a code workflow waits for that no worker has.
+    pub(crate) fn with_snapshot(mut self, snapshot: RunSnapshot, for_worker: Option<ForWorker>) -> Self {
+        self.status = snapshot.status.as_str();
+        self.version = snapshot.seq;
+        self.is_unserved = for_worker == Some(ForWorker::Unserved);
+        self.waiting_for = match for_worker {
+            Some(for_worker) => Some(for_worker.sentence(&self.workflow, self.workflow_version)),
+            None => waiting::sentence(&snapshot),
+        };
+        self.worker.clone_from(&snapshot.worker);
+        self.open = snapshot.open.into_iter().map(Open::from_snapshot).collect();
+        self
+    }
+}
+
+/// A run as lists show it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunSummary {
+    #[schemars(with = "Id")]
+    id: RunId,
+    workflow: String,
+    workflow_version: u32,
+    #[schemars(with = "AnyStatus")]
+    status: &'static str,
+    error: Option<Error>,
+    #[schemars(with = "Option<Id>")]
+    parent: Option<RunId>,
+    /// The run that it was forked from.
+    #[schemars(with = "Option<Id>")]
+    origin: Option<RunId>,
+    #[schemars(with = "Json")]
+    tags: Payload,
+    created_at: Time,
+    ended_at: Option<Time>,
+}
+
+impl RunSummary {
+    pub(crate) fn from_row(row: everstep_store::RunSummary) -> Self {
+        Self {
+            id: row.id,
+            workflow: row.workflow,
+            workflow_version: row.version,
+            status: row.status.as_str(),
+            error: row.error.map(Error::from_failure),
+            parent: row.parent,
+            origin: row.origin,
+            tags: row.tags,
+            created_at: Time::from_timestamp(row.created_at),
+            ended_at: row.ended_at.map(Time::from_timestamp),
+        }
+    }
+}
+
+/// A page of runs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Runs {
+    pub(crate) runs: Vec<RunSummary>,
+    /// What to ask the next page with; null on the last one.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// The answer to a start.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Started {
+    pub(crate) run: Run,
+    /// False when a run with that key was there before.
+    pub(crate) created: bool,
+    /// What should be looked after: no worker serves the workflow, say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<String>,
+}
+
+/// The answer to many starts, each in its place.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StartedBatch {
+    pub(crate) runs: Vec<StartedOne>,
+    /// What should be looked after: no worker serves the workflow, say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<String>,
+}
+
+/// What became of one start of many: a run, or an error.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StartedOne {
+    /// The run's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Id>")]
+    id: Option<RunId>,
+    /// False when a run with that key was there before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<bool>,
+    /// Why it was not started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Document>,
+}
+
+impl StartedOne {
+    pub(crate) fn from_result(started: Result<everstep_engine::StartReply, Problem>) -> Self {
+        match started {
+            Ok(started) => Self { id: Some(started.run), created: Some(started.created), error: None },
+            Err(problem) => Self { id: None, created: None, error: Some(problem.document()) },
+        }
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        self.error.is_none()
+    }
+}
+
+/// Why a step or a run failed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Error {
+    code: String,
+    message: String,
+    /// The step that a run of code failed at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    step: Option<StepKey>,
+    /// How often that step was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<u32>,
+}
+
+impl Error {
+    pub(crate) fn from_failure(failure: Failure) -> Self {
+        Self { code: failure.code, message: failure.message, step: failure.step, attempts: failure.attempts }
+    }
+}

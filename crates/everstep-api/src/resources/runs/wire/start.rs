@@ -1,0 +1,62 @@
+//! What a start asks for.
+
+use std::collections::BTreeMap;
+
+use everstep_core::payload::Payload;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::http::schema::{Json, Object};
+
+/// `POST /v1/workflows/{name}/runs`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct OfWorkflow {
+    #[serde(default = "nothing")]
+    #[schemars(with = "Json")]
+    pub(crate) input: Payload,
+    /// From 1 to 2,147,483,647; the active one when none is named.
+    pub(crate) version: Option<u32>,
+    /// There is one run per key, whatever is started again. It has 1 to 255 characters.
+    pub(crate) idempotency_key: Option<String>,
+    /// How many days the run is kept after its end: at least 1, and no more than the server allows.
+    pub(crate) retention_days: Option<u32>,
+    /// Words to find the run by.
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
+}
+
+impl Default for OfWorkflow {
+    fn default() -> Self {
+        Self { input: nothing(), version: None, idempotency_key: None, retention_days: None, tags: BTreeMap::new() }
+    }
+}
+
+/// `POST /v1/workflows/{name}/runs/batch`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "StartBatch")]
+pub(crate) struct Batch {
+    #[schemars(length(min = 1, max = 1_000))]
+    pub(crate) runs: Vec<OfWorkflow>,
+}
+
+/// `POST /v1/workflow-runs`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct OfDefinition {
+    /// The workflow's name.
+    #[schemars(length(min = 1))]
+    pub(crate) definition_id: String,
+    #[serde(default = "nothing")]
+    #[schemars(with = "Object")]
+    pub(crate) input: Payload,
+    /// There is one run per key, whatever is started again.
+    #[schemars(length(min = 1, max = 255))]
+    pub(crate) idempotency_key: Option<String>,
+}
+
+fn nothing() -> Payload {
+    Payload::from(json!({}))
+}

@@ -1,0 +1,215 @@
+//! What a run waits for, for people in one sentence and for programs in full.
+
+use std::fmt::Write as _;
+
+use everstep_core::ids::{RunId, StepKey};
+use everstep_core::status::Status;
+use everstep_core::time::Timestamp;
+use everstep_engine::{RunSnapshot, StepActivity, StepSnapshot};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::http::schema::Id;
+use crate::http::time::Time;
+
+/// A step under way.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Open {
+    #[schemars(with = "String")]
+    step: StepKey,
+    /// `task`: a handler performs it. `delay`: it sleeps. `wait`: it waits for a signal. `child`: it waits for a run
+    /// that it started. `retry`: it failed and is tried again. `body`: steps inside it go on. `soon`: it goes on at once.
+    #[schemars(extend("enum" = ["task", "delay", "wait", "child", "retry", "body", "soon"]))]
+    kind: &'static str,
+    attempt: u32,
+    since: Option<Time>,
+    /// When it goes on by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<Time>,
+    /// The signal that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
+    /// The run that it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Id>")]
+    child: Option<RunId>,
+}
+
+impl Open {
+    pub(crate) fn from_snapshot(step: StepSnapshot) -> Self {
+        let (event, child) = match &step.activity {
+            StepActivity::Wait { event } => (Some(event.clone()), None),
+            StepActivity::Child { run } => (None, Some(*run)),
+            _ => (None, None),
+        };
+        Self {
+            kind: word(&step.activity),
+            step: step.step,
+            attempt: step.attempt,
+            since: step.since.map(Time::from_timestamp),
+            due: step.due.map(Time::from_timestamp),
+            event,
+            child,
+        }
+    }
+}
+
+fn word(activity: &StepActivity) -> &'static str {
+    match activity {
+        StepActivity::Task => "task",
+        StepActivity::Delay => "delay",
+        StepActivity::Wait { .. } => "wait",
+        StepActivity::Child { .. } => "child",
+        StepActivity::Retry => "retry",
+        StepActivity::Body => "body",
+        StepActivity::Soon => "soon",
+    }
+}
+
+/// What a run waits for, in one sentence without its beginning: "sleeps at step nap until …".
+/// None for a run that has ended.
+pub(crate) fn sentence(snapshot: &RunSnapshot) -> Option<String> {
+    match snapshot.status {
+        Status::Completed | Status::Failed | Status::Cancelled => return None,
+        Status::Pending => return Some("waits for a node that has room for it".to_owned()),
+        Status::Paused => {
+            let since = snapshot.paused_at.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+            let why =
+                snapshot.failure.as_ref().map(|failure| format!(" because {}", failure.message)).unwrap_or_default();
+            return Some(format!("is paused{since}{why}"));
+        }
+        Status::Running | Status::Waiting => {}
+    }
+    let at = snapshot.worker.as_ref().map(|worker| format!("runs at worker {worker}"));
+    let Some(first) = snapshot.open.first() else { return Some(at.unwrap_or_else(|| "goes on at once".to_owned())) };
+    let mut text = clause(first);
+    // A loop is open while its steps are: it is not one more thing to wait for.
+    let others =
+        snapshot.open.iter().skip(1).filter(|open| open.activity != StepActivity::Body).count() + snapshot.more;
+    if others > 0 {
+        let _ = write!(text, " and {others} more");
+    }
+    Some(at.map_or_else(|| text.clone(), |at| format!("{at}: {text}")))
+}
+
+/// Why the run of a code workflow does not continue although it could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForWorker {
+    /// Workers serve it, and none of them has it.
+    Served,
+    /// No worker serves it.
+    Unserved,
+}
+
+impl ForWorker {
+    pub(crate) fn sentence(self, workflow: &str, version: u32) -> String {
+        let which = format!("waits for a worker that serves {workflow} version {version}");
+        match self {
+            Self::Served => format!("{which} and has room"),
+            Self::Unserved => format!("{which}: none is connected"),
+        }
+    }
+}
+
+/// The warning to the caller that starts a run which no worker can continue.
+pub(crate) fn warning(workflow: &str, version: u32) -> String {
+    format!("no worker serves {workflow} version {version}; the run waits for one")
+}
+
+fn clause(open: &StepSnapshot) -> String {
+    let StepSnapshot { step, attempt, due, activity, .. } = open;
+    let until = due.map(|due| format!(" until {}", time(due))).unwrap_or_default();
+    match activity {
+        StepActivity::Task => format!("performs step {step}, attempt {attempt}"),
+        StepActivity::Delay => format!("sleeps at step {step}{until}"),
+        StepActivity::Wait { event } => format!("waits for the signal {event:?} at step {step}{until}"),
+        StepActivity::Child { run } => format!("waits for child run {run} at step {step}{until}"),
+        StepActivity::Retry => match due {
+            Some(due) => format!("will try step {step} again at {}", time(*due)),
+            None => format!("will try step {step} again"),
+        },
+        StepActivity::Body => match due {
+            Some(due) => format!("goes on with the next item of step {step} at {}", time(*due)),
+            None => format!("goes on inside step {step}"),
+        },
+        StepActivity::Soon => format!("goes on with step {step}"),
+    }
+}
+
+/// A time for people: to the second.
+fn time(time: Timestamp) -> String {
+    format!("{:.0}", Timestamp::from_millis(time.millis() / 1_000 * 1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use everstep_core::failure::Failure;
+
+    use super::*;
+
+    fn step_snapshot(step: &str, activity: StepActivity, due: Option<i64>) -> StepSnapshot {
+        let due = due.map(Timestamp::from_millis);
+        StepSnapshot { step: step.into(), attempt: 2, since: None, due, activity }
+    }
+
+    fn snapshot(open: Vec<StepSnapshot>) -> RunSnapshot {
+        RunSnapshot { seq: 9, status: Status::Waiting, failure: None, paused_at: None, open, more: 0, worker: None }
+    }
+
+    #[test]
+    fn a_run_says_what_it_waits_for() {
+        let day = Some(1_763_251_200_000);
+        let run = RunId::new(Timestamp::EPOCH, 7);
+        let say = |step: StepSnapshot| sentence(&snapshot(vec![step])).unwrap();
+        let ask = StepActivity::Wait { event: "approve".to_owned() };
+        assert_eq!(
+            say(step_snapshot("ask", ask.clone(), day)),
+            "waits for the signal \"approve\" at step ask until 2025-11-16T00:00:00Z"
+        );
+        assert_eq!(say(step_snapshot("ask", ask, None)), "waits for the signal \"approve\" at step ask");
+        assert_eq!(
+            say(step_snapshot("nap", StepActivity::Delay, day)),
+            "sleeps at step nap until 2025-11-16T00:00:00Z"
+        );
+        assert_eq!(say(step_snapshot("fetch", StepActivity::Task, None)), "performs step fetch, attempt 2");
+        assert_eq!(
+            say(step_snapshot("call", StepActivity::Child { run }, None)),
+            format!("waits for child run {run} at step call")
+        );
+        assert_eq!(say(step_snapshot("x", StepActivity::Retry, day)), "will try step x again at 2025-11-16T00:00:00Z");
+    }
+
+    #[test]
+    fn several_things_are_counted_and_a_loop_is_none_of_them() {
+        let task = |step| step_snapshot(step, StepActivity::Task, None);
+        let several = snapshot(vec![task("a"), task("b"), task("c"), step_snapshot("each", StepActivity::Body, None)]);
+        assert_eq!(sentence(&several).unwrap(), "performs step a, attempt 2 and 2 more");
+        let body = snapshot(vec![step_snapshot("each", StepActivity::Body, None)]);
+        assert_eq!(sentence(&body).unwrap(), "goes on inside step each");
+    }
+
+    #[test]
+    fn a_run_of_code_says_where_it_is() {
+        let mut running = snapshot(vec![]);
+        (running.status, running.worker) = (Status::Running, Some("host:1".to_owned()));
+        assert_eq!(sentence(&running).unwrap(), "runs at worker host:1");
+        running.open = vec![step_snapshot("nap", StepActivity::Delay, None)];
+        assert_eq!(sentence(&running).unwrap(), "runs at worker host:1: sleeps at step nap");
+        let none = "waits for a worker that serves onboard-user version 2: none is connected";
+        assert_eq!(ForWorker::Unserved.sentence("onboard-user", 2), none);
+        assert_eq!(ForWorker::Served.sentence("a", 1), "waits for a worker that serves a version 1 and has room");
+    }
+
+    #[test]
+    fn a_paused_run_says_since_when_and_why() {
+        let mut paused = snapshot(vec![]);
+        paused.status = Status::Paused;
+        paused.paused_at = Some(Timestamp::from_millis(1_763_251_200_000));
+        assert_eq!(sentence(&paused).unwrap(), "is paused since 2025-11-16T00:00:00Z");
+        paused.failure = Some(Failure::fatal("X", "entry 7 cannot be read"));
+        assert!(sentence(&paused).unwrap().ends_with(" because entry 7 cannot be read"));
+        paused.status = Status::Completed;
+        assert_eq!(sentence(&paused), None);
+    }
+}

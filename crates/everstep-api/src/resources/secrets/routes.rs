@@ -1,0 +1,45 @@
+//! The rows of the route table.
+
+use axum::http::Method;
+use serde_json::json;
+
+use super::manage;
+use super::wire::{NewSecret, Secret, Secrets};
+use crate::auth::Permission::{Admin, Publish};
+use crate::http::openapi::doc;
+use crate::http::page;
+use crate::http::table::Table;
+
+pub(crate) fn add(table: Table) -> Table {
+    table
+        .guarded(
+            Publish,
+            Method::GET,
+            "/v1/secrets",
+            doc("access", "List secrets")
+                .about("Names and times, never values.")
+                .query(page::PAGE_PARAMETERS)
+                .answers::<Secrets>(200),
+            manage::list,
+        )
+        .guarded(
+            Admin,
+            Method::PUT,
+            "/v1/secrets/{name}",
+            doc("access", "Set a secret")
+                .about("Steps use it as `{\"$secret\": \"name\"}`. No answer ever shows it.")
+                .takes::<NewSecret>()
+                .example(json!({"value": "sesame"}))
+                .answers::<Secret>(201)
+                .answers::<Secret>(200)
+                .refuses(409, "`SECRETS_KEY_MISSING`: this server has nothing to seal secrets with."),
+            manage::set,
+        )
+        .guarded(
+            Admin,
+            Method::DELETE,
+            "/v1/secrets/{name}",
+            doc("access", "Delete a secret").answers_nothing(204),
+            manage::delete,
+        )
+}

@@ -1,0 +1,27 @@
+//! `/v1/tickets`: what a browser shows where it cannot send a key.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::wire::{Empty, Ticket};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::problem::Problem;
+use crate::http::time::Time;
+use crate::server::AppState;
+
+const BODY_BYTES_MAX: usize = 1_024;
+
+/// Makes a ticket that opens live routes in place of the caller's key, for a minute.
+pub(crate) async fn make(
+    State(app): State<AppState>,
+    caller: Caller,
+    body: Body<BODY_BYTES_MAX>,
+) -> Result<(StatusCode, Json<Ticket>), Problem> {
+    // There is nothing to ask for.
+    let Empty {} = body.json_or_default()?;
+    let ticket = app.keys.make_ticket(&caller, app.engine.world().clock.now()).await?;
+    let made = Ticket { ticket: ticket.reveal(), expires_at: Time::from_timestamp(ticket.ends_at) };
+    Ok((StatusCode::CREATED, Json(made)))
+}

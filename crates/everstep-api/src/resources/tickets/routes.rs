@@ -1,0 +1,25 @@
+//! The rows of the route table.
+
+use axum::http::Method;
+
+use super::create;
+use super::wire::{Empty, Ticket};
+use crate::auth::Access;
+use crate::http::openapi::doc;
+use crate::http::table::Table;
+
+pub(crate) fn add(table: Table) -> Table {
+    table.guarded(
+        Access::Key,
+        Method::POST,
+        "/v1/tickets",
+        doc("access", "Make a ticket")
+            .about(
+                "It opens live routes in place of the key that it is made with, for a minute, and dies with \
+                     that key.",
+            )
+            .may_take::<Empty>()
+            .answers::<Ticket>(201),
+        create::make,
+    )
+}

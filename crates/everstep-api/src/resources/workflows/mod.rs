@@ -1,0 +1,134 @@
+//! `/v1/workflows`: definitions and their versions.
+//!
+//! * `routes` lists the ways to them; `list` shows them, `save` writes them, `versions` chooses between them, `portable` carries them elsewhere.
+
+mod list;
+mod portable;
+mod routes;
+mod save;
+mod versions;
+pub(crate) mod wire;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use everstep_core::graph;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::style::StyleName;
+use serde_json::{Value, json};
+
+use list::{PAGE_PARAMETERS, VERSION_PARAMETERS, get, list};
+use portable::{IMPORT_PARAMETERS, clone, export, import};
+pub(crate) use routes::add;
+use save::{ACTIVATE_PARAMETERS, create, put, validate};
+use versions::{PAGE_PARAMETERS as VERSIONS_PARAMETERS, activate, delete, list as list_versions};
+
+use crate::http::problem::Problem;
+use crate::server::AppState;
+use wire::Workflow;
+
+/// Bytes of a definition.
+const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A version of a workflow, with what is active: the one that is asked for, or the active one.
+async fn find(
+    app: &AppState,
+    workspace: WorkspaceId,
+    name: &str,
+    version: Option<u32>,
+) -> Result<(Workflow, Option<u32>), Problem> {
+    let store = &app.workflows;
+    let active = store.workflow(workspace, name, None).await?;
+    let number = active.as_ref().map(|row| row.version);
+    let row = match version {
+        Some(version) if Some(version) != number => {
+            let is_listed = is_listed(app, workspace, name, version).await?;
+            if is_listed { store.workflow(workspace, name, Some(version)).await? } else { None }
+        }
+        _ => active,
+    };
+    match row {
+        Some(row) => Ok((Workflow::from_row(row, number), number)),
+        None => Err(missing(app, workspace, name, version).await),
+    }
+}
+
+/// Whether a version may be shown and started. Those of a deleted workflow are kept for its runs alone.
+pub(crate) async fn is_listed(
+    app: &AppState,
+    workspace: WorkspaceId,
+    name: &str,
+    version: u32,
+) -> Result<bool, Problem> {
+    let versions = app.workflows.list_versions(workspace, name, version.checked_add(1), 1).await?;
+    Ok(versions.first().is_some_and(|row| row.version == version))
+}
+
+/// Whether a workflow that cannot be started may be one of code, which nobody has served yet.
+///
+/// 1. One of another style is not, be it that none of its versions is active.
+/// 2. Nor is a version that was deleted and that runs refer to.
+pub(crate) async fn may_be_code(
+    app: &AppState,
+    workspace: WorkspaceId,
+    name: &str,
+    version: Option<u32>,
+) -> Result<bool, Problem> {
+    let store = &app.workflows;
+    let newest = store.list_versions(workspace, name, None, 1).await?.first().map(|row| row.version);
+    let row = store.workflow(workspace, name, Some(newest.or(version).unwrap_or(1))).await?;
+    Ok(row.is_none_or(|row| StyleName::parse(&row.style) == Some(StyleName::Code)))
+}
+
+/// Why a workflow was not found.
+pub(crate) async fn missing(app: &AppState, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Problem {
+    let versions = app.workflows.list_versions(workspace, name, None, 1).await;
+    let newest = versions.ok().and_then(|versions| versions.first().map(|row| row.version));
+    match (newest, version) {
+        (Some(newest), Some(version)) => {
+            let detail = format!("workflow {name:?} was not found in version {version}");
+            Problem::not_found(detail).hint(format!("its newest version is {newest}"))
+        }
+        (Some(newest), None) => {
+            let hint = format!("activate one, or ask with ?version={newest}");
+            Problem::not_found(format!("no version of workflow {name:?} is active")).hint(hint)
+        }
+        (None, _) => Problem::not_found(format!("workflow {name:?} was not found")),
+    }
+}
+
+/// The refusal of a definition, with everything that is wrong with it.
+pub(crate) fn refuse(problems: Vec<graph::Problem>) -> Problem {
+    let count = problems.len();
+    let detail = format!("the definition has {count} {}", if count == 1 { "problem" } else { "problems" });
+    let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)
+}
+
+/// The refusal of what only a workflow with a definition can be asked for.
+fn is_code(name: &str) -> Problem {
+    let detail = format!("workflow {name:?} is written as code: its workers have it, and there is no definition here");
+    let hint = "a new version comes with a worker that serves it; a graph needs another name";
+    Problem::new(StatusCode::CONFLICT, "WORKFLOW_STYLE_CONFLICT", detail).hint(hint)
+}
+
+/// The header `ETag` of a workflow: its active version.
+fn etag(active: Option<u32>) -> (header::HeaderName, HeaderValue) {
+    let text = format!("\"{}\"", active.unwrap_or(0));
+    (header::ETAG, HeaderValue::from_str(&text).expect("a number is plain text"))
+}
+
+fn place(name: &str) -> (header::HeaderName, HeaderValue) {
+    let text = format!("/v1/workflows/{name}");
+    (header::LOCATION, HeaderValue::from_str(&text).expect("a name is plain text"))
+}
+
+/// A definition for examples.
+fn example() -> Value {
+    json!({
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "total", "type": "transform", "config": {"value": {"total": "{{ ctx.input.amount }}"}}},
+            {"id": "end", "type": "end"},
+        ],
+        "edges": [{"source": "start", "target": "total"}, {"source": "total", "target": "end"}],
+    })
+}

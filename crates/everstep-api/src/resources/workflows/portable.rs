@@ -1,0 +1,109 @@
+//! Carries workflows from one name, workspace or server to another.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use everstep_core::strict::StrictValue;
+use everstep_core::workflow::is_name;
+use everstep_engine::SaveOptions;
+use everstep_store::Precondition;
+use serde_json::Value;
+
+use super::list::read_version;
+use super::save::{Answer, make, save};
+use super::wire::{Clone, Exported, Portable};
+use super::{DEFINITION_BYTES_MAX, find, is_code};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::headers::IdempotencyKey;
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::server::AppState;
+
+pub(crate) const IMPORT_PARAMETERS: &[Parameter] = &[
+    Parameter::pattern("name", "^[a-z0-9][a-z0-9_-]{0,127}$", "Another name than the document has."),
+    Parameter::flag("activate", "Whether new runs take this version from now on; true if it is left out."),
+];
+/// Bytes of a request to clone.
+const CLONE_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of an exported document: a definition, and its name and version.
+const DOCUMENT_BYTES_MAX: usize = DEFINITION_BYTES_MAX + 16 * 1024;
+
+/// A version as a document that any server can import.
+pub(crate) async fn export(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<([(HeaderName, HeaderValue); 1], Json<Exported>), Problem> {
+    let (mut workflow, _) = find(&app, caller.workspace, &name, read_version(&query)?).await?;
+    let definition = workflow.definition.take().ok_or_else(|| is_code(&name))?;
+    let file = format!("attachment; filename=\"{}.v{}.json\"", workflow.name, workflow.version);
+    let file = HeaderValue::from_str(&file).expect("a name is plain text");
+    Ok(([(header::CONTENT_DISPOSITION, file)], Json(Exported::from_workflow(workflow, definition))))
+}
+
+/// Saves what was exported: a new workflow, or another version of one.
+pub(crate) async fn import(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+    body: Body<DOCUMENT_BYTES_MAX>,
+) -> Answer {
+    let StrictValue(document): StrictValue = body.json()?;
+    let Portable { name, definition, .. } = read(document)?;
+    if !is_name(&name) {
+        return Err(
+            Problem::invalid(format!("the document's name {name:?} cannot be a workflow's name")).hint(EXPORT_HINT)
+        );
+    }
+    let name = query.text("name").map_or(name, str::to_owned);
+    let options =
+        SaveOptions { activate: query.flag("activate")?.unwrap_or(true), precondition: Precondition::Anything };
+    save(&app, caller.workspace, &name, &definition, options).await
+}
+
+/// Saves a version of a workflow as the first version of another.
+pub(crate) async fn clone(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    key: IdempotencyKey,
+    body: Body<CLONE_BYTES_MAX>,
+) -> Answer {
+    let Clone { name: new, version, activate } = body.json()?;
+    let (workflow, _) = find(&app, caller.workspace, &name, version).await?;
+    let definition = workflow.definition.ok_or_else(|| is_code(&name))?;
+    make(&app, caller.workspace, &new, definition.value(), activate, key).await
+}
+
+/// Reads a portable document. Its format is looked at first, so that a newer one is told from a wrong one.
+fn read(document: Value) -> Result<Portable, Problem> {
+    let refuse = |detail: String, hint: &str| {
+        Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).hint(hint))
+    };
+    let format = match document.get("everstep") {
+        Some(format) => format.as_u64(),
+        None => {
+            return refuse("the body is no exported workflow: it has no field \"everstep\"".to_owned(), EXPORT_HINT);
+        }
+    };
+    match format {
+        Some(format) if format == u64::from(Exported::FORMAT) => {}
+        Some(format) if format > u64::from(Exported::FORMAT) => {
+            let ours = Exported::FORMAT;
+            let detail = format!("the document has format {format}; this server knows formats up to {ours}");
+            return refuse(detail, "upgrade this server, or export it from an older one");
+        }
+        _ => return refuse(format!("the field \"everstep\" is {}, not a format", document["everstep"]), EXPORT_HINT),
+    }
+    if document["kind"] != "workflow" {
+        return refuse(format!("the document's kind is {}, not \"workflow\"", document["kind"]), EXPORT_HINT);
+    }
+    serde_json::from_value(document).map_err(|error| {
+        Problem::invalid(format!("the body is not what this route expects: {error}")).hint(EXPORT_HINT)
+    })
+}
+
+const EXPORT_HINT: &str = "send what GET /v1/workflows/{name}/export answers";

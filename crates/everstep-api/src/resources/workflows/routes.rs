@@ -1,0 +1,181 @@
+//! Routes of definitions.
+
+use axum::http::Method;
+use serde_json::json;
+
+use super::wire::{
+    Activate, Clone, Definition, Exported, NewWorkflow, Portable, Validation, Versions, Workflow, WorkflowSummary,
+};
+use crate::auth::Permission::{Publish, Read};
+use crate::http::openapi::doc;
+use crate::http::schema::Json;
+use crate::http::table::Table;
+
+/// What the header `ETag` of a workflow says.
+const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow is written as code, and has no definition.";
+const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
+
+pub(crate) fn add(table: Table) -> Table {
+    table
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/workflows",
+            doc("workflows", "List workflows")
+                .about("By name, with how many runs of each have each status.")
+                .query(super::PAGE_PARAMETERS)
+                .answers::<Vec<WorkflowSummary>>(200)
+                .with_header("Link", "The next page, `rel=\"next\"`; it is missing on the last one."),
+            super::list,
+        )
+        .guarded(
+            Publish,
+            Method::POST,
+            "/v1/workflows",
+            doc("workflows", "Create a workflow")
+                .about(
+                    "Saves the first version. There must be no workflow of that name, \
+                     but for one thing: with an `Idempotency-Key`, a workflow whose newest version has this very \
+                     definition is taken for the one that this request has made before, and answered 200. \
+                     The key itself is not kept.",
+                )
+                .keyed()
+                .takes::<NewWorkflow>()
+                .example(json!({"name": "order", "definition": super::example()}))
+                .answers::<Workflow>(201)
+                .with_header("Location", "Where the workflow is.")
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
+                .answers::<Workflow>(200)
+                .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name.")
+                .refuses(409, STYLE_CONFLICT),
+            super::create,
+        )
+        .guarded(
+            Read,
+            Method::POST,
+            "/v1/workflows/validate",
+            doc("workflows", "Validate a definition")
+                .about("Tells everything that is wrong with a definition, without saving it. Any JSON is looked at.")
+                .takes::<Json>()
+                .example(super::example())
+                .answers::<Validation>(200),
+            super::validate,
+        )
+        .guarded(
+            Publish,
+            Method::POST,
+            "/v1/workflows/import",
+            doc("workflows", "Import a workflow")
+                .about(
+                    "Saves what was exported: a new workflow, or another version of one. \
+                     The same definition as the newest version's is that version.",
+                )
+                .query(super::IMPORT_PARAMETERS)
+                .takes::<Portable>()
+                .example(json!({
+                    "everstep": 1, "kind": "workflow", "name": "order", "definition": super::example(),
+                }))
+                .answers::<Workflow>(201)
+                .with_header("Location", "Where the workflow is.")
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
+                .answers::<Workflow>(200)
+                .refuses(409, STYLE_CONFLICT),
+            super::import,
+        )
+        .guarded(
+            Publish,
+            Method::PUT,
+            "/v1/workflows/{name}",
+            doc("workflows", "Save a workflow")
+                .about(
+                    "Saves a definition as a version; 201 when the workflow is new. \
+                     The same definition as the newest version's is that version.",
+                )
+                .query(super::ACTIVATE_PARAMETERS)
+                .matched()
+                .takes::<Definition>()
+                .example(super::example())
+                .answers::<Workflow>(201)
+                .with_header("Location", "Where the workflow is.")
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
+                .answers::<Workflow>(200)
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
+                .refuses(409, STYLE_CONFLICT),
+            super::put,
+        )
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/workflows/{name}",
+            doc("workflows", "Show a workflow")
+                .query(super::VERSION_PARAMETERS)
+                .answers::<Workflow>(200)
+                .with_header("ETag", ACTIVE_VERSION_ETAG),
+            super::get,
+        )
+        .guarded(
+            Publish,
+            Method::DELETE,
+            "/v1/workflows/{name}",
+            doc("workflows", "Delete a workflow")
+                .about("With all its versions. A workflow of the same name goes on counting its versions.")
+                .answers_nothing(204)
+                .refuses(409, "`WORKFLOW_IN_USE`: `runs` of its runs have not ended."),
+            super::delete,
+        )
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/workflows/{name}/versions",
+            doc("workflows", "List versions of a workflow")
+                .about("Newest first.")
+                .query(super::VERSIONS_PARAMETERS)
+                .answers::<Versions>(200),
+            super::list_versions,
+        )
+        .guarded(
+            Publish,
+            Method::POST,
+            "/v1/workflows/{name}/activate",
+            doc("workflows", "Activate a version")
+                .about("New runs take this version from now on, on every node at once.")
+                .matched()
+                .takes::<Activate>()
+                .example(json!({"version": 1}))
+                .answers::<Workflow>(200)
+                .with_header("ETag", ACTIVE_VERSION_ETAG),
+            super::activate,
+        )
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/workflows/{name}/export",
+            doc("workflows", "Export a workflow")
+                .about("A version as a document that any server can import.")
+                .query(super::VERSION_PARAMETERS)
+                .answers::<Exported>(200)
+                .with_header("Content-Disposition", "A name for the file.")
+                .refuses(409, STYLE_CONFLICT),
+            super::export,
+        )
+        .guarded(
+            Publish,
+            Method::POST,
+            "/v1/workflows/{name}/clone",
+            doc("workflows", "Clone a workflow")
+                .about(
+                    "Saves a version as the first version of another workflow. \
+                     An `Idempotency-Key` means what it means for creating a workflow.",
+                )
+                .keyed()
+                .takes::<Clone>()
+                .example(json!({"name": "order-copy"}))
+                .answers::<Workflow>(201)
+                .with_header("Location", "Where the workflow is.")
+                .with_header("ETag", ACTIVE_VERSION_ETAG)
+                .answers::<Workflow>(200)
+                .refuses(409, "`WORKFLOW_EXISTS`: there is a workflow of that name.")
+                .refuses(409, STYLE_CONFLICT),
+            super::clone,
+        )
+}

@@ -1,0 +1,130 @@
+//! Writes workflows.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use everstep_core::ids::WorkspaceId;
+use everstep_core::strict::StrictValue;
+use everstep_engine::{DefinitionOutcome, SaveOptions};
+use everstep_store::Precondition;
+use serde_json::Value;
+
+use super::wire::{NewWorkflow, Validation, Workflow};
+use super::{DEFINITION_BYTES_MAX, etag, find, place, refuse};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::deadline::within_deadline;
+use crate::http::headers::{IdempotencyKey, IfMatch};
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::server::AppState;
+
+pub(crate) const ACTIVATE_PARAMETERS: &[Parameter] =
+    &[Parameter::flag("activate", "Whether new runs take this version from now on; true if it is left out.")];
+
+pub(super) type Answer = Result<(StatusCode, [(HeaderName, HeaderValue); 2], Json<Workflow>), Problem>;
+
+/// Saves a definition as a version. The same definition as the newest version's is that version.
+pub(crate) async fn put(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+    version: IfMatch,
+    body: Body<DEFINITION_BYTES_MAX>,
+) -> Answer {
+    let activate = query.flag("activate")?.unwrap_or(true);
+    let StrictValue(definition): StrictValue = body.json()?;
+    let precondition = version.active()?;
+    save(&app, caller.workspace, &name, &definition, SaveOptions { activate, precondition }).await
+}
+
+/// Saves the first version of a workflow. There must be none of that name.
+pub(crate) async fn create(
+    State(app): State<AppState>,
+    caller: Caller,
+    key: IdempotencyKey,
+    body: Body<DEFINITION_BYTES_MAX>,
+) -> Answer {
+    let NewWorkflow { name, definition: StrictValue(mut definition), activate, description } = body.json()?;
+    if let Some(description) = description {
+        describe(&mut definition, description)?;
+    }
+    make(&app, caller.workspace, &name, &definition, activate, key).await
+}
+
+/// What is wrong with a definition, without saving it.
+pub(crate) async fn validate(
+    State(app): State<AppState>,
+    _: Caller,
+    body: Body<DEFINITION_BYTES_MAX>,
+) -> Result<Json<Validation>, Problem> {
+    let StrictValue(definition): StrictValue = body.any()?;
+    Ok(Json(Validation::from_problems(app.engine.library().validate(&definition))))
+}
+
+/// Makes a workflow that must not be there yet. With a key, one whose newest version has the very same definition is
+/// taken for the one that this request has made before.
+pub(super) async fn make(
+    app: &AppState,
+    workspace: WorkspaceId,
+    name: &str,
+    definition: &Value,
+    activate: bool,
+    key: IdempotencyKey,
+) -> Answer {
+    let precondition = match key.into_inner() {
+        Some(_) => Precondition::NothingElse,
+        None => Precondition::Nothing,
+    };
+    save(app, workspace, name, definition, SaveOptions { activate, precondition }).await
+}
+
+/// Saves a version, and shows it.
+pub(super) async fn save(
+    app: &AppState,
+    workspace: WorkspaceId,
+    name: &str,
+    definition: &Value,
+    options: SaveOptions,
+) -> Answer {
+    let (version, is_first) =
+        match within_deadline(app.engine.library().save(workspace, name, definition, options)).await? {
+            DefinitionOutcome::Saved { version, is_first } => (version, is_first),
+            DefinitionOutcome::Invalid(problems) => return Err(refuse(problems)),
+            DefinitionOutcome::Unexpected { active } => return Err(unexpected(name, options.precondition, active)),
+        };
+    let (workflow, active) = find(app, workspace, name, Some(version)).await?;
+    let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, [place(name), etag(active)], Json(workflow)))
+}
+
+/// The refusal of a change to a workflow that is not as the caller thinks.
+pub(super) fn unexpected(name: &str, precondition: Precondition, active: u32) -> Problem {
+    if let Precondition::Nothing | Precondition::NothingElse = precondition {
+        let detail = format!("there is a workflow {name:?} already");
+        let hint = format!("add a version to it with PUT /v1/workflows/{name}, or choose another name");
+        return Problem::new(StatusCode::CONFLICT, "WORKFLOW_EXISTS", detail).hint(hint);
+    }
+    let detail = match active {
+        0 => format!("no version of workflow {name:?} is active; nothing was changed"),
+        active => format!("the active version of workflow {name:?} is {active}; nothing was changed"),
+    };
+    Problem::new(StatusCode::CONFLICT, "CONCURRENCY_ERROR", detail).hint("look at it again, and decide anew")
+}
+
+/// Puts a description into a definition that has none, or the same.
+fn describe(definition: &mut Value, description: String) -> Result<(), Problem> {
+    // A definition that is no object is refused with all its problems later.
+    let Some(fields) = definition.as_object_mut() else { return Ok(()) };
+    match fields.get("description") {
+        Some(there) if there != &description => {
+            Err(Problem::invalid("description and definition.description differ").hint("give one of them"))
+        }
+        _ => {
+            fields.insert("description".to_owned(), description.into());
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Versions of a workflow: which there are, and which new runs take.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use everstep_engine::Error;
+use everstep_store::{ActivationOutcome, Deletion};
+
+use super::save::unexpected;
+use super::wire::{Activate, Version, Versions, Workflow};
+use super::{etag, find, missing};
+use crate::auth::Caller;
+use crate::http::body::Body;
+use crate::http::deadline::within_deadline;
+use crate::http::headers::IfMatch;
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::server::AppState;
+
+pub(crate) const PAGE_PARAMETERS: &[Parameter] = &[
+    Parameter::whole("cursor", 1, u32::MAX as u64, "`nextCursor` of the page before."),
+    Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 50 if it is left out."),
+];
+const PAGE_SIZE_DEFAULT: u64 = 50;
+const PAGE_SIZE_MAX: u64 = 500;
+/// Bytes of an activation.
+const ACTIVATION_BYTES_MAX: usize = 16 * 1024;
+
+/// Versions, newest first.
+pub(crate) async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<Json<Versions>, Problem> {
+    let before = query.number("cursor", 1..=u64::from(u32::MAX))?.and_then(|version| u32::try_from(version).ok());
+    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
+    let limit = usize::try_from(limit).expect("a page is small");
+    let store = &app.workflows;
+    let mut rows = store.list_versions(caller.workspace, &name, before, limit + 1).await?;
+    // Beyond the first version there is nothing; of a workflow that is not there, neither.
+    if rows.is_empty() && (before.is_none() || store.list_versions(caller.workspace, &name, None, 1).await?.is_empty())
+    {
+        return Err(missing(&app, caller.workspace, &name, None).await);
+    }
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| has_more).map(|row| row.version.to_string());
+    Ok(Json(Versions { versions: rows.into_iter().map(Version::from_row).collect(), next_cursor }))
+}
+
+/// Makes a version the one that new runs take, on every node at once: a start reads it from the database.
+pub(crate) async fn activate(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    expected: IfMatch,
+    body: Body<ACTIVATION_BYTES_MAX>,
+) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
+    let Activate { version } = body.json()?;
+    let (store, precondition) = (&app.workflows, expected.active()?);
+    let choosing = store.choose_version(caller.workspace, &name, version, precondition);
+    match within_deadline(async { choosing.await.map_err(Error::from) }).await? {
+        ActivationOutcome::Activated => {}
+        ActivationOutcome::NotFound => return Err(missing(&app, caller.workspace, &name, Some(version)).await),
+        ActivationOutcome::Unexpected { active } => return Err(unexpected(&name, precondition, active)),
+    }
+    let (workflow, active) = find(&app, caller.workspace, &name, Some(version)).await?;
+    Ok(([etag(active)], Json(workflow)))
+}
+
+/// Deletes a workflow of which no run goes on.
+pub(crate) async fn delete(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    _: Query,
+) -> Result<StatusCode, Problem> {
+    let store = &app.workflows;
+    let deleting = async { store.delete_workflow(caller.workspace, &name).await.map_err(Error::from) };
+    match within_deadline(deleting).await? {
+        Deletion::Deleted => Ok(StatusCode::NO_CONTENT),
+        Deletion::NotFound => Err(Problem::not_found(format!("workflow {name:?} was not found"))),
+        Deletion::InUse(runs) => {
+            let count = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+            let detail = format!("{count} of workflow {name:?} have not ended");
+            let hint = "wait for them, or cancel them, and try again";
+            Err(Problem::new(StatusCode::CONFLICT, "WORKFLOW_IN_USE", detail).hint(hint).with("runs", runs))
+        }
+    }
+}

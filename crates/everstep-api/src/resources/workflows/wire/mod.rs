@@ -1,0 +1,9 @@
+//! Workflows as clients see them.
+
+mod definition;
+mod workflow;
+
+pub(crate) use definition::Definition;
+pub(crate) use workflow::{
+    Activate, Clone, Exported, NewWorkflow, Portable, Validation, Version, Versions, Workflow, WorkflowSummary,
+};

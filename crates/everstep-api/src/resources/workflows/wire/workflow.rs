@@ -1,0 +1,272 @@
+//! Workflows as clients see them.
+
+use std::collections::BTreeMap;
+
+use everstep_core::graph;
+use everstep_core::payload::Payload;
+use everstep_core::status::Status;
+use everstep_core::strict::StrictValue;
+use everstep_core::style::StyleName;
+use everstep_store::{VersionRow, WorkflowRow};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Definition;
+use crate::http::time::Time;
+
+/// One version of a workflow.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Workflow {
+    pub(crate) name: String,
+    pub(crate) version: u32,
+    /// The version that new runs take; null while none is active.
+    active_version: Option<u32>,
+    /// How it is written: `graph`, or `code`, which a worker has.
+    pub(crate) style: String,
+    description: Option<String>,
+    /// As it was understood: older names of fields are replaced by ours. Null for code.
+    #[schemars(with = "Option<Definition>")]
+    pub(crate) definition: Option<Payload>,
+    /// SHA-256 of the definition.
+    digest: String,
+    /// How long runs are kept after their end, unless their start says otherwise.
+    retention_days: u32,
+    created_at: Time,
+}
+
+impl Workflow {
+    pub(crate) fn from_row(row: WorkflowRow, active_version: Option<u32>) -> Self {
+        let has_definition = StyleName::parse(&row.style).is_none_or(StyleName::has_definition);
+        Self {
+            name: row.name,
+            version: row.version,
+            active_version,
+            style: row.style,
+            description: row.definition.value()["description"].as_str().map(str::to_owned),
+            definition: Some(row.definition).filter(|_| has_definition),
+            digest: row.digest,
+            retention_days: row.retention_days,
+            created_at: Time::from_timestamp(row.created_at),
+        }
+    }
+}
+
+/// A workflow as lists show it, with how many of its runs have each status. Counts are a second old at most.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WorkflowSummary {
+    name: String,
+    style: String,
+    /// The version that new runs take; null while none is active.
+    active_version: Option<u32>,
+    latest_version: u32,
+    updated_at: Time,
+    pending: u64,
+    running: u64,
+    waiting: u64,
+    paused: u64,
+    completed: u64,
+    failed: u64,
+    cancelled: u64,
+}
+
+impl WorkflowSummary {
+    pub(crate) fn from_row(row: everstep_store::WorkflowSummary, counts: &BTreeMap<Status, u64>) -> Self {
+        let count = |status| counts.get(&status).copied().unwrap_or(0);
+        Self {
+            name: row.name,
+            style: row.style,
+            active_version: Some(row.active_version).filter(|version| *version > 0),
+            latest_version: row.latest_version,
+            updated_at: Time::from_timestamp(row.updated_at),
+            pending: count(Status::Pending),
+            running: count(Status::Running),
+            waiting: count(Status::Waiting),
+            paused: count(Status::Paused),
+            completed: count(Status::Completed),
+            failed: count(Status::Failed),
+            cancelled: count(Status::Cancelled),
+        }
+    }
+}
+
+/// A page of versions, newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Versions {
+    pub(crate) versions: Vec<Version>,
+    /// What to ask the next page with; null on the last one.
+    pub(crate) next_cursor: Option<String>,
+}
+
+/// A version as lists show it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Version {
+    version: u32,
+    /// Whether new runs take it.
+    is_active: bool,
+    /// SHA-256 of the definition.
+    digest: String,
+    retention_days: u32,
+    created_at: Time,
+}
+
+impl Version {
+    pub(crate) fn from_row(row: VersionRow) -> Self {
+        Self {
+            version: row.version,
+            is_active: row.is_active,
+            digest: row.digest,
+            retention_days: row.retention_days,
+            created_at: Time::from_timestamp(row.created_at),
+        }
+    }
+}
+
+/// `POST /v1/workflows`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct NewWorkflow {
+    #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9_-]{0,127}$"))]
+    pub(crate) name: String,
+    #[schemars(with = "Definition")]
+    pub(crate) definition: StrictValue,
+    /// Whether new runs take this version from now on.
+    #[serde(default = "yes")]
+    pub(crate) activate: bool,
+    /// What it is for; the same as `description` in the definition.
+    #[schemars(length(max = 1000))]
+    pub(crate) description: Option<String>,
+}
+
+/// `POST /v1/workflows/{name}/activate`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Activate {
+    #[schemars(range(min = 1))]
+    pub(crate) version: u32,
+}
+
+/// `POST /v1/workflows/{name}/clone`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Clone {
+    /// The new workflow's name.
+    #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9_-]{0,127}$"))]
+    pub(crate) name: String,
+    /// The version that is cloned; the active one if it is left out.
+    #[schemars(range(min = 1))]
+    pub(crate) version: Option<u32>,
+    /// Whether runs of the new workflow take this version.
+    #[serde(default = "yes")]
+    pub(crate) activate: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What is wrong with a definition.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Validation {
+    valid: bool,
+    /// Everything that is wrong, at once.
+    problems: Vec<Fault>,
+}
+
+/// One thing that is wrong with a definition.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Fault {
+    /// A word for programs, where it has one of its own: `UNKNOWN_VARIABLE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    /// The node it is about, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// Where in the definition, as a JSON pointer.
+    path: String,
+    message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Validation {
+    pub(crate) fn from_problems(problems: Vec<graph::Problem>) -> Self {
+        let fault = |problem: graph::Problem| Fault {
+            code: problem.code,
+            node: problem.node,
+            path: problem.path,
+            message: problem.message,
+            hint: problem.hint,
+        };
+        Self { valid: problems.is_empty(), problems: problems.into_iter().map(fault).collect() }
+    }
+}
+
+/// A version as a document that any server can import.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Exported {
+    /// The document's format.
+    everstep: u32,
+    /// `workflow`.
+    kind: &'static str,
+    name: String,
+    style: String,
+    /// Which version it was.
+    version: u32,
+    #[schemars(with = "Definition")]
+    definition: Payload,
+    /// SHA-256 of the definition.
+    digest: String,
+}
+
+impl Exported {
+    pub(crate) const FORMAT: u32 = 1;
+
+    pub(crate) fn from_workflow(workflow: Workflow, definition: Payload) -> Self {
+        Self {
+            everstep: Self::FORMAT,
+            kind: "workflow",
+            name: workflow.name,
+            style: workflow.style,
+            version: workflow.version,
+            definition,
+            digest: workflow.digest,
+        }
+    }
+}
+
+/// `POST /v1/workflows/import`: what was exported.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "what a document says besides its definition is for people")]
+pub(crate) struct Portable {
+    /// The document's format: 1.
+    #[schemars(range(min = 1, max = 1))]
+    everstep: u32,
+    /// `workflow`.
+    #[schemars(extend("enum" = ["workflow"]))]
+    kind: String,
+    #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9_-]{0,127}$"))]
+    pub(crate) name: String,
+    /// How it is written.
+    style: Option<Style>,
+    /// Which version it was where it comes from; it gets a number of its own here.
+    version: Option<u32>,
+    #[schemars(with = "Definition")]
+    pub(crate) definition: Value,
+    digest: Option<String>,
+}
+
+/// How a workflow is written.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "camelCase")]
+enum Style {
+    Graph,
+}

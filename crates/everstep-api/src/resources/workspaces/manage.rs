@@ -1,0 +1,131 @@
+//! `/v1/workspaces`: what is in one is not there for the keys of another.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use everstep_core::ids::WorkspaceId;
+use everstep_core::payload::Payload;
+use everstep_store::WorkspaceRow;
+use serde_json::json;
+
+use super::wire::{ChangedOptions, ChangedWorkspace, MadeWorkspace, NewWorkspace, Workspace, Workspaces};
+use crate::auth::{ApiKey, Caller, Grant, NewKey, Role};
+use crate::http::body::Body;
+use crate::http::page::Page;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::id;
+use crate::resources::keys::wire::Key;
+use crate::server::AppState;
+
+const BODY_BYTES_MAX: usize = 16 * 1024;
+/// Characters of a name.
+const NAME_CHARS_MAX: usize = 64;
+
+pub(crate) async fn list(
+    State(app): State<AppState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<Workspaces>, Problem> {
+    only_for_the_default(&caller, "workspaces are listed")?;
+    let page = Page::read(&query)?;
+    let after: Option<String> = page.cursor()?;
+    let rows = app.access.workspaces().await?;
+    let rest = rows.into_iter().filter(|row| after.as_ref().is_none_or(|after| row.name > *after));
+    let (rows, next_cursor) = page.cut(rest, |row| row.name.clone());
+    Ok(Json(Workspaces { workspaces: rows.into_iter().map(Workspace::from_row).collect(), next_cursor }))
+}
+
+/// Makes a workspace, with an admin's key that is shown in this answer and never again.
+pub(crate) async fn make(
+    State(app): State<AppState>,
+    caller: Caller,
+    body: Body<BODY_BYTES_MAX>,
+) -> Result<(StatusCode, Json<MadeWorkspace>), Problem> {
+    only_for_the_default(&caller, "workspaces are made")?;
+    let NewWorkspace { name, options } = body.json()?;
+    check_workspace_name(&name).map_err(Problem::invalid)?;
+    let (store, now) = (&app.access, app.engine.world().clock.now());
+    let taken = || {
+        let detail = format!("there is a workspace {name:?} already");
+        Problem::new(StatusCode::CONFLICT, "WORKSPACE_EXISTS", detail)
+    };
+    if store.workspaces().await?.iter().any(|row| row.name == name) {
+        return Err(taken());
+    }
+    let workspace = WorkspaceId::from_uuid(id::new_id(now));
+    let row = WorkspaceRow { id: workspace, name: name.clone(), options: change(None, options), created_at: now };
+    // The key comes first: whoever asks again after trouble finds the name free, and a key that nobody knows harms
+    // nobody.
+    let (secret, key) = first_key(&row, now);
+    store.add_key(&key).await?;
+    if !store.add_workspace(&row).await? {
+        store.revoke_key(workspace, key.id, now).await?;
+        return Err(taken());
+    }
+    let secret = secret.reveal().to_owned();
+    Ok((
+        StatusCode::CREATED,
+        Json(MadeWorkspace { workspace: Workspace::from_row(row), key: Key::from_row(key), secret }),
+    ))
+}
+
+/// Changes the options of a workspace: its own admins may, and those of the default workspace.
+pub(crate) async fn change_options(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    body: Body<BODY_BYTES_MAX>,
+) -> Result<Json<Workspace>, Problem> {
+    let ChangedWorkspace { options } = body.json()?;
+    let store = &app.access;
+    let is_seen = |row: &WorkspaceRow| row.name == name && [row.id, WorkspaceId::DEFAULT].contains(&caller.workspace);
+    let missing = || Problem::not_found(format!("workspace {name:?} was not found"));
+    let mut row = store.workspaces().await?.into_iter().find(is_seen).ok_or_else(missing)?;
+    row.options = change(Some(&row.options), options);
+    if !store.set_workspace_options(row.id, &row.options).await? {
+        return Err(missing());
+    }
+    Ok(Json(Workspace::from_row(row)))
+}
+
+/// An admin's key for a workspace that is being made.
+pub fn first_key(row: &WorkspaceRow, now: everstep_core::time::Timestamp) -> (ApiKey, everstep_store::KeyRow) {
+    let secret = ApiKey::generate();
+    let name = format!("first admin of {}", row.name);
+    let new = NewKey { name, allows: Grant::Role(Role::Admin), expires_at: None, rate_limit: None };
+    let key = new.row(&secret, row.id, now);
+    (secret, key)
+}
+
+/// What is wrong with the name of a workspace.
+pub fn check_workspace_name(name: &str) -> Result<(), String> {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
+    let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if is_plain && begins_well && name.len() <= NAME_CHARS_MAX {
+        return Ok(());
+    }
+    let rule = format!("1 to {NAME_CHARS_MAX} letters, digits, `_`, `.` or `-`, and begins with a letter or digit");
+    Err(format!("{name:?} is no name of a workspace: it has {rule}"))
+}
+
+fn change(before: Option<&Payload>, change: ChangedOptions) -> Payload {
+    let mut options = before.map_or_else(|| json!({}), |before| before.value().clone());
+    if !options.is_object() {
+        options = json!({});
+    }
+    if let Some(fetch) = change.fetch {
+        options["fetch"] = fetch.into();
+    }
+    Payload::from(options)
+}
+
+/// Refuses admins of other workspaces than the default one; `what` is not for them.
+pub(crate) fn only_for_the_default(caller: &Caller, what: &str) -> Result<(), Problem> {
+    if caller.workspace == WorkspaceId::DEFAULT {
+        return Ok(());
+    }
+    let detail = format!("{what} by admins of the default workspace alone");
+    let hint = "GET /v1/me shows the workspace of this key";
+    Err(Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint))
+}

@@ -1,0 +1,51 @@
+//! The rows of the route table.
+
+use axum::http::Method;
+use serde_json::json;
+
+use super::manage;
+use super::wire::{ChangedWorkspace, MadeWorkspace, NewWorkspace, Workspace, Workspaces};
+use crate::auth::Permission::Admin;
+use crate::http::openapi::doc;
+use crate::http::page;
+use crate::http::table::Table;
+
+pub(crate) fn add(table: Table) -> Table {
+    table
+        .guarded(
+            Admin,
+            Method::GET,
+            "/v1/workspaces",
+            doc("access", "List workspaces")
+                .about("By name. For admins of the default workspace.")
+                .query(page::PAGE_PARAMETERS)
+                .answers::<Workspaces>(200),
+            manage::list,
+        )
+        .guarded(
+            Admin,
+            Method::POST,
+            "/v1/workspaces",
+            doc("access", "Make a workspace")
+                .about(
+                    "With an admin's key for it, which is shown in this answer and never again. \
+                     For admins of the default workspace.",
+                )
+                .takes::<NewWorkspace>()
+                .example(json!({"name": "shop", "options": {"fetch": true}}))
+                .answers::<MadeWorkspace>(201)
+                .refuses(409, "`WORKSPACE_EXISTS`: the name is taken."),
+            manage::make,
+        )
+        .guarded(
+            Admin,
+            Method::PATCH,
+            "/v1/workspaces/{name}",
+            doc("access", "Change the options of a workspace")
+                .about("For its own admins, and for those of the default workspace.")
+                .takes::<ChangedWorkspace>()
+                .example(json!({"options": {"fetch": true}}))
+                .answers::<Workspace>(200),
+            manage::change_options,
+        )
+}

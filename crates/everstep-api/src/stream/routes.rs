@@ -1,0 +1,30 @@
+//! The rows of the route table.
+
+use axum::http::Method;
+
+use super::{socketio, sse};
+use crate::auth::Permission::View;
+use crate::http::openapi::doc;
+use crate::http::table::Table;
+
+pub(crate) fn add(table: Table) -> Table {
+    table
+        .protocol(&Method::GET, "/socket.io/", socketio::open)
+        .protocol(&Method::POST, "/socket.io/", socketio::hear)
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/runs/{id}/events",
+            doc("runs", "Follow a run")
+                .about(
+                    "Server-sent events: a `snapshot`, an `entry` for every entry of the journal, a `status` whenever \
+                     it changes, and an `end`. The header `Last-Event-ID` says from where; 204 says that nothing \
+                     will follow.",
+                )
+                .query(sse::PARAMETERS)
+                .sends(200, "text/event-stream")
+                .answers_nothing(204)
+                .refuses(429, "`TOO_MANY_STREAMS`: the key has as many streams open as it may."),
+            sse::events,
+        )
+}

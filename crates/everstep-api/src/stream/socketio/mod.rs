@@ -1,0 +1,137 @@
+//! `/socket.io/`: a run as Socket.IO events, for the stock `socket.io-client`.
+//!
+//! Socket.IO 5 over Engine.IO 4, written here because two things are asked for that the servers at
+//! hand do not give: a refusal that carries a code, and senders that wait while their client does not read.
+//!
+//! * `packet` reads and writes the protocol; `session` is one connection, by a WebSocket or by `poll`.
+//! * `room` is one run that a connection has joined; `events` are the Socket.IO events that it sends.
+
+mod events;
+mod packet;
+mod poll;
+mod room;
+mod session;
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+
+pub(crate) use self::poll::Polls;
+use crate::auth;
+use crate::http::body;
+use crate::http::problem::Problem;
+use crate::server::AppState;
+
+/// What a client may send at once. It asks; it has nothing to tell.
+const REQUEST_BYTES_MAX: usize = 64 * 1024;
+
+/// Opens a connection, or answers a poll.
+pub(crate) async fn open(
+    State(app): State<AppState>,
+    uri: Uri,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let asked = Asked::read(&app, &uri)?;
+    if let Asked::Poll { sid: Some(sid) } = &asked {
+        return poll::get(&app, sid).await;
+    }
+    let slot = app.hub.slots.take_slot(None)?;
+    // A key that is wrong is told of in the protocol's own words, which a client can read.
+    let shown = match auth::sent_key(&headers) {
+        Ok(Some(text)) => auth::authenticate_header(&app, text).await.map(Some),
+        Ok(None) => Ok(None),
+        Err(problem) => Err(problem),
+    };
+    if let Asked::Poll { .. } = asked {
+        return poll::open(app, shown, slot).await;
+    }
+    let upgrade =
+        upgrade.map_err(|error| Problem::invalid(format!("this is no WebSocket: {error}")).hint(TRANSPORT))?;
+    let upgrade = upgrade.max_message_size(REQUEST_BYTES_MAX).max_frame_size(REQUEST_BYTES_MAX);
+    Ok(upgrade.on_upgrade(|socket| session::run(app, socket, shown, slot)).into_response())
+}
+
+/// Hears what a client that polls sends.
+pub(crate) async fn hear(State(app): State<AppState>, uri: Uri, request: Request) -> Result<Response, Problem> {
+    let Asked::Poll { sid: Some(sid) } = Asked::read(&app, &uri)? else {
+        return Err(Problem::invalid("packets are sent to a connection that is polled").hint(TRANSPORT));
+    };
+    let body = body::read(request.into_body(), REQUEST_BYTES_MAX, body::READ_TIMEOUT).await;
+    let body =
+        body.map_err(|_| Problem::too_large(format!("a client sends at most {REQUEST_BYTES_MAX} bytes at once")))?;
+    poll::post(&app, &sid, &body).await
+}
+
+const TRANSPORT: &str = "connect with io(url, { transports: [\"websocket\"] })";
+
+/// By which transport a client comes.
+#[derive(Debug)]
+enum Asked {
+    WebSocket,
+    /// The connection that it has already, if it has one.
+    Poll {
+        sid: Option<String>,
+    },
+}
+
+impl Asked {
+    fn read(app: &AppState, uri: &Uri) -> Result<Self, Problem> {
+        let query = uri.query().unwrap_or_default();
+        auth::reject_keys_in_query(query)?;
+        let asked = Self::parse(query)?;
+        if matches!(asked, Self::Poll { .. }) && app.engine.is_shared() {
+            let detail = "with several nodes polling is not served: a poll may reach another node than the one before";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT));
+        }
+        Ok(asked)
+    }
+
+    fn parse(query: &str) -> Result<Self, Problem> {
+        let (mut version, mut transport, mut sid) = (None, None, None);
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "EIO" => version = Some(value.into_owned()),
+                "transport" => transport = Some(value.into_owned()),
+                "sid" => sid = Some(value.into_owned()),
+                // What clients add against caches.
+                "t" | "b64" => {}
+                _ => {
+                    let hint = "a Socket.IO client sends EIO and transport";
+                    return Err(Problem::invalid(format!("unknown query parameter {name:?}")).hint(hint));
+                }
+            }
+        }
+        if version.as_deref() != Some("4") {
+            let hint = "use socket.io-client 3 or 4, which sends EIO=4";
+            return Err(Problem::invalid("this server speaks Engine.IO 4").hint(hint));
+        }
+        match (transport.as_deref(), sid) {
+            (Some("polling"), sid) => Ok(Self::Poll { sid }),
+            (Some("websocket"), None) => Ok(Self::WebSocket),
+            (Some("websocket"), Some(_)) => Err(Problem::invalid("a connection keeps its transport").hint(TRANSPORT)),
+            (_, _) => {
+                let detail = "the transports are websocket and polling";
+                Err(Problem::new(StatusCode::BAD_REQUEST, "TRANSPORT_REFUSED", detail).hint(TRANSPORT))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_says_how_it_comes() {
+        assert!(matches!(Asked::parse("EIO=4&transport=websocket&t=abc"), Ok(Asked::WebSocket)));
+        assert!(matches!(Asked::parse("EIO=4&transport=polling"), Ok(Asked::Poll { sid: None })));
+        assert!(matches!(Asked::parse("EIO=4&transport=polling&sid=1"), Ok(Asked::Poll { sid: Some(_) })));
+        let wrong = ["", "EIO=3&transport=websocket", "EIO=4", "EIO=4&transport=x", "EIO=4&transport=websocket&x="];
+        for wrong in wrong.into_iter().chain(["EIO=4&transport=websocket&sid=1"]) {
+            assert!(Asked::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! One connection: who it is, and the runs that it has joined.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket};
+use everstep_core::ids::RunId;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, Stream, StreamExt, future};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, interval_at, timeout};
+use uuid::Uuid;
+
+use super::packet::{self, Packet};
+use super::room::Room;
+use super::{REQUEST_BYTES_MAX, events};
+use crate::auth::{self, Caller, Permission};
+use crate::http::problem::Problem;
+use crate::resources::runs;
+use crate::server::AppState;
+use crate::stream::feed::JoinedRun;
+use crate::stream::pass::{self, KEY_CHECK_INTERVAL};
+use crate::stream::slots::Slot;
+
+/// How often a client is pinged, and how long it may take to answer.
+const PING_INTERVAL: Duration = Duration::from_secs(25);
+const PONG_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a client may take to authenticate.
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// A client that reads nothing for this long is disconnected.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the last message may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Messages that wait for the connection, about all of its runs.
+pub(super) const QUEUED_MESSAGES_MAX: usize = 4;
+
+/// Serves a WebSocket until one of both ends it.
+pub(super) async fn run(app: AppState, socket: WebSocket, shown: Result<Option<Caller>, Problem>, slot: Slot) {
+    let (sink, stream) = socket.split();
+    let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
+    let mut writer = tokio::spawn(write(sink, outgoing));
+    let is_ours = |message: &Result<Message, _>| {
+        future::ready(matches!(message, Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_))))
+    };
+    let packets = stream.take_while(is_ours).filter_map(|message| {
+        future::ready(match message {
+            Ok(Message::Text(text)) => Some(text.as_str().to_owned()),
+            _ => None,
+        })
+    });
+    serve(app, new_sid(), packets, out, shown, slot).await;
+    // The last messages are written, unless the client does not read them.
+    if timeout(CLOSE_TIMEOUT, &mut writer).await.is_err() {
+        writer.abort();
+    }
+}
+
+/// Serves one connection, by whichever transport, until its packets end or this node stops.
+pub(super) async fn serve(
+    app: AppState,
+    sid: String,
+    packets: impl Stream<Item = String>,
+    out: mpsc::Sender<String>,
+    shown: Result<Option<Caller>, Problem>,
+    slot: Slot,
+) {
+    let hub = Arc::clone(&app.hub);
+    let session = Session { app, sid, out, shown, member: None, rooms: HashMap::new(), slot };
+    tokio::select! {
+        () = session.run(packets) => {}
+        () = hub.stopped() => {}
+    }
+}
+
+/// Writes what is to be said, as fast as the client takes it.
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: mpsc::Receiver<String>) {
+    while let Some(text) = outgoing.recv().await {
+        if !matches!(timeout(WRITE_TIMEOUT, sink.send(Message::from(text))).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+    let _ = sink.close().await;
+}
+
+struct Session {
+    app: AppState,
+    sid: String,
+    out: mpsc::Sender<String>,
+    /// What the headers have shown.
+    shown: Result<Option<Caller>, Problem>,
+    member: Option<Caller>,
+    rooms: HashMap<RunId, JoinHandle<()>>,
+    slot: Slot,
+}
+
+/// What a request to join says.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Join {
+    run_id: String,
+    /// Entries up to this seq are known already.
+    #[serde(default)]
+    after: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Leave {
+    run_id: String,
+}
+
+/// What a client shows of itself.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Credentials {
+    key: Option<String>,
+    ticket: Option<String>,
+}
+
+/// The connection ends.
+struct Over;
+
+impl Session {
+    async fn run(mut self, packets: impl Stream<Item = String>) {
+        let mut packets = pin!(packets);
+        let now = Instant::now();
+        let mut ping = interval_at(now + PING_INTERVAL, PING_INTERVAL);
+        let mut look = interval_at(now + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
+        let mut heard_at = now;
+        let first = packet::open(&self.sid, PING_INTERVAL.as_millis(), PONG_TIMEOUT.as_millis(), REQUEST_BYTES_MAX);
+        if self.say(first).await.is_err() {
+            return;
+        }
+        let out = self.out.clone();
+        loop {
+            let going = tokio::select! {
+                packet = packets.next() => {
+                    heard_at = Instant::now();
+                    match packet {
+                        Some(packet) => self.hear(&packet).await,
+                        None => Err(Over),
+                    }
+                }
+                _ = ping.tick() => {
+                    ask_whether_there(&self.out);
+                    Ok(())
+                }
+                _ = look.tick() => self.look(now, heard_at).await,
+                () = out.closed() => Err(Over),
+            };
+            if going.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Looks whether the client is there, and may be.
+    async fn look(&mut self, began: Instant, heard_at: Instant) -> Result<(), Over> {
+        match &self.member {
+            Some(caller) if !pass::holds(&self.app, caller).await => {
+                // The client is told not to come again by itself.
+                self.say(packet::DISCONNECT.to_owned()).await?;
+                return Err(Over);
+            }
+            None if began.elapsed() > AUTHENTICATION_TIMEOUT => return Err(Over),
+            Some(_) | None => {}
+        }
+        // What the client is slow to read may hold the ping up: then whoever writes loses patience.
+        if heard_at.elapsed() > PING_INTERVAL + PONG_TIMEOUT && self.out.capacity() == QUEUED_MESSAGES_MAX {
+            Err(Over)
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn hear(&mut self, text: &str) -> Result<(), Over> {
+        match Packet::read(text) {
+            Some(Packet::Pong) => Ok(()),
+            Some(Packet::Connect { auth }) if self.member.is_none() => self.introduce(auth).await,
+            Some(Packet::Event { id, name, arguments }) if self.member.is_some() => {
+                self.ask(id, &name, arguments).await
+            }
+            Some(Packet::Elsewhere { namespace }) => {
+                let problem = Problem::not_found(format!("there is no namespace {namespace:?}"));
+                self.say(packet::refused(&namespace, "Invalid namespace", &json!(problem.document()))).await
+            }
+            Some(Packet::Close | Packet::Disconnect | Packet::Connect { .. } | Packet::Event { .. }) | None => {
+                Err(Over)
+            }
+        }
+    }
+
+    /// Lets the client in, or says why not.
+    async fn introduce(&mut self, auth: Value) -> Result<(), Over> {
+        match self.admit(auth).await {
+            Ok(caller) => {
+                self.member = Some(caller);
+                self.say(packet::connected(&self.sid)).await
+            }
+            Err(problem) => {
+                let document = json!(problem.document());
+                let message = document["detail"].as_str().unwrap_or_default();
+                self.say(packet::refused("/", message, &document)).await?;
+                Err(Over)
+            }
+        }
+    }
+
+    async fn admit(&mut self, auth: Value) -> Result<Caller, Problem> {
+        let shown = std::mem::replace(&mut self.shown, Ok(None))?;
+        let auth = if auth.is_null() { json!({}) } else { auth };
+        let credentials: Credentials = read_object(auth)
+            .map_err(|error| auth::reject(&format!("auth is {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}")))?;
+        let caller = match (shown, credentials) {
+            (Some(caller), Credentials { key: None, ticket: None }) => caller,
+            (None, Credentials { key: Some(key), ticket: None }) => auth::authenticate_api_key(&self.app, &key).await?,
+            (None, Credentials { key: None, ticket: Some(ticket) }) => {
+                auth::authenticate_ticket(&self.app, &ticket).await?
+            }
+            (None, Credentials { key: None, ticket: None }) => {
+                return Err(auth::reject("this connection needs a key: io(url, { auth: { key: \"es_…\" } })"));
+            }
+            _ => return Err(auth::reject("send one key, or one ticket, in one place")),
+        };
+        self.slot.name(caller.key)?;
+        Ok(caller)
+    }
+
+    /// Answers a request.
+    async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), Over> {
+        let caller = self.member.as_ref().expect("whoever asks is a member");
+        let answer = match (auth::count_request(&self.app, caller), name) {
+            (Err(problem), _) => Err(problem),
+            (Ok(()), events::JOIN) => self.join(id, arguments).await,
+            (Ok(()), events::LEAVE) => self.leave(arguments).await.map(Some),
+            (Ok(()), _) => {
+                let hint = format!("there are {} and {}", events::JOIN, events::LEAVE);
+                Err(Problem::invalid(format!("there is no event {name:?}")).hint(hint))
+            }
+        };
+        match (answer, id) {
+            (Ok(Some(answer)), Some(id)) => self.say(packet::answer(id, &answer)).await,
+            (Ok(_), _) => Ok(()),
+            (Err(problem), Some(id)) => self.say(packet::answer(id, &json!({"error": problem.document()}))).await,
+            (Err(problem), None) => {
+                let error = json!({"event": name, "error": problem.document()});
+                self.say(packet::event(events::ERROR, &error)).await
+            }
+        }
+    }
+
+    /// Joins a run. The answer goes out before everything about the run does.
+    async fn join(&mut self, id: Option<u64>, arguments: Vec<Value>) -> Result<Option<Value>, Problem> {
+        let Join { run_id, after } = read(arguments)?;
+        let caller = self.member.clone().expect("whoever asks is a member");
+        if !caller.may(Permission::View) {
+            return Err(auth::lacks_permission(Permission::View));
+        }
+        let run = runs::read_id(&run_id)?;
+        self.rooms.retain(|_, room| !room.is_finished());
+        if self.rooms.contains_key(&run) {
+            return Ok(Some(json!({"ok": true, "repeated": true})));
+        }
+        let slot = self.app.hub.slots.take_slot(Some(caller.key))?;
+        let joined = JoinedRun::load(&self.app, caller.workspace, run).await?;
+        joined.check(after)?;
+        let (status, seq) = (joined.status().as_str().to_uppercase(), joined.seq);
+        let answer = json!({"ok": true, "status": status, "seq": seq});
+        if let Some(id) = id
+            && self.say(packet::answer(id, &answer)).await.is_err()
+        {
+            // The loop that serves the connection finds out by itself.
+            return Ok(None);
+        }
+        let (_, follower) = joined.follow(&self.app, caller.workspace, after);
+        let room = Room::new(run, seq, follower, self.out.clone());
+        let following = tokio::spawn(async move {
+            let _slot = slot;
+            room.run().await;
+        });
+        self.rooms.insert(run, following);
+        Ok(None)
+    }
+
+    /// Leaves a run. Nothing about it follows the answer.
+    async fn leave(&mut self, arguments: Vec<Value>) -> Result<Value, Problem> {
+        let Leave { run_id } = read(arguments)?;
+        let run = runs::read_id(&run_id)?;
+        if let Some(room) = self.rooms.remove(&run) {
+            room.abort();
+            // It ended by itself, or just now.
+            let _ = room.await;
+        }
+        Ok(json!({"ok": true}))
+    }
+
+    async fn say(&self, text: String) -> Result<(), Over> {
+        let said = timeout(WRITE_TIMEOUT, self.out.send(text)).await;
+        said.map_err(|_| Over)?.map_err(|_| Over)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for room in self.rooms.values() {
+            room.abort();
+        }
+    }
+}
+
+/// Sends a ping, after what waits already. A stock client counts pings alone, however much else it is told: one that is
+/// left out because the connection is busy ends it.
+fn ask_whether_there(out: &mpsc::Sender<String>) {
+    if let Err(TrySendError::Full(ping)) = out.try_send(packet::PING.to_owned()) {
+        let out = out.clone();
+        // Nobody else is to wait for it. Whoever writes loses patience with a client that takes nothing.
+        tokio::spawn(async move { out.send(ping).await });
+    }
+}
+
+/// Reads the one argument of a request.
+fn read<T: serde::de::DeserializeOwned>(arguments: Vec<Value>) -> Result<T, Problem> {
+    let [argument] = <[Value; 1]>::try_from(arguments)
+        .map_err(|arguments| Problem::invalid(format!("{} arguments are given, where one is read", arguments.len())))?;
+    let hint = "send {runId: \"…\"}";
+    read_object(argument).map_err(|error| Problem::invalid(format!("the argument cannot be read: {error}")).hint(hint))
+}
+
+/// Reads an object: a list of its values in order is none.
+fn read_object<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
+    if !value.is_object() {
+        return Err("it is no object".to_owned());
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// A name for the connection that says nothing and that nobody can guess.
+pub(super) fn new_sid() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    Uuid::from_bytes(bytes).simple().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_busy_connection_is_pinged_too() {
+        let (out, mut outgoing) = mpsc::channel(1);
+        out.send("busy".to_owned()).await.unwrap_or_default();
+        ask_whether_there(&out);
+        drop(out);
+        assert_eq!(outgoing.recv().await.as_deref(), Some("busy"));
+        assert_eq!(outgoing.recv().await.as_deref(), Some(packet::PING));
+        assert_eq!(outgoing.recv().await, None);
+    }
+}

@@ -1,0 +1,175 @@
+//! How a worker opens a session: its hello, and the welcome of the server.
+
+use std::collections::BTreeSet;
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::workflow;
+use everstep_engine::{self as engine, Engine, Session};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limits::{REPORTS_MAX, REQUEST_BYTES_MAX};
+use crate::http::problem::Problem;
+use crate::http::schema::Id;
+
+/// The version of the worker protocol.
+const PROTOCOL_VERSION: u32 = 1;
+/// Characters of the name of a worker, and of its SDK.
+const NAME_CHARS_MAX: usize = 256;
+const WORKFLOWS_MAX: usize = 1_000;
+/// Runs that a worker executes at once, and turns that it may continue in a new session. These may be more than its own
+/// capacity, because blocked runs do not count against it.
+const CAPACITY_MAX: usize = 10_000;
+const RETENTION_DAYS_MAX: u32 = 36_500;
+
+/// `POST /v1/worker/sessions`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "WorkerHello")]
+pub(crate) struct Hello {
+    /// The version of the protocol: 1.
+    #[schemars(range(min = 1, max = 1))]
+    pub(super) protocol: u32,
+    /// A name for people, for example host and process id.
+    #[schemars(length(min = 1, max = 256))]
+    worker: String,
+    /// The SDK and its version: `typescript/0.1.0`.
+    #[schemars(length(max = 256))]
+    sdk: Option<String>,
+    /// How many runs the worker executes at once.
+    #[schemars(range(max = 10_000))]
+    capacity: usize,
+    /// The workflows that the worker serves.
+    #[schemars(length(min = 1, max = 1_000))]
+    workflows: Vec<ServedWorkflow>,
+    /// Turns from an earlier session that the worker continues.
+    #[serde(default)]
+    #[schemars(length(max = 10_000))]
+    holds: Vec<HeldTurn>,
+}
+
+/// A turn that the worker holds.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HeldTurn {
+    #[schemars(with = "Id")]
+    run: RunId,
+    turn: u32,
+}
+
+/// A workflow that a worker serves.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ServedWorkflow {
+    #[schemars(regex(pattern = "^[a-z0-9][a-z0-9_-]{0,127}$"))]
+    name: String,
+    #[schemars(range(min = 1))]
+    version: u32,
+    /// How many days its runs are kept after their end. Default: 30.
+    #[schemars(range(min = 1, max = 36_500))]
+    retention_days: Option<u32>,
+}
+
+impl Hello {
+    pub(super) fn check(self, workspace: WorkspaceId) -> Result<engine::Hello, Problem> {
+        let Self { protocol, worker, sdk, capacity, workflows, holds } = self;
+        if protocol != PROTOCOL_VERSION {
+            let detail = format!("protocol: this server speaks version {PROTOCOL_VERSION}, not {protocol}");
+            return Err(wrong("protocol", detail).hint("use an SDK for this version of the server"));
+        }
+        check_name("worker", &worker)?;
+        if worker.is_empty() {
+            return Err(wrong("worker", "worker is empty; give the process a name"));
+        }
+        if let Some(sdk) = &sdk {
+            check_name("sdk", sdk)?;
+        }
+        check_capacity(capacity)?;
+        if workflows.is_empty() || workflows.len() > WORKFLOWS_MAX {
+            let detail = format!("workflows: a worker serves 1 to {WORKFLOWS_MAX} workflows, not {}", workflows.len());
+            return Err(wrong("workflows", detail));
+        }
+        if holds.len() > CAPACITY_MAX {
+            return Err(wrong(
+                "holds",
+                format!("holds: a worker continues at most {CAPACITY_MAX} turns, not {}", holds.len()),
+            ));
+        }
+        let workflows = workflows.into_iter().enumerate().map(|(at, served)| served.check(at));
+        let workflows = workflows.collect::<Result<Vec<_>, _>>()?;
+        let mut before = BTreeSet::new();
+        for (at, served) in workflows.iter().enumerate() {
+            if !before.insert((&served.name, served.version)) {
+                let detail = format!("workflows[{at}]: {} version {} is listed twice", served.name, served.version);
+                return Err(wrong(format!("workflows[{at}]"), detail));
+            }
+        }
+        let holds = holds.into_iter().map(|hold| (hold.run, hold.turn)).collect();
+        Ok(engine::Hello { workspace, worker, sdk, workflows, capacity, holds })
+    }
+}
+
+impl ServedWorkflow {
+    fn check(self, at: usize) -> Result<engine::ServedWorkflow, Problem> {
+        let Self { name, version, retention_days } = self;
+        if !workflow::is_name(&name) {
+            let detail = format!("workflows[{at}].name: {name:?} is not the name of a workflow");
+            let hint = "a name has 1 to 128 lowercase letters, digits, - and _, and begins with a letter or a digit";
+            return Err(wrong(format!("workflows[{at}].name"), detail).hint(hint));
+        }
+        if version == 0 || i32::try_from(version).is_err() {
+            let detail = format!("workflows[{at}].version: versions count from 1, to {}", i32::MAX);
+            return Err(wrong(format!("workflows[{at}].version"), detail));
+        }
+        if retention_days.is_some_and(|days| !(1..=RETENTION_DAYS_MAX).contains(&days)) {
+            let detail = format!("workflows[{at}].retentionDays: runs are kept for 1 to {RETENTION_DAYS_MAX} days");
+            return Err(wrong(format!("workflows[{at}].retentionDays"), detail));
+        }
+        Ok(engine::ServedWorkflow { name, version, retention_days })
+    }
+}
+
+pub(super) fn check_capacity(capacity: usize) -> Result<(), Problem> {
+    if capacity > CAPACITY_MAX {
+        return Err(wrong("capacity", format!("capacity: the limit is {CAPACITY_MAX} runs")));
+    }
+    Ok(())
+}
+
+fn check_name(path: &'static str, text: &str) -> Result<(), Problem> {
+    if text.chars().count() > NAME_CHARS_MAX || text.contains('\0') {
+        return Err(wrong(path, format!("{path} has more than {NAME_CHARS_MAX} characters, or a NUL")));
+    }
+    Ok(())
+}
+
+/// A problem with the path of the wrong member.
+fn wrong(path: impl Into<String>, detail: impl Into<String>) -> Problem {
+    Problem::invalid(detail).with("path", path.into())
+}
+
+/// A session that was opened.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "WorkerSession")]
+pub(crate) struct Welcome {
+    /// The id of the session. With it and a key of the workspace a client acts for the worker.
+    session: String,
+    /// After so many seconds without a request of the worker the session ends, and other workers get its runs.
+    lease_seconds: f64,
+    /// Bytes of a request or a frame of the worker.
+    max_message_bytes: usize,
+    /// Reports in a request or a frame.
+    max_reports: usize,
+}
+
+impl Welcome {
+    pub(super) fn to(engine: &Engine, session: &Session) -> Self {
+        Self {
+            session: session.id.to_string(),
+            lease_seconds: engine.worker_lease().as_secs_f64(),
+            max_message_bytes: REQUEST_BYTES_MAX,
+            max_reports: REPORTS_MAX,
+        }
+    }
+}

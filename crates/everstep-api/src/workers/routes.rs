@@ -1,0 +1,145 @@
+//! The routes of workers.
+
+use std::borrow::Cow;
+
+use axum::http::Method;
+use everstep_engine::SessionId;
+use serde_json::json;
+
+use super::hello::{Hello, Welcome};
+use super::list::{self, Workers};
+use super::local::{Poll, ReportsRequest};
+use super::messages::Messages;
+use super::reports::AnyReport;
+use super::{http, websocket};
+use crate::auth::Permission::{Read, Serve};
+use crate::http::openapi::{Doc, doc};
+use crate::http::table::Table;
+
+const SESSIONS: &str = "/v1/worker/sessions";
+const POLL: &str = "/v1/worker/poll";
+const REPORTS: &str = "/v1/worker/reports";
+
+/// Whether requests to this path do not count against the rate limit of a key: the session bounds how many polls and
+/// reports a worker may have under way.
+pub(crate) fn is_uncounted(path: &str) -> bool {
+    [POLL, REPORTS].contains(&path)
+}
+
+/// A path for the audit and the log: the id of a session is a credential, so it is shortened.
+pub(crate) fn redact(path: &str) -> Cow<'_, str> {
+    match path.strip_prefix(SESSIONS).and_then(|rest| rest.strip_prefix('/')) {
+        None => Cow::Borrowed(path),
+        Some(id) => {
+            let shown = id.parse::<SessionId>().map(|id| id.shown()).unwrap_or_default();
+            Cow::Owned(format!("{SESSIONS}/{shown}"))
+        }
+    }
+}
+
+pub(crate) fn add(table: Table) -> Table {
+    table
+        .guarded(
+            Serve,
+            Method::POST,
+            SESSIONS,
+            doc("workers", "Open a session of a worker")
+                .about(
+                    "A worker names the workflows that it serves, and receives a session. A client with the id of the \
+                     session and a key of the workspace acts for the worker. A session without a request for \
+                     `leaseSeconds` ends, and other workers get its runs.",
+                )
+                .takes::<Hello>()
+                .example(json!({
+                    "protocol": 1,
+                    "worker": "host-1:4711",
+                    "sdk": "typescript/0.1.0",
+                    "capacity": 100,
+                    "workflows": [{"name": "onboard-user", "version": 1}],
+                    "holds": [],
+                }))
+                .answers::<Welcome>(201)
+                .refuses(409, "`WORKFLOW_STYLE_CONFLICT`: a workflow with this name exists and is not code."),
+            http::open,
+        )
+        .guarded(
+            Serve,
+            Method::DELETE,
+            "/v1/worker/sessions/{id}",
+            session_doc("Close a session of a worker")
+                .about("The worker ends its session in order: other workers get its runs at once.")
+                .answers_nothing(204),
+            http::close,
+        )
+        .guarded(
+            Serve,
+            Method::POST,
+            POLL,
+            session_doc("Poll for messages to a worker")
+                .about(
+                    "The server holds the request until there is a message with more than answers to reports, at most \
+                     10 s. Messages that `seen` does not include are sent again. A worker has one poll under way; a \
+                     second one ends the first. Polls and reports do not count against the rate limit.",
+                )
+                .takes::<Poll>()
+                .example(json!({"session": "…", "seen": 0, "capacity": 100, "waitMs": 10_000}))
+                .answers::<Messages>(200),
+            http::poll,
+        )
+        .guarded(
+            Serve,
+            Method::POST,
+            REPORTS,
+            session_doc("Send the reports of a worker")
+                .about(
+                    "At most 512 reports and 4 MiB, about any runs. The server responds when all are in the journal. \
+                     Each report is acknowledged, refused, or to be sent again later. Sending a report again is \
+                     always safe.",
+                )
+                .takes::<ReportsRequest<Vec<AnyReport>>>()
+                .example(json!({
+                    "session": "…",
+                    "seen": 1,
+                    "reports": [{
+                        "n": 1,
+                        "run": "019a8b6e-9d00-7000-8000-000000000001",
+                        "turn": 1,
+                        "kind": "completed",
+                        "step": "create-user",
+                        "attempt": 1,
+                        "output": {"id": 17},
+                        "tookMs": 1.5,
+                    }],
+                }))
+                .answers::<Messages>(200),
+            http::reports,
+        )
+        .guarded(
+            Serve,
+            Method::GET,
+            "/v1/worker/socket",
+            doc("workers", "Connect a worker over a WebSocket")
+                .about(
+                    "The same as sessions, polls and reports, one JSON object per text frame: `{\"hello\": …}` or \
+                     `{\"resume\": {session, seen, capacity}}` first, answered by `{\"welcome\": …}`, `{\"gone\": …}` \
+                     or `{\"problem\": …}`; then `{seen, reports}`, `{capacity}`, `{\"ping\": true}` and \
+                     `{\"bye\": true}` one way, messages and `{\"pong\": true}` the other.",
+                )
+                .answers_nothing(101)
+                .refuses(426, "`UPGRADE_REQUIRED`: the request is not a WebSocket upgrade."),
+            websocket::open,
+        )
+        .guarded(
+            Read,
+            Method::GET,
+            "/v1/workers",
+            doc("workers", "List workers")
+                .about("The workers that are connected to any node, and what they serve.")
+                .answers::<Workers>(200),
+            list::get,
+        )
+}
+
+fn session_doc(summary: &'static str) -> Doc {
+    doc("workers", summary).refuses(410, "`SESSION_GONE`: the session is unknown or has ended; open another.")
+}
