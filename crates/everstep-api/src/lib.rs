@@ -11,6 +11,7 @@
 mod audit;
 pub mod auth;
 pub mod cluster;
+mod errors;
 mod http;
 mod id;
 mod metrics;

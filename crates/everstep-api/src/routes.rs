@@ -5,9 +5,12 @@ use axum::middleware;
 
 use crate::auth;
 use crate::http::problem;
-use crate::http::table::{Route, Table};
+use crate::http::table::{self, Route};
 use crate::server::AppState;
 use crate::{audit, metrics, resources, stream, workers};
+
+/// The rows of routes of this server.
+pub(crate) type Table = table::Table<AppState>;
 
 /// Every route of this server.
 pub fn routes() -> Vec<Route> {
@@ -24,7 +27,7 @@ pub(crate) fn router(app: AppState) -> Router {
     open.method_not_allowed_fallback(problem::wrong_method).merge(guarded).with_state(app)
 }
 
-fn table() -> Table {
+pub(crate) fn table() -> Table {
     use resources::{
         audit, catalog, data, documents, health, keys, nodes, runs, secrets, tickets, workflows, workspaces,
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use everstep_core::journal::Kind;
-use everstep_testkit::tidy::{files, glossary_nouns, is_known_noun, public_types, root};
+use everstep_testkit::tidy::{File, files, glossary_nouns, is_known_noun, public_types, root};
 use serde_json::Value;
 
 /// What each crate may use of ours. Imports point toward the core.
@@ -55,6 +55,35 @@ fn imports_point_toward_the_core() {
             }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The folder `http` of the API can serve any application: it names neither the engine nor a resource.
+#[test]
+fn the_http_folder_of_the_api_knows_nothing_of_workflows() {
+    const OTHERS: &[&str] = &[
+        "everstep_engine",
+        "everstep_handlers",
+        "everstep_store",
+        "everstep_vault",
+        "crate::audit",
+        "crate::cluster",
+        "crate::errors",
+        "crate::metrics",
+        "crate::resources",
+        "crate::routes",
+        "crate::server",
+        "crate::stream",
+        "crate::workers",
+    ];
+    let of_http: Vec<_> =
+        files().into_iter().filter(|file| file.path.starts_with("crates/everstep-api/src/http/")).collect();
+    assert!(of_http.len() > 10, "the folder http was found");
+    let named = |file: &File| OTHERS.iter().filter(|other| file.text.contains(**other)).copied().collect::<Vec<_>>();
+    let wrong: Vec<_> = of_http
+        .iter()
+        .flat_map(|file| named(file).into_iter().map(|other| format!("{} must not use {other}", file.path)))
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

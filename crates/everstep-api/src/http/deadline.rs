@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use everstep_engine::Error;
 
 use crate::http::problem::Problem;
 
@@ -11,7 +10,10 @@ use crate::http::problem::Problem;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits for a write. After the timeout its outcome is unknown: it may still be committed.
-pub(crate) async fn within_deadline<T>(written: impl Future<Output = Result<T, Error>>) -> Result<T, Problem> {
+pub(crate) async fn within_deadline<T, E>(written: impl Future<Output = Result<T, E>>) -> Result<T, Problem>
+where
+    Problem: From<E>,
+{
     match tokio::time::timeout(WRITE_TIMEOUT, written).await {
         Ok(written) => Ok(written?),
         Err(_) => {

@@ -4,7 +4,6 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use everstep_core::limits;
-use everstep_store::Precondition;
 
 use crate::http::problem::Problem;
 
@@ -55,11 +54,15 @@ pub(crate) fn check(key: &str, name: &str) -> Result<(), Problem> {
     }
 }
 
-/// `If-Match`: the version that a run must have, or the active version of a workflow.
+/// `If-Match`: the version that the target of a request must have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IfMatch(Option<u64>);
 
 impl IfMatch {
+    pub(crate) fn into_inner(self) -> Option<u64> {
+        self.0
+    }
+
     /// The version of the header or of the body; both may be given if they are the same.
     pub(crate) fn or(self, body: Option<u64>) -> Result<Option<u64>, Problem> {
         match (self.0, body) {
@@ -68,15 +71,6 @@ impl IfMatch {
             }
             (header, body) => Ok(header.or(body)),
         }
-    }
-}
-
-impl IfMatch {
-    /// The active version that a workflow must have; 0 for none.
-    pub(crate) fn active(self) -> Result<Precondition, Problem> {
-        let version = self.0.map(u32::try_from).transpose();
-        let version = version.map_err(|_| Problem::invalid("the header If-Match names no version of a workflow"))?;
-        Ok(version.map_or(Precondition::Anything, Precondition::Active))
     }
 }
 

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use everstep_engine::Error;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -115,40 +114,6 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
-    }
-}
-
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        let code = error.code();
-        match error {
-            Error::RunNotFound(_) | Error::WorkflowNotFound { .. } => Self::not_found(error.to_string()),
-            Error::Invalid(message) => Self::invalid(message),
-            Error::Unstorable(message) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message),
-            Error::StyleConflict { .. } => Self::new(StatusCode::CONFLICT, code, error.to_string())
-                .hint("a name belongs to one style; choose another, or delete that workflow first"),
-            Error::Elsewhere(_) | Error::Unreachable(_) | Error::Busy(_) | Error::Stopping => {
-                Self::unavailable(error.to_string())
-            }
-            Error::OutcomeUnknown(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, code, error.to_string()),
-            Error::Full(message) => {
-                tracing::warn!(%message, "a request found no room");
-                let detail = "there is no room in the database; nothing was written";
-                Self::new(StatusCode::INSUFFICIENT_STORAGE, code, detail).retry_after(10)
-            }
-            Error::Refused(message) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message),
-            Error::Unavailable(message) => {
-                // Addresses and names of the database are for the operator alone.
-                tracing::warn!(%message, "a request found the database unavailable");
-                Self::unavailable("the database is unavailable; try again")
-            }
-        }
-    }
-}
-
-impl From<everstep_store::Error> for Problem {
-    fn from(error: everstep_store::Error) -> Self {
-        Error::from(error).into()
     }
 }
 

@@ -10,9 +10,8 @@ use axum::middleware::{self, Next};
 use axum::routing::{MethodFilter, on};
 
 use crate::auth::{self, Access, Gate, TICKET, TicketPolicy};
-use crate::http::openapi::Doc;
+use crate::http::openapi::{Doc, Parameter};
 use crate::http::query::Query;
-use crate::server::AppState;
 
 /// One route, as tests and documents see it.
 #[derive(Clone, Debug)]
@@ -36,23 +35,37 @@ impl Route {
     }
 }
 
-#[derive(Default)]
-pub(crate) struct Table {
-    pub(crate) open: Router<AppState>,
-    pub(crate) guarded: Router<AppState>,
+/// Rows of routes. `S` is the state that their handlers share.
+pub(crate) struct Table<S> {
+    pub(crate) open: Router<S>,
+    pub(crate) guarded: Router<S>,
     pub(crate) routes: Vec<Route>,
+    /// The path parameters, each with the path segment before it.
+    pub(crate) path_parameters: Vec<(&'static str, Parameter)>,
 }
 
-impl Table {
+impl<S: Clone + Send + Sync + 'static> Default for Table<S> {
+    fn default() -> Self {
+        Self { open: Router::new(), guarded: Router::new(), routes: Vec::new(), path_parameters: Vec::new() }
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Table<S> {
     /// The routes of a group that has a list of its own.
     pub(crate) fn with(self, add: fn(Self) -> Self) -> Self {
         add(self)
     }
 
+    /// Describes the path parameter that follows a segment: `workflows/{name}`.
+    pub(crate) fn path_parameter(mut self, segment: &'static str, parameter: Parameter) -> Self {
+        self.path_parameters.push((segment, parameter));
+        self
+    }
+
     /// A route that anybody may ask.
     pub(crate) fn open<H, T>(mut self, method: Method, path: &'static str, doc: Doc, handler: H) -> Self
     where
-        H: Handler<T, AppState>,
+        H: Handler<T, S>,
         T: 'static,
     {
         let parameters = doc.query;
@@ -67,7 +80,7 @@ impl Table {
     /// documents do not list it, and it has its own tests.
     pub(crate) fn protocol<H, T>(mut self, method: &Method, path: &'static str, handler: H) -> Self
     where
-        H: Handler<T, AppState>,
+        H: Handler<T, S>,
         T: 'static,
     {
         self.open = self.open.route(path, on(filter(method), handler));
@@ -84,7 +97,7 @@ impl Table {
         handler: H,
     ) -> Self
     where
-        H: Handler<T, AppState>,
+        H: Handler<T, S>,
         T: 'static,
     {
         let (access, parameters) = (access.into(), doc.query);

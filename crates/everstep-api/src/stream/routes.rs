@@ -5,7 +5,7 @@ use axum::http::Method;
 use super::{socketio, sse};
 use crate::auth::Permission::View;
 use crate::http::openapi::doc;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table

@@ -13,8 +13,8 @@ use super::messages::Messages;
 use super::reports::AnyReport;
 use super::{http, websocket};
 use crate::auth::Permission::{Read, Serve};
-use crate::http::openapi::{Doc, doc};
-use crate::http::table::Table;
+use crate::http::openapi::{Doc, Parameter, doc};
+use crate::routes::Table;
 
 const SESSIONS: &str = "/v1/worker/sessions";
 const POLL: &str = "/v1/worker/poll";
@@ -39,6 +39,14 @@ pub(crate) fn redact(path: &str) -> Cow<'_, str> {
 
 pub(crate) fn add(table: Table) -> Table {
     table
+        .path_parameter(
+            "sessions",
+            Parameter::pattern(
+                "id",
+                "^[0-9a-f]{32}\\.[0-9a-f]{32}$",
+                "The session's id, as it was given when it was opened.",
+            ),
+        )
         .guarded(
             Serve,
             Method::POST,

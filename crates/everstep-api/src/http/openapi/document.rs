@@ -8,49 +8,42 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::auth::Access;
-use crate::http::openapi::Doc;
-use crate::http::openapi::parameter::{self, IDEMPOTENCY_KEY, IF_MATCH};
+use crate::http::openapi::parameter::{IDEMPOTENCY_KEY, IF_MATCH};
+use crate::http::openapi::{Doc, Parameter};
 use crate::http::problem;
-use crate::http::table::Route;
+use crate::http::table::{Route, Table};
 
-/// The groups of routes, in the order of the docs page.
-const OPENAPI_TAGS: &[(&str, &str)] = &[
-    ("workflows", "Definitions and their versions."),
-    ("catalogue", "The kinds of nodes that a graph may be made of."),
-    ("runs", "Executions of workflows: started, followed, steered."),
-    ("workers", "Users' processes that run workflows written as code."),
-    ("data", "Data sources, and the saved queries that ask them."),
-    ("access", "Who may do what: keys, workspaces, tickets, the audit, secrets."),
-    ("nodes", "The servers that share a database."),
-    ("health", "Whether the server lives and can work. Asked without a key."),
-    ("documents", "What this API says about itself. Asked without a key."),
-];
-
-const API_DESCRIPTION: &str = "\
-Everything is JSON in camelCase; times are RFC 3339 in UTC with microseconds. \
-What a route does not know is refused, not ignored: query parameters, fields of a body, paths. \
-What cannot be answered as asked is answered with `application/problem+json`; its `code` never changes.";
+/// What a document says beside its routes.
+pub(crate) struct Info {
+    pub(crate) title: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) license: &'static str,
+    /// The groups of routes, in the order of the docs page.
+    pub(crate) tags: &'static [(&'static str, &'static str)],
+}
 
 /// The document of a table of routes.
-pub(crate) fn document(routes: &[Route]) -> Value {
-    let mut schemas = Schemas::new();
+pub(crate) fn document<S>(info: &Info, table: &Table<S>) -> Value {
+    let mut schemas = Schemas::new(info, &table.path_parameters);
     let mut paths = Map::new();
     let mut names = BTreeSet::new();
-    for route in routes {
+    for route in &table.routes {
         let mut operation = schemas.operation(route);
         operation["operationId"] = unique(&mut names, &name_of(route.doc.summary)).into();
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation;
     }
-    let tags: Vec<_> = OPENAPI_TAGS.iter().map(|(name, about)| json!({"name": name, "description": about})).collect();
+    let tags: Vec<_> = info.tags.iter().map(|(name, about)| json!({"name": name, "description": about})).collect();
     json!({
         "openapi": "3.1.0",
         "info": {
-            "title": "Everstep",
-            "summary": "A durable workflow engine.",
-            "description": API_DESCRIPTION,
-            "version": env!("CARGO_PKG_VERSION"),
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            "title": info.title,
+            "summary": info.summary,
+            "description": info.description,
+            "version": info.version,
+            "license": {"name": info.license, "identifier": info.license},
         },
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "servers": [{"url": "/", "description": "The server that this document comes from."}],
@@ -68,26 +61,28 @@ pub(crate) fn document(routes: &[Route]) -> Value {
 
 /// Collects the schemas of what is sent and what is received. A field that may be left out of a request may always be
 /// there in an answer, so the two are written apart.
-struct Schemas {
+struct Schemas<'a> {
+    info: &'a Info,
+    path_parameters: &'a [(&'static str, Parameter)],
     sent: SchemaGenerator,
     received: SchemaGenerator,
 }
 
-impl Schemas {
-    fn new() -> Self {
+impl<'a> Schemas<'a> {
+    fn new(info: &'a Info, path_parameters: &'a [(&'static str, Parameter)]) -> Self {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.definitions_path = "/components/schemas".into();
             settings.meta_schema = None;
         });
         let received = settings.clone().for_deserialize().into_generator();
-        Self { sent: settings.for_serialize().into_generator(), received }
+        Self { info, path_parameters, sent: settings.for_serialize().into_generator(), received }
     }
 
     fn operation(&mut self, route: &Route) -> Value {
         let Doc { tag, summary, about, query, takes_key, takes_match, body, .. } = &*route.doc;
-        assert!(OPENAPI_TAGS.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
+        assert!(self.info.tags.iter().any(|(name, _)| name == tag), "{tag:?} is missing in the list of tags");
         let mut parameters: Vec<_> = path_parameters(route.path)
-            .map(|(word, name)| parameter::path_parameter(word, name).document("path"))
+            .map(|(segment, name)| self.path_parameter(segment, name).document("path"))
             .collect();
         parameters.extend(query.iter().map(|parameter| parameter.document("query")));
         let headers = [(takes_key, &IDEMPOTENCY_KEY), (takes_match, &IF_MATCH)];
@@ -118,6 +113,16 @@ impl Schemas {
             operation["requestBody"] = json!({"required": body.is_required, "content": {"application/json": content}});
         }
         operation
+    }
+
+    /// The path parameter that follows a segment.
+    ///
+    /// # Panics
+    /// When no row of the table describes it.
+    fn path_parameter(&self, segment: &str, name: &str) -> &'a Parameter {
+        let mut all = self.path_parameters.iter();
+        let found = all.find(|(before, parameter)| (*before, parameter.name) == (segment, name));
+        &found.unwrap_or_else(|| panic!("{segment}/{{{name}}} is not described")).1
     }
 
     fn responses(&mut self, route: &Route) -> Value {

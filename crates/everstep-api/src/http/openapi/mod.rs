@@ -11,5 +11,5 @@ mod document;
 mod parameter;
 
 pub(crate) use doc::{Doc, doc};
-pub(crate) use document::document;
+pub(crate) use document::{Info, document};
 pub(crate) use parameter::Parameter;

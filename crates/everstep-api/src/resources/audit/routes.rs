@@ -6,7 +6,7 @@ use super::list;
 use super::wire::AuditEntries;
 use crate::auth::Permission::Admin;
 use crate::http::openapi::doc;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table.guarded(

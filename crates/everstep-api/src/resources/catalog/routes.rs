@@ -7,14 +7,15 @@ use everstep_handlers::{CatalogueEntry, catalogue};
 
 use super::wire::Kinds;
 use crate::auth::{Caller, Permission};
-use crate::http::openapi::doc;
+use crate::http::openapi::{Parameter, doc};
 use crate::http::problem::Problem;
-use crate::http::table::Table;
+use crate::routes::Table;
 use crate::server::AppState;
 
 /// Adds the routes of this file.
 pub(crate) fn add(table: Table) -> Table {
     table
+        .path_parameter("catalog", Parameter::text("kind", "The `type` of a node."))
         .guarded(
             Permission::Read,
             Method::GET,

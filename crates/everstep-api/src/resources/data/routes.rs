@@ -7,9 +7,9 @@ use serde_json::json;
 use super::wire::{DataSource, DataSources, QueryAnswer, QueryRun, SavedQueries, SavedQuery};
 use super::{queries, sources};
 use crate::auth::Permission;
-use crate::http::openapi::doc;
+use crate::http::openapi::{Parameter, doc};
 use crate::http::page::PAGE_PARAMETERS;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 /// Adds the routes of this folder.
 pub(crate) fn add(table: Table) -> Table {
@@ -19,6 +19,15 @@ pub(crate) fn add(table: Table) -> Table {
 fn add_sources(table: Table) -> Table {
     use Permission::{Manage, Publish, Read};
     table
+        .path_parameter(
+            "data-sources",
+            Parameter::pattern(
+                "name",
+                "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
+                "The data source's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit. \
+                 Not `test`.",
+            ),
+        )
         .guarded(
             Read,
             Method::GET,
@@ -90,6 +99,14 @@ fn add_sources(table: Table) -> Table {
 fn add_queries(table: Table) -> Table {
     use Permission::{Manage, Publish, Read};
     table
+        .path_parameter(
+            "queries",
+            Parameter::pattern(
+                "id",
+                "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
+                "The query's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit.",
+            ),
+        )
         .guarded(
             Read,
             Method::GET,

@@ -7,7 +7,7 @@ use super::wire::Welcome;
 use crate::http::docs;
 use crate::http::openapi::doc;
 use crate::http::schema::Object;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table

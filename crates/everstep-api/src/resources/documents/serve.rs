@@ -8,12 +8,38 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use super::wire::Welcome;
-use crate::http::openapi;
+use crate::http::openapi::{self, Info};
 use crate::routes;
+
+/// The groups of routes, in the order of the docs page.
+const TAGS: &[(&str, &str)] = &[
+    ("workflows", "Definitions and their versions."),
+    ("catalogue", "The kinds of nodes that a graph may be made of."),
+    ("runs", "Executions of workflows: started, followed, steered."),
+    ("workers", "Users' processes that run workflows written as code."),
+    ("data", "Data sources, and the saved queries that ask them."),
+    ("access", "Who may do what: keys, workspaces, tickets, the audit, secrets."),
+    ("nodes", "The servers that share a database."),
+    ("health", "Whether the server lives and can work. Asked without a key."),
+    ("documents", "What this API says about itself. Asked without a key."),
+];
+
+const DESCRIPTION: &str = "\
+Everything is JSON in camelCase; times are RFC 3339 in UTC with microseconds. \
+What a route does not know is refused, not ignored: query parameters, fields of a body, paths. \
+What cannot be answered as asked is answered with `application/problem+json`; its `code` never changes.";
 
 /// The document of every route of this server.
 pub fn openapi() -> Value {
-    openapi::document(&routes::routes())
+    let info = Info {
+        title: "Everstep",
+        summary: "A durable workflow engine.",
+        description: DESCRIPTION,
+        version: env!("CARGO_PKG_VERSION"),
+        license: "Apache-2.0",
+        tags: TAGS,
+    };
+    openapi::document(&info, &routes::table())
 }
 
 /// `GET /v1/openapi.json`.

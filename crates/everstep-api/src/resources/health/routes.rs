@@ -5,7 +5,7 @@ use axum::http::Method;
 use super::probe;
 use super::wire::{Alive, Readiness};
 use crate::http::openapi::doc;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table.open(Method::GET, "/livez", doc("health", "Does it live").answers::<Alive>(200), probe::live).open(

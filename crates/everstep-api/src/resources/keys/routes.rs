@@ -7,12 +7,13 @@ use super::wire::{Key, Keys, MadeKey, Me, NewKey};
 use super::{manage, me};
 use crate::auth::Access;
 use crate::auth::Permission::Admin;
-use crate::http::openapi::doc;
+use crate::http::openapi::{Parameter, doc};
 use crate::http::page;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table
+        .path_parameter("keys", Parameter::id("id", "The key's id."))
         .guarded(
             Access::Key,
             Method::GET,

@@ -9,9 +9,9 @@ use super::wire::{
 };
 use super::{bulk, context, control, fork, journal, logs, show, start, steps, test, view, wire};
 use crate::auth::Permission::{Manage, Publish, View};
-use crate::http::openapi::{Doc, doc};
+use crate::http::openapi::{Doc, Parameter, doc};
 use crate::http::schema::Json;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     steering(of_workflows(table))
@@ -44,6 +44,9 @@ fn signal_doc() -> Doc {
 /// Runs by way of their workflow.
 fn of_workflows(table: Table) -> Table {
     table
+        .path_parameter("runs", Parameter::id("id", "The run's id."))
+        .path_parameter("test-runs", Parameter::id("id", "The test run's id."))
+        .path_parameter("signals", Parameter::sized("event", 1, 256, "The signal's name."))
         .guarded(
             View,
             Method::GET,

@@ -267,7 +267,7 @@ async fn begin(
 ) -> Result<Result<(engine::StartReply, Option<Run>), engine::Error>, Problem> {
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
     let start = Start { detail, ..start };
-    let mut started = match within_deadline(async { Ok(app.engine.start_run(start).await) }).await? {
+    let mut started = match within_deadline(async { Ok::<_, Problem>(app.engine.start_run(start).await) }).await? {
         Ok(started) => started,
         Err(error) => return Ok(Err(error)),
     };

@@ -6,12 +6,20 @@ use serde_json::json;
 use super::manage;
 use super::wire::{NewSecret, Secret, Secrets};
 use crate::auth::Permission::{Admin, Publish};
-use crate::http::openapi::doc;
+use crate::http::openapi::{Parameter, doc};
 use crate::http::page;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table
+        .path_parameter(
+            "secrets",
+            Parameter::pattern(
+                "name",
+                "^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$",
+                "The secret's name: 1 to 128 letters, digits, `_`, `.` or `-`, beginning with a letter or digit.",
+            ),
+        )
         .guarded(
             Publish,
             Method::GET,

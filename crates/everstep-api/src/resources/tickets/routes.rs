@@ -6,7 +6,7 @@ use super::create;
 use super::wire::{Empty, Ticket};
 use crate::auth::Access;
 use crate::http::openapi::doc;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table.guarded(

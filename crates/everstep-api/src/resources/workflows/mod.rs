@@ -13,6 +13,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::graph;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::style::StyleName;
+use everstep_store::Precondition;
 use serde_json::{Value, json};
 
 use list::{PAGE_PARAMETERS, VERSION_PARAMETERS, get, list};
@@ -21,6 +22,7 @@ pub(crate) use routes::add;
 use save::{ACTIVATE_PARAMETERS, create, put, validate};
 use versions::{PAGE_PARAMETERS as VERSIONS_PARAMETERS, activate, delete, list as list_versions};
 
+use crate::http::headers::IfMatch;
 use crate::http::problem::Problem;
 use crate::server::AppState;
 use wire::Workflow;
@@ -108,6 +110,13 @@ fn is_code(name: &str) -> Problem {
     let detail = format!("workflow {name:?} is written as code: its workers have it, and there is no definition here");
     let hint = "a new version comes with a worker that serves it; a graph needs another name";
     Problem::new(StatusCode::CONFLICT, "WORKFLOW_STYLE_CONFLICT", detail).hint(hint)
+}
+
+/// The active version that `If-Match` requires of a workflow; 0 for none.
+fn precondition(expected: IfMatch) -> Result<Precondition, Problem> {
+    let version = expected.into_inner().map(u32::try_from).transpose();
+    let version = version.map_err(|_| Problem::invalid("the header If-Match names no version of a workflow"))?;
+    Ok(version.map_or(Precondition::Anything, Precondition::Active))
 }
 
 /// The header `ETag` of a workflow: its active version.

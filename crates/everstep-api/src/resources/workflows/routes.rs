@@ -7,9 +7,9 @@ use super::wire::{
     Activate, Clone, Definition, Exported, NewWorkflow, Portable, Validation, Versions, Workflow, WorkflowSummary,
 };
 use crate::auth::Permission::{Publish, Read};
-use crate::http::openapi::doc;
+use crate::http::openapi::{Parameter, doc};
 use crate::http::schema::Json;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 /// What the header `ETag` of a workflow says.
 const STYLE_CONFLICT: &str = "`WORKFLOW_STYLE_CONFLICT`: the workflow is written as code, and has no definition.";
@@ -17,6 +17,11 @@ const ACTIVE_VERSION_ETAG: &str = "The active version, for `If-Match`.";
 
 pub(crate) fn add(table: Table) -> Table {
     table
+        .path_parameter("workflows", Parameter::pattern(
+                "name",
+                "^[a-z0-9][a-z0-9_-]{0,127}$",
+                "The workflow's name: 1 to 128 lowercase letters, digits, `_` or `-`, beginning with a letter or digit.",
+            ))
         .guarded(
             Read,
             Method::GET,

@@ -36,7 +36,7 @@ pub(crate) async fn put(
 ) -> Answer {
     let activate = query.flag("activate")?.unwrap_or(true);
     let StrictValue(definition): StrictValue = body.json()?;
-    let precondition = version.active()?;
+    let precondition = super::precondition(version)?;
     save(&app, caller.workspace, &name, &definition, SaveOptions { activate, precondition }).await
 }
 

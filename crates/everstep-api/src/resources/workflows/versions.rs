@@ -59,7 +59,7 @@ pub(crate) async fn activate(
     body: Body<ACTIVATION_BYTES_MAX>,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<Workflow>), Problem> {
     let Activate { version } = body.json()?;
-    let (store, precondition) = (&app.workflows, expected.active()?);
+    let (store, precondition) = (&app.workflows, super::precondition(expected)?);
     let choosing = store.choose_version(caller.workspace, &name, version, precondition);
     match within_deadline(async { choosing.await.map_err(Error::from) }).await? {
         ActivationOutcome::Activated => {}

@@ -6,12 +6,13 @@ use serde_json::json;
 use super::manage;
 use super::wire::{ChangedWorkspace, MadeWorkspace, NewWorkspace, Workspace, Workspaces};
 use crate::auth::Permission::Admin;
-use crate::http::openapi::doc;
+use crate::http::openapi::{Parameter, doc};
 use crate::http::page;
-use crate::http::table::Table;
+use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
     table
+        .path_parameter("workspaces", Parameter::sized("name", 1, 64, "The workspace's name."))
         .guarded(
             Admin,
             Method::GET,
