@@ -12,8 +12,8 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 
+use super::cursor::{read_cursor, write_cursor};
 use super::filter;
-use super::show;
 use super::wire::{Action, Bulk, Gathered, Refusal};
 use crate::auth::Caller;
 use crate::http::body::Body;
@@ -60,7 +60,7 @@ pub(crate) async fn post(
         Action::Resume => Input::Resume,
         Action::Retry => Input::Retry,
     };
-    let mut after = cursor.as_deref().map(show::read_cursor).transpose()?;
+    let mut after = cursor.as_deref().map(read_cursor).transpose()?;
     let mut gathered = Gathered::default();
     let began = Instant::now();
     loop {
@@ -76,7 +76,7 @@ pub(crate) async fn post(
         }
         after = page.next;
         if after.is_none() || gathered.matched >= limit || began.elapsed() > ANSWER_AFTER {
-            gathered.next_cursor = after.map(show::write_cursor);
+            gathered.next_cursor = after.map(write_cursor);
             return Ok(Json(gathered));
         }
     }

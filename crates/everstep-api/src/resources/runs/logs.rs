@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 
+use super::cursor::read_seq;
 use super::show;
 use super::wire::{Line, Logs};
 use crate::auth::Caller;
@@ -34,7 +35,7 @@ pub(crate) async fn get(
     let row = show::row(&app, caller.workspace, show::read_id(&id)?).await?;
     let limit = query.number("limit", 1..=PAGE_LINES_MAX)?.unwrap_or(PAGE_LINES_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
-    let page = app.engine.runs().logs(row.id, show::read_seq(&query)?, limit, query.text("step")).await?;
+    let page = app.engine.runs().logs(row.id, read_seq(&query)?, limit, query.text("step")).await?;
     let next_cursor = page.next_after.map(|after| after.to_string());
     Ok(Json(Logs { logs: page.lines.into_iter().map(Line::from_line).collect(), next_cursor }))
 }

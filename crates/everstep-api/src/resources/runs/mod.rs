@@ -2,16 +2,18 @@
 //!
 //! * `routes` has the rows of the table.
 //! * `start`, `fork` and `test` create runs; `control` and `bulk` send inputs to them.
-//! * `show` is one run and the list of them, which `filter` selects; `steps`, `context`, `logs`, `view` and `journal` are
-//!   its parts.
+//! * `list` is the list of runs, which `filter` selects and `cursor` pages; `show` is one run; `steps`, `context`, `logs`,
+//!   `view` and `journal` are its parts.
 //! * `wire` has the request and response types.
 
 mod bulk;
 mod context;
 mod control;
+mod cursor;
 mod filter;
 mod fork;
 mod journal;
+mod list;
 mod logs;
 mod routes;
 mod show;

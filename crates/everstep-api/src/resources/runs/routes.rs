@@ -7,7 +7,7 @@ use super::wire::{
     Batch, Bulk, Cancel, Context, Control, Entries, Fork, Forked, Gathered, Logs, OfWorkflow, Outcome, Run, Runs,
     Started, StartedBatch, Steps, TestRun, Viewed,
 };
-use super::{bulk, context, control, fork, journal, logs, show, start, steps, test, view, wire};
+use super::{bulk, context, control, fork, journal, list, logs, show, start, steps, test, view, wire};
 use crate::auth::Permission::{Manage, Publish, View};
 use crate::http::openapi::{Doc, Parameter, doc};
 use crate::http::schema::Json;
@@ -53,9 +53,9 @@ fn of_workflows(table: Table) -> Table {
             "/v1/workflows/{name}/runs",
             doc("runs", "List the runs of a workflow")
                 .about("Newest first. What is added meanwhile moves nothing.")
-                .query(show::FILTERS_OF_WORKFLOW)
+                .query(list::FILTERS_OF_WORKFLOW)
                 .answers::<Runs>(200),
-            show::list_of_workflow,
+            list::list_of_workflow,
         )
         .guarded(View, Method::GET, "/v1/workflows/{name}/runs/{id}", run_doc(), show::get_of_workflow)
         .guarded(
@@ -116,9 +116,9 @@ fn of_workflows(table: Table) -> Table {
             "/v1/runs",
             doc("runs", "List runs")
                 .about("Newest first. What is added meanwhile moves nothing.")
-                .query(show::FILTERS)
+                .query(list::FILTERS)
                 .answers::<Runs>(200),
-            show::list,
+            list::list,
         )
         .guarded(View, Method::GET, "/v1/runs/{id}", run_doc(), show::get)
         .guarded(View, Method::GET, "/v1/runs/{id}/steps", steps_doc(), steps::get)

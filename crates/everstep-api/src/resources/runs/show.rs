@@ -1,4 +1,4 @@
-//! `/v1/runs`: lists, and one run.
+//! One run.
 
 use std::time::Duration;
 
@@ -7,82 +7,21 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use everstep_core::ids::{RunId, WorkspaceId};
 use everstep_core::status::Status;
-use everstep_core::time::Timestamp;
 use everstep_core::workflow;
-use everstep_engine::{self as engine, LoadedRun, RunSnapshot, StartedRun};
-use everstep_store::{RunFilter, RunRow};
+use everstep_engine::{LoadedRun, RunSnapshot, StartedRun};
+use everstep_store::RunRow;
 
-use super::filter;
-use super::wire::{ForWorker, Run, RunSummary, Runs};
+use super::wire::{ForWorker, Run};
 use crate::auth::Caller;
 use crate::http::openapi::Parameter;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::server::AppState;
 
-/// What a list of all runs is asked with.
-pub(crate) const FILTERS: &[Parameter] = &[
-    Parameter::text("workflow", "Runs of this workflow."),
-    filter::STATUS,
-    filter::VERSION,
-    filter::PARENT,
-    filter::SINCE,
-    filter::UNTIL,
-    filter::INPUT,
-    filter::TAG_PARAMETER,
-    filter::CURSOR,
-    PAGE,
-];
-/// What a list of one workflow's runs is asked with.
-pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
-    filter::STATUS,
-    filter::VERSION,
-    filter::PARENT,
-    filter::SINCE,
-    filter::UNTIL,
-    filter::INPUT,
-    filter::TAG_PARAMETER,
-    filter::CURSOR,
-    PAGE,
-];
 pub(crate) const WAIT: &[Parameter] =
     &[Parameter::whole("waitSeconds", 0, 30, "Answer when the run has ended, or after so many seconds.")];
-const PAGE: Parameter = Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 50 if it is left out.");
-const PAGE_SIZE_DEFAULT: u64 = 50;
-const PAGE_SIZE_MAX: u64 = 500;
 
 type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem>;
-
-/// Runs, newest first. Paging is by keyset: runs created while you page do not shift later pages.
-pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
-    page(&app, caller.workspace, filter::from_query(&query)?, &query).await.map(Json)
-}
-
-/// The runs of one workflow.
-pub(crate) async fn list_of_workflow(
-    State(app): State<AppState>,
-    caller: Caller,
-    Path(name): Path<String>,
-    query: Query,
-) -> Result<Json<Runs>, Problem> {
-    let filter = RunFilter { workflow: Some(name.clone()), ..filter::from_query(&query)? };
-    let page = page(&app, caller.workspace, filter, &query).await?;
-    // A workflow that was deleted may have runs; a name without any run must be that of a workflow.
-    let may_be_unknown = page.runs.is_empty() && page.next_cursor.is_none() && query.is_empty();
-    if may_be_unknown && app.workflows.workflow(caller.workspace, &name, None).await?.is_none() {
-        return Err(engine::Error::WorkflowNotFound { name, version: None }.into());
-    }
-    Ok(Json(page))
-}
-
-async fn page(app: &AppState, workspace: WorkspaceId, filter: RunFilter, query: &Query) -> Result<Runs, Problem> {
-    let after = query.text("cursor").map(read_cursor).transpose()?;
-    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
-    let limit = usize::try_from(limit).expect("a page is small");
-    let page = app.engine.runs().list(workspace, filter, after, limit).await?;
-    let runs = page.runs.into_iter().map(RunSummary::from_row).collect();
-    Ok(Runs { runs, next_cursor: page.next.map(write_cursor) })
-}
 
 /// One run; with `waitSeconds` as soon as it has ended, or when the time is over.
 pub(crate) async fn get(State(app): State<AppState>, caller: Caller, Path(id): Path<String>, query: Query) -> Shown {
@@ -224,44 +163,5 @@ async fn for_worker(
         (false, _) => Some(ForWorker::Unserved),
         (true, Where::Here) => Some(ForWorker::Served),
         (true, Where::Anywhere) => None,
-    }
-}
-
-/// The seq that a page of a journal begins after.
-pub(crate) fn read_seq(query: &Query) -> Result<u64, Problem> {
-    let Some(text) = query.text("cursor") else { return Ok(0) };
-    let seq = text.parse().ok().filter(|seq| *seq <= i64::MAX as u64);
-    seq.ok_or_else(unreadable_cursor)
-}
-
-fn unreadable_cursor() -> Problem {
-    Problem::invalid("the cursor cannot be read").hint("send nextCursor of the page before as it is")
-}
-
-/// Where a page begins, in letters that mean nothing to a client.
-pub(crate) fn write_cursor((at, run): (Timestamp, RunId)) -> String {
-    format!("{:x}-{}", at.micros(), run.uuid().simple())
-}
-
-pub(crate) fn read_cursor(text: &str) -> Result<(Timestamp, RunId), Problem> {
-    let parse = || {
-        let (at, run) = text.split_once('-')?;
-        let at = i64::from_str_radix(at, 16).ok()?;
-        Some((Timestamp::from_micros(at), run.parse().ok()?))
-    };
-    parse().ok_or_else(unreadable_cursor)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cursor_is_read_back() {
-        let place = (Timestamp::from_micros(1_763_251_200_000_001), RunId::new(Timestamp::EPOCH, 7));
-        assert_eq!(read_cursor(&write_cursor(place)).unwrap(), place);
-        for wrong in ["", "-", "1", "1-2", "x-00000000000000000000000000000001"] {
-            assert!(read_cursor(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use everstep_store::RunRow;
 
+use super::cursor::read_seq;
 use super::show;
 use super::wire::{Step, Steps};
 use crate::auth::Caller;
@@ -41,7 +42,7 @@ pub(crate) async fn of_workflow(
 }
 
 async fn show(app: &AppState, row: &RunRow, query: &Query) -> Result<Json<Steps>, Problem> {
-    let after = show::read_seq(query)?;
+    let after = read_seq(query)?;
     let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
     let limit = usize::try_from(limit).expect("a page is small");
     let page = app.engine.runs().story(row, after, limit).await?;

@@ -1,5 +1,6 @@
 //! Runs as clients see them, and the requests about them.
 
+mod bulk;
 mod control;
 mod entry;
 mod fork;
@@ -7,15 +8,18 @@ mod run;
 mod start;
 mod status;
 mod step;
+mod test;
+mod view;
 mod waiting;
 
+pub(crate) use bulk::{Action, Bulk, Filter, Gathered, OneOrMany, Refusal};
 pub(crate) use control::{Cancel, Control, Outcome};
 pub(crate) use entry::{Entries, Entry};
-pub(crate) use fork::{
-    Action, Bulk, Filter, Fork, Forked, Gathered, NotUndone, OneOrMany, Refusal, StartedChild, TestRun, View, Viewed,
-};
+pub(crate) use fork::{Fork, Forked, NotUndone, StartedChild};
 pub(crate) use run::{Run, RunSummary, Runs, Started, StartedBatch, StartedOne};
 pub(crate) use start::{Batch, OfDefinition, OfWorkflow};
 pub(crate) use status::{Status, Statuses};
 pub(crate) use step::{Context, Line, Logs, Scope, Step, Steps};
+pub(crate) use test::TestRun;
+pub(crate) use view::{View, Viewed};
 pub(crate) use waiting::{ForWorker, warning};

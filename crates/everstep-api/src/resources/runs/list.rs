@@ -1,0 +1,76 @@
+//! Lists of runs, newest first.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use everstep_core::ids::WorkspaceId;
+use everstep_engine as engine;
+use everstep_store::RunFilter;
+
+use super::cursor::{read_cursor, write_cursor};
+use super::filter;
+use super::wire::{RunSummary, Runs};
+use crate::auth::Caller;
+use crate::http::openapi::Parameter;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::server::AppState;
+
+/// What a list of all runs is asked with.
+pub(crate) const FILTERS: &[Parameter] = &[
+    Parameter::text("workflow", "Runs of this workflow."),
+    filter::STATUS,
+    filter::VERSION,
+    filter::PARENT,
+    filter::SINCE,
+    filter::UNTIL,
+    filter::INPUT,
+    filter::TAG_PARAMETER,
+    filter::CURSOR,
+    PAGE,
+];
+/// What a list of one workflow's runs is asked with.
+pub(crate) const FILTERS_OF_WORKFLOW: &[Parameter] = &[
+    filter::STATUS,
+    filter::VERSION,
+    filter::PARENT,
+    filter::SINCE,
+    filter::UNTIL,
+    filter::INPUT,
+    filter::TAG_PARAMETER,
+    filter::CURSOR,
+    PAGE,
+];
+const PAGE: Parameter = Parameter::whole("limit", 1, PAGE_SIZE_MAX, "How many at most; 50 if it is left out.");
+const PAGE_SIZE_DEFAULT: u64 = 50;
+const PAGE_SIZE_MAX: u64 = 500;
+
+/// Runs, newest first. Paging is by keyset: runs created while you page do not shift later pages.
+pub(crate) async fn list(State(app): State<AppState>, caller: Caller, query: Query) -> Result<Json<Runs>, Problem> {
+    page(&app, caller.workspace, filter::from_query(&query)?, &query).await.map(Json)
+}
+
+/// The runs of one workflow.
+pub(crate) async fn list_of_workflow(
+    State(app): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    query: Query,
+) -> Result<Json<Runs>, Problem> {
+    let filter = RunFilter { workflow: Some(name.clone()), ..filter::from_query(&query)? };
+    let page = page(&app, caller.workspace, filter, &query).await?;
+    // A workflow that was deleted may have runs; a name without any run must be that of a workflow.
+    let may_be_unknown = page.runs.is_empty() && page.next_cursor.is_none() && query.is_empty();
+    if may_be_unknown && app.workflows.workflow(caller.workspace, &name, None).await?.is_none() {
+        return Err(engine::Error::WorkflowNotFound { name, version: None }.into());
+    }
+    Ok(Json(page))
+}
+
+async fn page(app: &AppState, workspace: WorkspaceId, filter: RunFilter, query: &Query) -> Result<Runs, Problem> {
+    let after = query.text("cursor").map(read_cursor).transpose()?;
+    let limit = query.number("limit", 1..=PAGE_SIZE_MAX)?.unwrap_or(PAGE_SIZE_DEFAULT);
+    let limit = usize::try_from(limit).expect("a page is small");
+    let page = app.engine.runs().list(workspace, filter, after, limit).await?;
+    let runs = page.runs.into_iter().map(RunSummary::from_row).collect();
+    Ok(Runs { runs, next_cursor: page.next.map(write_cursor) })
+}

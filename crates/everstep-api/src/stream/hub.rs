@@ -1,0 +1,49 @@
+//! What the streams of a node share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+
+use super::slots::{Slots, Streams};
+use super::socketio::Polls;
+use crate::workers::list::RemoteWorkers;
+
+/// The shared state of all streams of a node: their slots, their heartbeat and their end.
+pub struct StreamHub {
+    pub(super) slots: Arc<Slots>,
+    pub(super) heartbeat: Duration,
+    /// Bounds the runs that are loaded at the same time.
+    pub(super) loads: Semaphore,
+    pub(super) polls: Polls,
+    is_stopping: watch::Sender<bool>,
+    /// Which workflows the workers of other nodes serve.
+    pub(crate) elsewhere: RemoteWorkers,
+}
+
+const CONCURRENT_LOADS: usize = 4;
+
+impl StreamHub {
+    pub fn new(streams: Streams) -> Self {
+        Self {
+            slots: Arc::new(Slots::new(streams)),
+            heartbeat: streams.heartbeat,
+            loads: Semaphore::new(CONCURRENT_LOADS),
+            polls: Polls::default(),
+            is_stopping: watch::Sender::new(false),
+            elsewhere: RemoteWorkers::default(),
+        }
+    }
+
+    /// Ends all streams at once: their readers continue at another node.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.send_replace(true);
+    }
+
+    /// Waits until the server stops.
+    pub(crate) async fn stopped(&self) {
+        let mut is_stopping = self.is_stopping.subscribe();
+        // The sender lives as long as this value.
+        let _ = is_stopping.wait_for(|is_stopping| *is_stopping).await;
+    }
+}
