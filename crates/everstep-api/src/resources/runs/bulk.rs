@@ -54,12 +54,7 @@ pub(crate) async fn post(
         return Err(Problem::invalid(format!("limit is a whole number from 1 to {RUNS_MAX}, not {limit}")));
     }
     let key = key.into_inner();
-    let input = match action {
-        Action::Cancel => Input::Cancel { reason },
-        Action::Pause => Input::Pause { reason: None },
-        Action::Resume => Input::Resume,
-        Action::Retry => Input::Retry,
-    };
+    let input = action.input(reason);
     let mut after = cursor.as_deref().map(read_cursor).transpose()?;
     let mut gathered = Gathered::default();
     let began = Instant::now();

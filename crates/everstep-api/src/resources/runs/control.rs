@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::StatusCode;
+use axum::response::Response;
 use everstep_core::limits;
 use everstep_core::run::{Input, Reply};
 use everstep_engine::RunInput;
 
 use super::show;
-use super::wire::{Cancel, Control, Outcome};
+use super::wire::{Action, Cancel, Control, Outcome};
 use crate::auth::Caller;
 use crate::http::body::Body;
 use crate::http::deadline::within_deadline;
@@ -77,53 +78,51 @@ pub(crate) async fn cancel_of_workflow(
     deliver(&app, &caller, &id, key, version.or(None)?, Input::Cancel { reason: None }).await
 }
 
-pub(crate) async fn cancel(
-    State(app): State<AppState>,
+/// A request to cancel, pause, resume or retry a run.
+pub(crate) struct ControlRequest {
+    app: AppState,
     caller: Caller,
-    Path(id): Path<String>,
+    id: String,
     key: IdempotencyKey,
     version: IfMatch,
     body: Body<CONTROL_BODY_BYTES_MAX>,
-) -> Answer {
-    let Cancel { reason, expected_version } = body.json_or_default()?;
-    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Cancel { reason }).await
 }
 
-pub(crate) async fn pause(
-    State(app): State<AppState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    key: IdempotencyKey,
-    version: IfMatch,
-    body: Body<CONTROL_BODY_BYTES_MAX>,
-) -> Answer {
-    let Control { expected_version } = body.json_or_default()?;
-    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Pause { reason: None }).await
+impl FromRequest<AppState> for ControlRequest {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, Response> {
+        type Parts = (Caller, Path<String>, IdempotencyKey, IfMatch, Body<CONTROL_BODY_BYTES_MAX>);
+        let (caller, Path(id), key, version, body) =
+            <Parts as FromRequest<AppState>>::from_request(request, app).await?;
+        Ok(Self { app: app.clone(), caller, id, key, version, body })
+    }
 }
 
-pub(crate) async fn resume(
-    State(app): State<AppState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    key: IdempotencyKey,
-    version: IfMatch,
-    body: Body<CONTROL_BODY_BYTES_MAX>,
-) -> Answer {
-    let Control { expected_version } = body.json_or_default()?;
-    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Resume).await
+/// Sends a control to a run.
+pub(crate) async fn control(action: Action, request: ControlRequest) -> Answer {
+    let ControlRequest { app, caller, id, key, version, body } = request;
+    let Cancel { reason, expected_version } = match action {
+        Action::Cancel => body.json_or_default()?,
+        // The others have no reason.
+        Action::Pause | Action::Resume | Action::Retry => {
+            let Control { expected_version } = body.json_or_default()?;
+            Cancel { reason: None, expected_version }
+        }
+    };
+    deliver(&app, &caller, &id, key, version.or(expected_version)?, action.input(reason)).await
 }
 
-/// Tries the failed steps of a failed run again.
-pub(crate) async fn retry(
-    State(app): State<AppState>,
-    caller: Caller,
-    Path(id): Path<String>,
-    key: IdempotencyKey,
-    version: IfMatch,
-    body: Body<CONTROL_BODY_BYTES_MAX>,
-) -> Answer {
-    let Control { expected_version } = body.json_or_default()?;
-    deliver(&app, &caller, &id, key, version.or(expected_version)?, Input::Retry).await
+impl Action {
+    /// The input of a run that it stands for; only a cancellation has a reason.
+    pub(super) fn input(self, reason: Option<String>) -> Input {
+        match self {
+            Self::Cancel => Input::Cancel { reason },
+            Self::Pause => Input::Pause { reason: None },
+            Self::Resume => Input::Resume,
+            Self::Retry => Input::Retry,
+        }
+    }
 }
 
 async fn deliver(

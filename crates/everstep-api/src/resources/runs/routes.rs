@@ -3,11 +3,12 @@
 use axum::http::Method;
 use serde_json::json;
 
+use super::control::{self, ControlRequest, control};
 use super::wire::{
-    Batch, Bulk, Cancel, Context, Control, Entries, Fork, Forked, Gathered, Logs, OfWorkflow, Outcome, Run, Runs,
-    Started, StartedBatch, Steps, TestRun, Viewed,
+    Action, Batch, Bulk, Cancel, Context, Control, Entries, Fork, Forked, Gathered, Logs, OfWorkflow, Outcome, Run,
+    Runs, Started, StartedBatch, Steps, TestRun, Viewed,
 };
-use super::{bulk, context, control, fork, journal, list, logs, show, start, steps, test, view, wire};
+use super::{bulk, context, fork, journal, list, logs, show, start, steps, test, view, wire};
 use crate::auth::Permission::{Manage, Publish, View};
 use crate::http::openapi::{Doc, Parameter, doc};
 use crate::http::schema::Json;
@@ -168,7 +169,7 @@ fn of_workflows(table: Table) -> Table {
             Method::POST,
             "/v1/runs/{id}/cancel",
             doc("runs", "Cancel a run").keyed().matched().may_take::<Cancel>().answers::<Outcome>(200),
-            control::cancel,
+            |request: ControlRequest| control(Action::Cancel, request),
         )
         .guarded(
             Manage,
@@ -180,14 +181,14 @@ fn of_workflows(table: Table) -> Table {
                 .matched()
                 .may_take::<Control>()
                 .answers::<Outcome>(200),
-            control::pause,
+            |request: ControlRequest| control(Action::Pause, request),
         )
         .guarded(
             Manage,
             Method::POST,
             "/v1/runs/{id}/resume",
             doc("runs", "Resume a run").keyed().matched().may_take::<Control>().answers::<Outcome>(200),
-            control::resume,
+            |request: ControlRequest| control(Action::Resume, request),
         )
         .guarded(
             Manage,
@@ -199,7 +200,7 @@ fn of_workflows(table: Table) -> Table {
                 .matched()
                 .may_take::<Control>()
                 .answers::<Outcome>(200),
-            control::retry,
+            |request: ControlRequest| control(Action::Retry, request),
         )
 }
 
