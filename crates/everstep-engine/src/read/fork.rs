@@ -44,6 +44,20 @@ pub enum ForkError {
     Ended { usable: Option<u64> },
     /// This build cannot read the entry of this seq.
     Unreadable { seq: u64 },
+    /// The engine could not do it.
+    Engine(Error),
+}
+
+impl From<Error> for ForkError {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<everstep_store::Error> for ForkError {
+    fn from(error: everstep_store::Error) -> Self {
+        Self::Engine(error.into())
+    }
 }
 
 impl Engine {
@@ -55,13 +69,10 @@ impl Engine {
         source: RunId,
         at: Option<u64>,
         key: Option<&str>,
-    ) -> Result<Result<ForkedRun, ForkError>, Error> {
+    ) -> Result<ForkedRun, ForkError> {
         let store = &self.world().runs;
         let row = store.get_run(workspace, source).await?.ok_or(Error::RunNotFound(source))?;
-        let past = match self.read_past(source).await? {
-            Ok(past) => past,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let past = self.read_past(source).await?;
         let now = self.world().clock.now();
         let run = match key {
             Some(key) => keyed_id(source, key),
@@ -70,13 +81,11 @@ impl Engine {
         if key.is_some() && store.get_run(workspace, run).await?.is_some() {
             return self.found(run, &past).await;
         }
-        let at = match past.find(at) {
-            Ok(at) => at,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        match self.write_fork(row, at, run, now).await? {
-            Ok(Some(at)) => Ok(Ok(past.forked(run, true, at))),
-            Ok(None) => Err(Error::RunNotFound(source)),
+        let at = past.find(at)?;
+        match self.write_fork(row, at, run, now).await {
+            Ok(Some(at)) => Ok(past.forked(run, true, at)),
+            Ok(None) => Err(Error::RunNotFound(source).into()),
+
             // Two forks with one key at the same time: the database refuses the second, because the run exists.
             Err(error) if key.is_some() => match store.get_run(workspace, run).await? {
                 Some(_) => self.found(run, &past).await,
@@ -87,13 +96,7 @@ impl Engine {
     }
 
     /// Writes the new run, in a task of its own: if the caller goes away, the run is still counted and claimed.
-    async fn write_fork(
-        &self,
-        source: RunRow,
-        at: u64,
-        run: RunId,
-        now: Timestamp,
-    ) -> Result<everstep_store::Result<Option<u64>>, Error> {
+    async fn write_fork(&self, source: RunRow, at: u64, run: RunId, now: Timestamp) -> Result<Option<u64>, Error> {
         let (reply, answer) = oneshot::channel();
         let engine = self.clone();
         self.world().spawn.spawn(Box::pin(async move {
@@ -106,15 +109,16 @@ impl Engine {
             let _ = member.claimer.send(ToClaimer::Room);
             let _ = reply.send(copied);
         }));
-        answer.await.map_err(|_| Error::Stopping)
+        Ok(answer.await.map_err(|_| Error::Stopping)??)
     }
 
     /// A fork that existed already. It shares the entries that it was given then, however far its original is by now.
-    async fn found(&self, run: RunId, past: &Past) -> Result<Result<ForkedRun, ForkError>, Error> {
-        Ok(self.read_past(run).await?.map(|fork| past.forked(run, false, past.shared_with(&fork))))
+    async fn found(&self, run: RunId, past: &Past) -> Result<ForkedRun, ForkError> {
+        let fork = self.read_past(run).await?;
+        Ok(past.forked(run, false, past.shared_with(&fork)))
     }
 
-    async fn read_past(&self, run: RunId) -> Result<Result<Past, ForkError>, Error> {
+    async fn read_past(&self, run: RunId) -> Result<Past, ForkError> {
         let mut past = Past::default();
         loop {
             let batch = self.runs().read_batch(run, past.last, READ_BATCH_ENTRIES).await?;
@@ -122,12 +126,12 @@ impl Engine {
             for journal in batch {
                 match journal.entry {
                     Ok(entry) => past.apply(journal.seq, journal.commit, &entry.event),
-                    Err(_) => return Ok(Err(ForkError::Unreadable { seq: journal.seq })),
+                    Err(_) => return Err(ForkError::Unreadable { seq: journal.seq }),
                 }
             }
             if is_last {
                 past.close();
-                return Ok(Ok(past));
+                return Ok(past);
             }
         }
     }

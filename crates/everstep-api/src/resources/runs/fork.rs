@@ -25,8 +25,8 @@ pub(crate) async fn post(
     let Fork { at } = body.json_or_default()?;
     let source = show::read_id(&id)?;
     let key = key.into_inner();
-    let forked = within_deadline(app.engine.fork(caller.workspace, source, at, key.as_deref())).await?;
-    let forked = forked.map_err(|reason| refuse(source, &reason))?;
+    let forking = app.engine.fork(caller.workspace, source, at, key.as_deref());
+    let forked = within_deadline(async { forking.await.map_err(|error| refuse(source, error)) }).await?;
     let run = show::show(&app, show::row(&app, caller.workspace, forked.run).await?).await?;
     let children = forked.children.into_iter().map(|(step, run)| StartedChild { step, run }).collect();
     let not_undone = NotUndone { children, steps: forked.repeated };
@@ -36,8 +36,9 @@ pub(crate) async fn post(
     Ok((status, [(header::LOCATION, place)], Json(answer)))
 }
 
-fn refuse(run: RunId, reason: &ForkError) -> Problem {
-    match reason {
+fn refuse(run: RunId, error: ForkError) -> Problem {
+    match error {
+        ForkError::Engine(error) => error.into(),
         ForkError::NoEntry { last } => {
             Problem::invalid(format!("run {run} has no such entry")).hint(format!("its last entry is {last}"))
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -18,7 +17,7 @@ use serde_json::json;
 
 use super::show;
 use super::wire;
-use super::wire::{Batch, OfDefinition, OfWorkflow, Run, Started, StartedBatch, StartedOne};
+use super::wire::{Batch, OfDefinition, OfWorkflow, Started, StartedBatch, StartedOne};
 use crate::auth::Caller;
 use crate::http::body::Body;
 use crate::http::deadline::within_deadline;
@@ -241,36 +240,10 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 /// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
 async fn start(app: &AppState, start: Start, query: &Query, unknown: Unknown) -> Answer {
     let seconds = show::wait_seconds(query)?;
-    let workspace = start.workspace;
-    let start = settle(app, start, unknown).await?;
-    let (started, run) = match begin(app, start.clone(), seconds).await? {
-        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
-            begin(app, code_or_missing(app, start, unknown).await?, seconds).await??
-        }
-        begun => begun?,
-    };
-    let run = match run {
-        Some(run) => run,
-        None => show::show(app, show::row(app, workspace, started.run).await?).await?,
-    };
-    let warning = run.warning();
-    let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
-    let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
-    Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created, warning })))
-}
-
-/// Starts a run, and waits for its end for so long. What the engine refuses is told apart from what takes too long.
-async fn begin(
-    app: &AppState,
-    start: Start,
-    seconds: Duration,
-) -> Result<Result<(engine::StartReply, Option<Run>), engine::Error>, Problem> {
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
-    let start = Start { detail, ..start };
-    let mut started = match within_deadline(async { Ok::<_, Problem>(app.engine.start_run(start).await) }).await? {
-        Ok(started) => started,
-        Err(error) => return Ok(Err(error)),
-    };
+    let workspace = start.workspace;
+    let start = settle(app, Start { detail, ..start }, unknown).await?;
+    let mut started = within_deadline(begin(app, start, unknown)).await?;
     let mut run = None;
     if let Some(began) = started.began.take() {
         run = Some(show::show_begun(app, *began).await);
@@ -281,5 +254,23 @@ async fn begin(
     {
         run = Some(show::show(app, row).await?);
     }
-    Ok(Ok((started, run)))
+    let run = match run {
+        Some(run) => run,
+        None => show::show(app, show::row(app, workspace, started.run).await?).await?,
+    };
+    let warning = run.warning();
+    let status = if started.created { StatusCode::CREATED } else { StatusCode::OK };
+    let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
+    Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created, warning })))
+}
+
+/// Starts a run. A workflow that is not found may be one of code.
+async fn begin(app: &AppState, start: Start, unknown: Unknown) -> Result<engine::StartReply, Problem> {
+    match app.engine.start_run(start.clone()).await {
+        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
+            let start = code_or_missing(app, start, unknown).await?;
+            Ok(app.engine.start_run(start).await?)
+        }
+        begun => Ok(begun?),
+    }
 }
