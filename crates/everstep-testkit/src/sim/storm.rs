@@ -129,7 +129,8 @@ impl Storm {
         let before = self.database_skew.swap(skew, Ordering::Relaxed);
         let set_back = Duration::from_micros(u64::try_from(before - skew).unwrap_or(0));
         let mut ledger = self.store.ledger();
-        ledger.set_back_until = ledger.set_back_until.max(self.executor.now().plus(set_back));
+        // A lease that was renewed before several set-backs lasts longer by all of them.
+        ledger.set_back_until = ledger.set_back_until.max(self.executor.now()).plus(set_back);
     }
 
     /// Time passes and nobody notices.
