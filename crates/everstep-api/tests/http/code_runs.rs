@@ -55,8 +55,8 @@ async fn the_steps_of_a_run_of_code_are_shown_with_their_times() {
     worker.send(&turn, &[completed("create", &json!({"id": 17})), failed, sleep, wait]).await;
     let signal = format!("{run}/signals/verified");
     let ignored = server.post(&signal, &json!({"ok": false})).await.is(200);
-    let expected = json!({"outcome": "ignored", "reason": "nothing waits for this signal"});
-    assert_eq!(ignored, expected);
+    let reason = r#"a wait for this signal exists, but its match differs: step "verified" expects {"ok":true}"#;
+    assert_eq!(ignored, json!({"outcome": "ignored", "reason": reason}));
     assert_eq!(server.post(&signal, &json!({"ok": true, "by": "x"})).await.is(200), json!({"outcome": "accepted"}));
     let steps = server.get(&format!("{run}/steps")).await.is(200);
     let rows: Vec<_> = steps["steps"].as_array().unwrap().clone();

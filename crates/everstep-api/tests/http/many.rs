@@ -69,7 +69,8 @@ async fn runs_are_reached_by_way_of_their_workflow() {
     server.post(&format!("{wrong}/signals/go"), &json!({})).await.refuses(404, "NOT_FOUND");
     // A signal says whether something waited for it.
     let none = server.post(&format!("{run}/signals/stop"), &json!({})).await.is(200);
-    assert_eq!((&none["outcome"], &none["reason"]), (&json!("ignored"), &json!("nothing waits for this signal")));
+    let reason = r#"nothing waits for this signal; the run waits for "go""#;
+    assert_eq!((&none["outcome"], &none["reason"]), (&json!("ignored"), &json!(reason)));
     assert_eq!(server.post(&format!("{run}/signals/go"), &json!({})).await.is(200)["outcome"], "accepted");
     assert_eq!(server.get(&format!("{run}?waitSeconds=30")).await.is(200)["status"], "completed");
     let key = server.key_with(&[Permission::Manage, Permission::View]).await;

@@ -113,7 +113,7 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, event: &str, payload: Payload, is
     let fitting = draft.state.open.iter().filter(|(_, open)| open.activity.awaits(event, &payload));
     let first = fitting.min_by_key(|(step, _)| opened_at(step)).map(|(step, open)| (step.clone(), open.attempt));
     if first.is_none() && !is_kept {
-        return Reply::ignored("nothing waits for this signal");
+        return draft.state.open.ignore_signal(event);
     }
     if let Some(refusal) = draft.refuse_bytes(&payload) {
         return refusal;

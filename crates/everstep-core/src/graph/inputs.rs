@@ -46,7 +46,7 @@ pub(crate) fn on_signal(draft: &mut Draft<'_>, graph: &Graph, event: &str, paylo
     }
     let waiter = draft.state.open.iter().find(|(_, open)| open.activity.awaits(event, &payload));
     let waiter = waiter.map(|(step, open)| (step.clone(), open.attempt));
-    let Some((step, attempt)) = waiter else { return Reply::ignored("nothing waits for this signal") };
+    let Some((step, attempt)) = waiter else { return draft.state.open.ignore_signal(event) };
     let outcome = match answer(graph, &step, payload) {
         Ok(outcome) => outcome,
         Err(refusal) => return refusal,

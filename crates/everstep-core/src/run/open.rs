@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::child::{Child, Children};
+use super::input::Reply;
 use crate::contains;
 use crate::failure::{Failure, code};
 use crate::ids::{RunId, StepKey};
@@ -15,6 +16,11 @@ use crate::journal::{Dispatch, Entry};
 use crate::payload::Payload;
 use crate::status::StepStatus;
 use crate::time::Timestamp;
+
+/// Waits that the reply to an ignored signal names.
+const SUGGESTED_WAITS_MAX: usize = 5;
+/// Characters of a match in such a reply.
+const EXCERPT_CHARS_MAX: usize = 500;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OpenSteps {
@@ -223,6 +229,30 @@ impl OpenSteps {
         self.children.forget_left();
     }
 
+    /// The reply to a signal that no open wait accepts. It names the match that the waits for this signal expect, or
+    /// the signals that the run waits for.
+    pub(crate) fn ignore_signal(&self, signal: &str) -> Reply {
+        let waits = || self.steps.iter().filter_map(|(step, open)| Some((step, open.activity.awaited()?)));
+        let expected: Vec<_> = waits()
+            .filter(|(_, (event, _))| *event == signal)
+            .take(SUGGESTED_WAITS_MAX)
+            .map(|(step, (_, pattern))| format!("step {:?} expects {}", step.as_str(), excerpt(pattern.json())))
+            .collect();
+        if !expected.is_empty() {
+            let expected = expected.join("; ");
+            return Reply::Ignored(format!("a wait for this signal exists, but its match differs: {expected}").into());
+        }
+        let awaited: BTreeSet<_> = waits().map(|(_, (event, _))| event).collect();
+        if awaited.is_empty() {
+            return Reply::ignored("nothing waits for this signal");
+        }
+        let names: Vec<_> = awaited.iter().take(SUGGESTED_WAITS_MAX).map(|name| format!("{name:?}")).collect();
+        let others = awaited.len() - names.len();
+        let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+        let names = names.join(", ");
+        Reply::Ignored(format!("nothing waits for this signal; the run waits for {names}{others}").into())
+    }
+
     /// Roughly the memory that the steps take, in bytes.
     pub(crate) fn weight(&self) -> usize {
         160 * self.steps.len() + self.children.weight()
@@ -378,5 +408,13 @@ impl OpenSteps {
                 self.children.leave(seq, child);
             }
         }
+    }
+}
+
+/// A text of bounded length, for a message.
+fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }

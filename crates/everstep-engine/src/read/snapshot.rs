@@ -2,6 +2,7 @@
 
 use everstep_core::failure::Failure;
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::payload::Payload;
 use everstep_core::run::{OpenActivity, OpenStep, State};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
@@ -37,14 +38,14 @@ pub struct StepSnapshot {
     pub activity: StepActivity,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum StepActivity {
     /// A handler performs it.
     Task,
     /// It sleeps.
     Delay,
-    /// It waits for a signal.
-    Wait { event: String },
+    /// It waits for a signal whose payload contains the pattern.
+    Wait { event: String, pattern: Payload },
     /// It waits for the end, or the start, of another run.
     Child { run: RunId },
     /// It failed and is tried again.
@@ -79,7 +80,9 @@ impl StepSnapshot {
         let (activity, due) = match &open.activity {
             OpenActivity::Task => (StepActivity::Task, None),
             OpenActivity::Delay { due } => (StepActivity::Delay, *due),
-            OpenActivity::Wait { event, due, .. } => (StepActivity::Wait { event: (*event).to_owned() }, *due),
+            OpenActivity::Wait { event, pattern, due } => {
+                (StepActivity::Wait { event: (*event).to_owned(), pattern: (*pattern).clone() }, *due)
+            }
             OpenActivity::Child(child) => (StepActivity::Child { run: child.run }, child.due),
             OpenActivity::Backoff { due } => (StepActivity::Retry, *due),
             OpenActivity::Body { due } => (StepActivity::Body, *due),

@@ -3,14 +3,18 @@
 use std::fmt::Write as _;
 
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use everstep_engine::{RunSnapshot, StepActivity, StepSnapshot};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::http::schema::Id;
+use crate::http::schema::{Id, Json};
 use crate::http::time::Time;
+
+/// Characters of a match in the sentence about a run.
+const MATCH_CHARS_MAX: usize = 200;
 
 /// A step under way.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -30,6 +34,10 @@ pub(crate) struct Open {
     /// The signal that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<String>,
+    /// The JSON that the payload of the signal must contain; missing if any payload is accepted.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Json")]
+    pattern: Option<Payload>,
     /// The run that it started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Id>")]
@@ -38,10 +46,14 @@ pub(crate) struct Open {
 
 impl Open {
     pub(crate) fn from_snapshot(step: StepSnapshot) -> Self {
-        let (event, child) = match &step.activity {
-            StepActivity::Wait { event } => (Some(event.clone()), None),
-            StepActivity::Child { run } => (None, Some(*run)),
-            _ => (None, None),
+        let (event, pattern, child) = match &step.activity {
+            StepActivity::Wait { event, pattern } => (Some(event.clone()), restriction(pattern).cloned(), None),
+            StepActivity::Child { run } => (None, None, Some(*run)),
+            StepActivity::Task
+            | StepActivity::Delay
+            | StepActivity::Retry
+            | StepActivity::Body
+            | StepActivity::Soon => (None, None, None),
         };
         Self {
             kind: word(&step.activity),
@@ -50,9 +62,15 @@ impl Open {
             since: step.since.map(Time::from_timestamp),
             due: step.due.map(Time::from_timestamp),
             event,
+            pattern,
             child,
         }
     }
+}
+
+/// The match of a wait, unless it accepts any payload.
+fn restriction(pattern: &Payload) -> Option<&Payload> {
+    Some(pattern).filter(|pattern| pattern.json() != "{}")
 }
 
 fn word(activity: &StepActivity) -> &'static str {
@@ -123,7 +141,10 @@ fn clause(open: &StepSnapshot) -> String {
     match activity {
         StepActivity::Task => format!("performs step {step}, attempt {attempt}"),
         StepActivity::Delay => format!("sleeps at step {step}{until}"),
-        StepActivity::Wait { event } => format!("waits for the signal {event:?} at step {step}{until}"),
+        StepActivity::Wait { event, pattern } => {
+            let with = restriction(pattern).map(|pattern| format!(" with {}", excerpt(pattern))).unwrap_or_default();
+            format!("waits for the signal {event:?}{with} at step {step}{until}")
+        }
         StepActivity::Child { run } => format!("waits for child run {run} at step {step}{until}"),
         StepActivity::Retry => match due {
             Some(due) => format!("will try step {step} again at {}", time(*due)),
@@ -137,6 +158,15 @@ fn clause(open: &StepSnapshot) -> String {
     }
 }
 
+/// The text of a match, of bounded length.
+fn excerpt(pattern: &Payload) -> String {
+    let text = pattern.json();
+    match text.char_indices().nth(MATCH_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A time for people: to the second.
 fn time(time: Timestamp) -> String {
     format!("{:.0}", Timestamp::from_millis(time.millis() / 1_000 * 1_000))
@@ -145,6 +175,7 @@ fn time(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use everstep_core::failure::Failure;
+    use serde_json::json;
 
     use super::*;
 
@@ -162,12 +193,18 @@ mod tests {
         let day = Some(1_763_251_200_000);
         let run = RunId::new(Timestamp::EPOCH, 7);
         let say = |step: StepSnapshot| sentence(&snapshot(vec![step])).unwrap();
-        let ask = StepActivity::Wait { event: "approve".to_owned() };
+        let wait = |pattern| StepActivity::Wait { event: "approve".to_owned(), pattern: Payload::from(pattern) };
+        let ask = wait(json!({}));
         assert_eq!(
             say(step_snapshot("ask", ask.clone(), day)),
             "waits for the signal \"approve\" at step ask until 2025-11-16T00:00:00Z"
         );
         assert_eq!(say(step_snapshot("ask", ask, None)), "waits for the signal \"approve\" at step ask");
+        assert_eq!(
+            say(step_snapshot("ask", wait(json!({"order": 7})), None)),
+            "waits for the signal \"approve\" with {\"order\":7} at step ask"
+        );
+        assert!(say(step_snapshot("ask", wait(json!({"order": "é".repeat(500)})), None)).contains("é… at step"));
         assert_eq!(
             say(step_snapshot("nap", StepActivity::Delay, day)),
             "sleeps at step nap until 2025-11-16T00:00:00Z"
