@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::status::Status;
 use everstep_store::RunRow;
 use tokio::sync::mpsc;
 
@@ -31,6 +32,8 @@ pub enum Notification {
     Written(u64),
     /// Another node owns the run, and it may have gone on: look.
     Look,
+    /// The run is paused; its last entry has this seq.
+    Paused(u64),
     /// The run has ended, with the entry of this seq.
     Ended(u64),
 }
@@ -39,7 +42,7 @@ impl Notification {
     /// The seq of the last entry, where it is known.
     pub fn seq(self) -> Option<u64> {
         match self {
-            Self::Written(seq) | Self::Ended(seq) => Some(seq),
+            Self::Written(seq) | Self::Paused(seq) | Self::Ended(seq) => Some(seq),
             Self::Look => None,
         }
     }
@@ -86,7 +89,7 @@ impl RunEnd {
         Self { engine, workspace, run, watch }
     }
 
-    /// Waits until the run has ended and returns its row.
+    /// Waits until the run has ended or is paused, and returns its row.
     pub async fn row(self) -> Result<RunRow, Error> {
         if let Some(mut watch) = self.watch
             && let Some(Notification::Ended(_)) = watch.next().await
@@ -95,7 +98,7 @@ impl RunEnd {
         {
             return Ok(row);
         }
-        self.engine.wait(self.workspace, self.run).await
+        self.engine.wait_for_halt(self.workspace, self.run).await
     }
 }
 
@@ -128,11 +131,26 @@ impl Engine {
 
     /// Waits until a run has ended and returns its row.
     pub async fn wait(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
+        self.wait_until(workspace, run, |row| row.ended_at.is_some()).await
+    }
+
+    /// Waits until a run has ended or is paused, and returns its row. A paused run continues only after a request, so
+    /// a caller that waits for its end could wait forever.
+    pub async fn wait_for_halt(&self, workspace: WorkspaceId, run: RunId) -> Result<RunRow, Error> {
+        self.wait_until(workspace, run, |row| row.ended_at.is_some() || row.status == Status::Paused).await
+    }
+
+    async fn wait_until(
+        &self,
+        workspace: WorkspaceId,
+        run: RunId,
+        is_reached: impl Fn(&RunRow) -> bool,
+    ) -> Result<RunRow, Error> {
         loop {
             let mut watch = self.watch_end(run);
             loop {
                 let row = self.world().runs.get_run(workspace, run).await?.ok_or(Error::RunNotFound(run))?;
-                if row.ended_at.is_some() {
+                if is_reached(&row) {
                     return Ok(row);
                 }
                 self.follow(&row);

@@ -1,9 +1,11 @@
 //! What a run is told from outside, and what it answers.
 
+use std::time::Duration;
+
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Server, wait_for_go};
+use crate::support::{Answer, Server, wait_for_go};
 
 #[tokio::test]
 async fn a_signal_is_accepted_once_per_key() {
@@ -30,12 +32,58 @@ async fn a_signal_that_nobody_waits_for_is_told_so() {
     let answer = server.post(&format!("{run}/signals/stop"), &json!({})).await.is(200);
     assert_eq!((&answer["outcome"], answer["reason"].is_string()), (&json!("ignored"), true));
     let large = json!("x".repeat(1024 * 1024));
-    server.post(&format!("{run}/signals/go"), &large).await.refuses(413, "PAYLOAD_TOO_LARGE");
+    let problem = server.post(&format!("{run}/signals/go"), &large).await.refuses(413, "PAYLOAD_TOO_LARGE");
+    assert!(problem["hint"].as_str().unwrap().contains("send a reference"), "{problem}");
     let long = format!("{run}/signals/{}", "e".repeat(257));
     server.post(&long, &json!({})).await.refuses(400, "VALIDATION_ERROR");
     server.post(&format!("{run}/signals/go?x=1"), &json!({})).await.refuses(400, "VALIDATION_ERROR");
     let missing = "/v1/runs/019a0000-0000-7000-8000-000000000000/signals/go";
     server.post(missing, &json!({})).await.refuses(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn an_ignored_signal_is_answered_with_the_match_or_the_names_that_are_awaited() {
+    let server = Server::start().await;
+    let ask = json!({"id": "ask", "type": "wait", "config": {"event": "paid", "match": {"order": 7}}});
+    let run = server.start_chain("asks", &[ask]).await;
+    let waiting = server.wait_for(&run, "waiting").await;
+    assert_eq!(waiting["waitingFor"], r#"waits for the signal "paid" with {"order":7} at step ask"#);
+    assert_eq!(waiting["open"][0]["match"], json!({"order": 7}));
+    let other = server.post(&format!("{run}/signals/paid"), &json!({"order": 8})).await.is(200);
+    let reason = r#"a wait for this signal exists, but its match differs: step "ask" expects {"order":7}"#;
+    assert_eq!(other, json!({"outcome": "ignored", "reason": reason}));
+    let unknown = server.post(&format!("{run}/signals/payed"), &json!({"order": 7})).await.is(200);
+    let reason = r#"nothing waits for this signal; the run waits for "paid""#;
+    assert_eq!(unknown, json!({"outcome": "ignored", "reason": reason}));
+    assert_eq!(server.post(&format!("{run}/signals/paid"), &json!({"order": 7})).await.is(200)["outcome"], "accepted");
+}
+
+/// Fails after half of the time that the server may wait.
+async fn answered_early(answer: impl Future<Output = Answer>) -> Answer {
+    tokio::time::timeout(Duration::from_secs(15), answer).await.expect("the server answers when the run is paused")
+}
+
+#[tokio::test]
+async fn a_wait_for_a_run_ends_when_the_run_is_paused() {
+    let server = Server::start().await;
+    let run = server.start_chain("paused", &[wait_for_go()]).await;
+    server.wait_for(&run, "waiting").await;
+    let (path, pause) = (format!("{run}?waitSeconds=30"), format!("{run}/pause"));
+    // Whichever of the two requests is received first, the wait ends.
+    let (shown, paused) = tokio::join!(answered_early(server.get(&path)), server.post(&pause, &Value::Null));
+    assert_eq!((paused.status, shown.is(200)["status"].take()), (200, json!("paused")));
+    let shown = answered_early(server.get(&path)).await.is(200);
+    assert!(shown["waitingFor"].as_str().unwrap().starts_with("is paused since "), "{shown}");
+    // A start that finds the run by its key is answered too.
+    let keyed = json!({"idempotencyKey": "k"});
+    let start = "/v1/workflows/paused/runs";
+    let id = server.post(start, &keyed).await.is(201)["run"]["id"].as_str().unwrap().to_owned();
+    server.post(&format!("/v1/runs/{id}/pause"), &Value::Null).await.is(200);
+    let found = answered_early(server.post("/v1/workflows/paused/runs?waitSeconds=30", &keyed)).await.is(200);
+    assert_eq!(found["run"]["status"], "paused");
+    server.post(&format!("{run}/resume"), &Value::Null).await.is(200);
+    server.post(&format!("{run}/signals/go"), &Value::Null).await.is(200);
+    assert_eq!(server.get(&path).await.is(200)["status"], "completed");
 }
 
 #[tokio::test]

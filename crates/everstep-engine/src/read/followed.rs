@@ -113,7 +113,9 @@ async fn read_head(engine: &Engine, workspace: WorkspaceId, run: RunId, sender: 
 async fn listen(watch: &mut Watch, sender: &watch::Sender<RunHead>) -> bool {
     loop {
         match watch.next().await {
-            Some(Notification::Written(seq)) => publish(sender, RunHead { seq, stage: RunStage::Open }),
+            Some(Notification::Written(seq) | Notification::Paused(seq)) => {
+                publish(sender, RunHead { seq, stage: RunStage::Open });
+            }
             Some(Notification::Ended(seq)) => publish(sender, RunHead { seq, stage: RunStage::Ended }),
             Some(Notification::Look) => return false,
             None => return true,

@@ -90,7 +90,7 @@ impl ActiveRun {
         if is_owner {
             self.start_children(services);
         }
-        services.notify_watchers(self.state.run, self.state.seq, self.state.has_ended());
+        services.notify_watchers(&self.state);
         if let Rest::Parked(due) = in_flight.rest {
             self.parked(due, services);
         }

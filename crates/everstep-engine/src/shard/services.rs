@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everstep_core::evaluate::Evaluate;
-use everstep_core::ids::{CommitId, NodeId, RunId};
-use everstep_core::run::Cx;
+use everstep_core::ids::{CommitId, NodeId};
+use everstep_core::run::{Cx, State};
 use everstep_core::time::Timestamp;
 use everstep_store::{Item, SentInput};
 use tokio::sync::mpsc;
@@ -135,11 +135,19 @@ impl Services {
     }
 
     /// Notifies everyone who follows a run that it has gone on, here and on other nodes.
-    pub(crate) fn notify_watchers(&mut self, run: RunId, seq: u64, has_ended: bool) {
+    pub(crate) fn notify_watchers(&mut self, state: &State) {
         if self.watchers.is_empty() {
             return;
         }
-        self.watchers.notify(run, if has_ended { Notification::Ended(seq) } else { Notification::Written(seq) });
+        let (run, seq, has_ended) = (state.run, state.seq, state.has_ended());
+        let notification = if has_ended {
+            Notification::Ended(seq)
+        } else if state.paused_at().is_some() {
+            Notification::Paused(seq)
+        } else {
+            Notification::Written(seq)
+        };
+        self.watchers.notify(run, notification);
         let now = self.world.clock.monotonic();
         for peer in self.watchers.followers(run, now, has_ended).filter_map(|node| self.shared.peer(node)) {
             let hint = if has_ended { Hint::Ended { run, seq } } else { Hint::Written { run, seq } };

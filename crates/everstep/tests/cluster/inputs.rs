@@ -136,3 +136,22 @@ fn fifty_starts_with_one_key_over_two_nodes_are_one_run() {
     let first = &answers[0].body["run"]["id"];
     assert!(answers.iter().all(|answer| answer.body["run"]["id"] == *first));
 }
+
+#[test]
+fn a_wait_at_any_node_ends_when_the_run_is_paused() {
+    let site = Site::new();
+    let ((_one, a), (_two, b)) = site.start_two();
+    a.publish("asks", &waits(None));
+    let run = a.start("asks", &json!({}));
+    a.wait_for(&run, "waiting");
+    let requests = [&a, &b].map(|client| {
+        let (client, path, began) = (client.clone(), format!("{run}?waitSeconds=30"), Instant::now());
+        std::thread::spawn(move || (client.get(&path).is(200), began.elapsed()))
+    });
+    a.post(&format!("{run}/pause"), &Value::Null).is(200);
+    for request in requests {
+        let (shown, elapsed) = request.join().unwrap();
+        assert_eq!(shown["status"], "paused", "{shown}");
+        assert!(elapsed < Duration::from_secs(15), "the node answered after {elapsed:?}");
+    }
+}

@@ -19,11 +19,11 @@ use crate::http::query::Query;
 use crate::server::AppState;
 
 pub(crate) const WAIT: &[Parameter] =
-    &[Parameter::whole("waitSeconds", 0, 30, "Answer when the run has ended, or after so many seconds.")];
+    &[Parameter::whole("waitSeconds", 0, 30, "Answer when the run has ended or is paused, or after so many seconds.")];
 
 type Shown = Result<([(header::HeaderName, HeaderValue); 1], Json<Run>), Problem>;
 
-/// One run; with `waitSeconds` as soon as it has ended, or when the time is over.
+/// One run; with `waitSeconds` as soon as it has ended or is paused, or when the time is over.
 pub(crate) async fn get(State(app): State<AppState>, caller: Caller, Path(id): Path<String>, query: Query) -> Shown {
     let row = row(&app, caller.workspace, read_id(&id)?).await?;
     show_when_ended(&app, row, &query).await
@@ -43,8 +43,8 @@ pub(crate) async fn get_of_workflow(
 async fn show_when_ended(app: &AppState, mut row: RunRow, query: &Query) -> Shown {
     let seconds = wait_seconds(query)?;
     if row.ended_at.is_none() && !seconds.is_zero() {
-        let ended = app.engine.wait(row.workspace, row.id);
-        row = match tokio::time::timeout(seconds, ended).await {
+        let halted = app.engine.wait_for_halt(row.workspace, row.id);
+        row = match tokio::time::timeout(seconds, halted).await {
             Ok(Ok(row)) => row,
             // The time is over, or this node stops: the run is shown as it is.
             Ok(Err(_)) | Err(_) => self::row(app, row.workspace, row.id).await?,
@@ -55,7 +55,7 @@ async fn show_when_ended(app: &AppState, mut row: RunRow, query: &Query) -> Show
     Ok(([(header::ETAG, version)], Json(run)))
 }
 
-/// How long a caller wants to wait for a run's end.
+/// How long a caller wants to wait until a run has ended or is paused.
 pub(crate) fn wait_seconds(query: &Query) -> Result<Duration, Problem> {
     Ok(Duration::from_secs(query.number("waitSeconds", 0..=30)?.unwrap_or(0)))
 }

@@ -237,7 +237,7 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
     Ok(Payload::from(json!(tags)))
 }
 
-/// Starts a run; with `waitSeconds` the answer comes as soon as it has ended, or when the time is over.
+/// Starts a run; with `waitSeconds` the answer comes as soon as it has ended or is paused, or when the time is over.
 async fn start(app: &AppState, start: Start, query: &Query, unknown: Unknown) -> Answer {
     let seconds = show::wait_seconds(query)?;
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
