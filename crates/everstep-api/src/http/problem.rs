@@ -10,6 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+/// The remedy for a body or a part of it that is too large.
+const TOO_LARGE_HINT: &str =
+    "send less at once, or store large data elsewhere and send a reference to it, such as a URL or an id";
+
 /// Why a request was not answered as asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
@@ -52,7 +56,7 @@ impl Problem {
     }
 
     pub(crate) fn too_large(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", detail)
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", detail).hint(TOO_LARGE_HINT)
     }
 
     /// What to do about it.

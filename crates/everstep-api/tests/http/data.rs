@@ -125,6 +125,16 @@ async fn what_is_wrong_is_told_with_its_place_and_nothing_is_saved() {
 }
 
 #[tokio::test]
+async fn a_data_source_with_an_unknown_field_names_that_field() {
+    let server = shop().await;
+    let source = json!({"type": "sqlite", "path": "shop.db"});
+    let answer = server.put("/v1/data-sources/wrong", &source).await.refuses(422, "VALIDATION_ERROR");
+    let detail = answer["detail"].as_str().unwrap();
+    assert!(detail.contains("no field `path`; there are file, readOnly"), "{detail}");
+    assert!(detail.contains("`file` is missing"), "{detail}");
+}
+
+#[tokio::test]
 async fn a_query_is_tried_as_a_step_would_ask() {
     let server = shop().await;
     let answer = server.post("/v1/queries/orders-of/run", &json!({"args": {"customer": "ann"}})).await.is(200);

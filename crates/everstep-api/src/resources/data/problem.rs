@@ -8,13 +8,17 @@ use serde_json::Value;
 
 use crate::http::problem::Problem;
 
+/// Problems of a source or a query that the detail of the answer names; `problems` lists all.
+const PROBLEMS_SHOWN_MAX: usize = 5;
+
 impl From<ResourceError> for Problem {
     fn from(refusal: ResourceError) -> Self {
         match refusal {
             ResourceError::Invalid(problems) => {
-                let detail = match problems.as_slice() {
-                    [only] => only.message.clone(),
-                    many => format!("there are {} problems", many.len()),
+                let shown: Vec<_> = problems.iter().take(PROBLEMS_SHOWN_MAX).map(|it| &*it.message).collect();
+                let detail = match problems.len() {
+                    1 => shown.concat(),
+                    count => format!("there are {count} problems: {}", shown.join("; ")),
                 };
                 let problems = serde_json::to_value(problems).unwrap_or(Value::Null);
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).with("problems", problems)

@@ -151,7 +151,7 @@ fn answer(reply: Reply) -> Answer {
 /// A run's refusal, by its code.
 fn refuse(code: Cow<'static, str>, message: String) -> Problem {
     let status = match &*code {
-        "PAYLOAD_TOO_LARGE" => StatusCode::PAYLOAD_TOO_LARGE,
+        "PAYLOAD_TOO_LARGE" => return Problem::too_large(message),
         "PAYLOAD_TOO_DEEP" | "VALIDATION_ERROR" => StatusCode::UNPROCESSABLE_ENTITY,
         // INVALID_TRANSITION, RUN_ENDED, NOTHING_TO_RETRY, CONCURRENCY_ERROR: the run is not as the caller thinks.
         _ => StatusCode::CONFLICT,

@@ -34,6 +34,8 @@ pub(crate) struct Step {
     /// read.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
+    /// The last entry that changed the step. A fork `at` this entry continues after it.
+    pub(crate) seq: u64,
     #[schemars(with = "StepWord")]
     #[serde(serialize_with = "word")]
     pub(crate) status: StepStatus,
@@ -59,6 +61,7 @@ impl Step {
             key: step.key,
             node: step.node,
             kind: step.kind,
+            seq: step.seq,
             status: step.status,
             attempts: step.attempts.into_iter().map(Attempt::from_story).collect(),
             started_at: step.since.map(Time::from_timestamp),
