@@ -35,8 +35,10 @@ pub struct Client {
 
 struct Inner {
     guard: Arc<Guard>,
-    /// Made when it is first used: reading the machine's certificates takes a while.
-    client: OnceLock<Result<reqwest::Client, String>>,
+    /// For `http:` addresses, which need no certificates.
+    plain: OnceLock<Result<reqwest::Client, String>>,
+    /// For `https:` addresses. Created at the first use: reading the machine's certificates takes a while.
+    secure: OnceLock<Result<reqwest::Client, String>>,
 }
 
 /// What is asked for.
@@ -88,7 +90,7 @@ pub struct Response {
 
 impl Client {
     pub fn new(guard: Guard) -> Self {
-        Self { inner: Arc::new(Inner { guard: Arc::new(guard), client: OnceLock::new() }) }
+        Self { inner: Arc::new(Inner { guard: Arc::new(guard), plain: OnceLock::new(), secure: OnceLock::new() }) }
     }
 
     pub fn guard(&self) -> &Guard {
@@ -101,6 +103,16 @@ impl Client {
         match tokio::time::timeout(timeout, self.follow(request)).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::Timeout(timeout)),
+        }
+    }
+
+    /// Sends a request and returns as soon as the head of the answer has come, for answers that have no early end.
+    /// `timeout` is the limit for the head. Redirects are not followed.
+    pub async fn open(&self, request: Request) -> Result<OpenResponse, Error> {
+        let host = request.url.host_str().unwrap_or_default().to_owned();
+        match tokio::time::timeout(request.timeout, self.ask(&request)).await {
+            Ok(response) => Ok(OpenResponse { response: response?, host }),
+            Err(_) => Err(Error::Timeout(request.timeout)),
         }
     }
 
@@ -122,7 +134,12 @@ impl Client {
     /// One exchange, without the body of the answer.
     async fn ask(&self, request: &Request) -> Result<reqwest::Response, Error> {
         let host = self.check(&request.url)?;
-        let client = self.inner.client.get_or_init(|| connect(&self.inner.guard)).as_ref();
+        let Inner { guard, plain, secure } = &*self.inner;
+        let client = match request.url.scheme() {
+            "https" => secure.get_or_init(|| connect(guard)),
+            _ => plain.get_or_init(|| connect_plain(guard)),
+        };
+        let client = client.as_ref();
         let client = client.map_err(|reason| Error::Invalid(format!("this machine cannot speak HTTP: {reason}")))?;
         let asked = client
             .request(request.method.clone(), request.url.clone())
@@ -158,29 +175,54 @@ impl fmt::Debug for Client {
     }
 }
 
-fn connect(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
+/// An answer whose body is read piece by piece.
+#[derive(Debug)]
+pub struct OpenResponse {
+    response: reqwest::Response,
+    host: String,
+}
+
+impl OpenResponse {
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let chunk = self.response.chunk().await.map_err(|error| describe_failure(error, &self.host))?;
+        Ok(chunk.map(|bytes| bytes.to_vec()))
+    }
+}
+
+fn builder(guard: &Arc<Guard>) -> reqwest::ClientBuilder {
     // Somebody else may have been first; any provider will do.
     let _ = ring::default_provider().install_default();
-    let builder = || {
-        reqwest::Client::builder()
-            .dns_resolver(Resolver(Arc::clone(guard)))
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            .referer(false)
-            .user_agent(concat!("everstep/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .http1_max_headers(HEADERS_MAX)
-            .http2_max_header_list_size(HEADER_BYTES_MAX)
-    };
-    builder().build().or_else(|error| {
+    reqwest::Client::builder()
+        .dns_resolver(Resolver(Arc::clone(guard)))
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .referer(false)
+        .user_agent(concat!("everstep/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .http1_max_headers(HEADERS_MAX)
+        .http2_max_header_list_size(HEADER_BYTES_MAX)
+}
+
+/// A client that trusts no certificate, because it is used without TLS.
+fn connect_plain(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
+    builder(guard).tls_certs_only([]).build().map_err(|error| root_cause(&error))
+}
+
+fn connect(guard: &Arc<Guard>) -> Result<reqwest::Client, String> {
+    builder(guard).build().or_else(|error| {
         // Small containers have no certificates of their own.
         tracing::warn!(error = %root_cause(&error), "the machine's certificates are not used; those of the web are");
         let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
         let roots = roots.filter_map(|root| Certificate::from_der(root).ok());
-        builder().tls_certs_only(roots).build().map_err(|error| root_cause(&error))
+        builder(guard).tls_certs_only(roots).build().map_err(|error| root_cause(&error))
     })
 }
 

@@ -11,7 +11,7 @@ mod redirect;
 mod resolver;
 pub mod tls;
 
-pub use client::{Client, Request, Response};
+pub use client::{Client, OpenResponse, Request, Response};
 pub use dial::dial;
 pub use error::Error;
 pub use guard::{ALLOW_ADDRESSES_VARIABLE, AllowListError, Guard};

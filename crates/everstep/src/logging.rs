@@ -14,6 +14,10 @@ pub fn start(log: &LogConfig) -> anyhow::Result<()> {
     if !log.filter.contains("tokio_postgres") {
         filter = format!("tokio_postgres=info,{filter}");
     }
+    // One warning of our own says that the machine has no certificates; this library adds one per file.
+    if !log.filter.contains("rustls_platform_verifier") {
+        filter = format!("rustls_platform_verifier=error,{filter}");
+    }
     let filter = EnvFilter::try_new(&filter)
         .map_err(|error| invalid(format!("{:?} is no log filter: {error}; write info or debug", log.filter)))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
