@@ -7,7 +7,6 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::CommandFactory;
 use everstep_api::Streams;
 use everstep_api::auth::RATE_LIMIT_DEFAULT;
 use everstep_engine::Options;
@@ -15,10 +14,10 @@ use everstep_net::Guard;
 use everstep_vault::SealKey;
 use serde::Deserialize;
 
-use crate::args::Cli;
 use crate::cluster::Cluster;
 use crate::command_settings::CommandSettings;
 use crate::database::{DatabaseConfig, refuse_alone};
+use crate::environment;
 use crate::exit::invalid;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, SecretsSettings, ServerSettings,
@@ -91,7 +90,7 @@ struct File {
 impl Config {
     /// Flags win over the environment (which the command's settings include), the environment wins over the file.
     pub fn load(command: &CommandSettings) -> anyhow::Result<Self> {
-        check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
+        environment::check(environment::variables())?;
         let file = command.config.as_deref().map(read_file).transpose()?.unwrap_or_default();
         let file = if command.uses_database {
             file
@@ -229,40 +228,12 @@ pub(crate) fn read_values(path: &Path) -> anyhow::Result<BTreeMap<String, String
     Ok(values.map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect())
 }
 
-/// Refuses variables that begin like ours and mean nothing: a typing error must not be ignored.
-fn check_environment(names: impl Iterator<Item = String>) -> anyhow::Result<()> {
-    let known = known_variables();
-    for name in names.filter(|name| name.starts_with("EVERSTEP_")) {
-        // Kubernetes sets these for a service that is called `everstep`.
-        let is_service = name.starts_with("EVERSTEP_SERVICE_") || name.starts_with("EVERSTEP_PORT");
-        if !is_service && !known.contains(&name) {
-            let known = known.join(", ");
-            return Err(invalid(format!("the environment has an unknown variable {name}; there are {known}")));
-        }
-    }
-    Ok(())
-}
-
 /// Whether the settings file may have this key in this table.
 #[cfg(test)]
 pub(crate) fn is_key(table: &str, key: &str) -> bool {
     // No setting is a table, so that a known key is refused for its value.
     let error = toml::from_str::<File>(&format!("[{table}]\n{key} = {{}}")).expect_err("no setting is a table");
     !error.to_string().contains("unknown field")
-}
-
-/// Every variable that some command reads.
-pub(crate) fn known_variables() -> Vec<String> {
-    fn collect(command: &clap::Command, variables: &mut Vec<String>) {
-        let read = command.get_arguments().filter_map(clap::Arg::get_env);
-        variables.extend(read.map(|name| name.to_string_lossy().into_owned()));
-        command.get_subcommands().for_each(|command| collect(command, variables));
-    }
-    let mut variables = Vec::new();
-    collect(&Cli::command(), &mut variables);
-    variables.sort();
-    variables.dedup();
-    variables
 }
 
 /// A duration as people write it: `500ms`, `10s`, `5m`, `2h`, `7d`.
@@ -312,17 +283,6 @@ mod tests {
         for wrong in ["", "10", "s", "-1s", "1.5s", "1w", "99999999999999999999s", "18446744073709551615d", "5é"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_mistyped_variable_is_refused() {
-        let check = |name: &str| check_environment(std::iter::once(name.to_owned()));
-        assert!(check("EVERSTEP_DATA").is_ok());
-        assert!(check("EVERSTEP_PARK_AFTER").is_ok());
-        assert!(check("EVERSTEP_SERVICE_HOST").is_ok());
-        assert!(check("HOME").is_ok());
-        let error = check("EVERSTEP_DATTA").unwrap_err().to_string();
-        assert!(error.contains("EVERSTEP_DATTA") && error.contains("EVERSTEP_DATA"), "{error}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod commands;
 pub mod config;
 pub mod database;
 pub mod definition;
+mod environment;
 pub mod exit;
 mod fetch_policy;
 mod first_key;

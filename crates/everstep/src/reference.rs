@@ -8,7 +8,8 @@ use std::path::Path;
 use clap::{Arg, Args, Command};
 
 use crate::commands::config::default_of;
-use crate::config::{is_key, known_variables};
+use crate::config::is_key;
+use crate::environment::known_variables;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, RemoteSettings, SecretsSettings, ServerSettings,
     TelemetrySettings,
@@ -21,7 +22,7 @@ const HEAD: &str = "\
 
 Everything can be set in three ways: by a flag, by a variable of the environment, and in the TOML file that `--config` or `EVERSTEP_CONFIG` names.
 A flag wins over the environment, the environment wins over the file.
-What is unknown is refused, not ignored: a flag, a key of the file, and a variable that begins with `EVERSTEP_`.
+What is unknown is refused, not ignored: a flag, a key of the file, and a variable that begins with `EVERSTEP_`, except those that Kubernetes sets for a service.
 `everstep config` shows what is in force and where it comes from; it takes the flags of `everstep serve`, and shows no secret.
 Durations are written as `500ms`, `10s`, `5m`, `2h` or `7d`.
 

@@ -31,7 +31,7 @@ pub(crate) use inputs::{check_handle, on_signal, on_timer};
 pub use model::{Condition, Graph, Join, Node, NodeKind, OnError, OnItemError};
 pub(crate) use next::next;
 pub use path::{ScopePath, StepPath};
-pub use problem::Problem;
+pub use problem::{Problem, nearest};
 pub use progress::Progress;
 pub use run::GraphRun;
 pub use scope_context::ScopeContext;
