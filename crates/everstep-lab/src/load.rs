@@ -98,7 +98,7 @@ pub(crate) async fn run(args: &Args, config: &Config) -> anyhow::Result<ExitCode
     let graph = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
     let graph = graph.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let name = definition::name(&args.file, args.name.as_deref())?;
-    let input = input::read(&args.input)?;
+    let input = input::read("--input", &args.input)?;
     let stores = wire::open_stores(&config.server.data, &config.database).await?;
     let vault = wire::open_vault(&stores.resources, &config.server.data, config)?;
     let node = LocalNode::start(stores, &vault, config, Arc::new(NoObserver)).await?;

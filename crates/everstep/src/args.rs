@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 use everstep_api::auth::{Permission, Role};
 
 use crate::client_args::{
-    CancelArgs, ControlArgs, ExportArgs, ForkArgs, ImportArgs, LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs,
+    CancelArgs, ControlArgs, DeleteArgs, ExportArgs, FollowArgs, ForkArgs, HealthArgs, ImportArgs, JournalArgs,
+    LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs, WorkersArgs, WorkflowsArgs,
 };
 use crate::config::HumanDuration;
 use crate::settings::{
@@ -44,7 +45,8 @@ Exit codes:
   0    done; a run completed
   1    a run failed or was cancelled
   2    a file, an input or a setting is invalid
-  3    the work could not be done: data folder, port, database
+  3    the work could not be done: data folder, port, database, server
+  4    a run is paused
   130  stopped by a signal before the end
 
 Every setting has three names: --max-active-runs on the command line,
@@ -60,6 +62,8 @@ pub(crate) enum Command {
     Start(StartArgs),
     Runs(RunsArgs),
     Show(ShowArgs),
+    Journal(JournalArgs),
+    Follow(FollowArgs),
     Logs(LogsArgs),
     Signal(SignalArgs),
     Cancel(CancelArgs),
@@ -70,20 +74,26 @@ pub(crate) enum Command {
     /// Try the failed steps of a failed run again.
     Retry(ControlArgs),
     Fork(ForkArgs),
+    Workflows(WorkflowsArgs),
     Import(ImportArgs),
     Export(ExportArgs),
+    Delete(DeleteArgs),
+    Workers(WorkersArgs),
     Keys(KeysArgs),
     Workspaces(WorkspacesArgs),
     Secrets(SecretsArgs),
     Nodes(NodesArgs),
+    Health(HealthArgs),
     Config(ConfigArgs),
     Openapi(OpenapiArgs),
+    Completions(CompletionsArgs),
 }
 
 /// Run a workflow file to its end and print its output.
 ///
 /// The run's output is printed on standard output as one JSON document; everything else (the nodes as they go, the
-/// lines that javascript nodes log) is on standard error.
+/// lines that javascript nodes log) is on standard error. If the run is paused, the command prints the reason and exits
+/// with 4.
 ///
 /// Without --data the run lives in a temporary folder that is removed afterwards. With --data it is kept there; with
 /// --key as well, running the same command again continues that run, or prints the output it had. Whatever database the
@@ -186,9 +196,9 @@ pub(crate) struct ServeArgs {
 
 /// Make, list and revoke the keys that programs and people use the server with.
 ///
-/// The commands write to the database directly, so whoever may use the database may make keys. The embedded SQLite
-/// database belongs to one process at a time: while a server runs on it, the commands ask that server, with --server
-/// and an admin's key in EVERSTEP_API_KEY.
+/// The commands write to the database directly, so every user who may open the database may make keys. The embedded
+/// SQLite database belongs to one process at a time: while a server uses the data folder, the commands ask that server,
+/// with the key in EVERSTEP_API_KEY or that in admin.key of the folder.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
@@ -429,3 +439,15 @@ pub(crate) struct NodesArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep openapi > openapi.json")]
 pub(crate) struct OpenapiArgs {}
+
+/// Print a script that completes the commands and flags in a shell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  everstep completions bash > ~/.local/share/bash-completion/completions/everstep
+  everstep completions zsh > ~/.zfunc/_everstep
+  everstep completions fish > ~/.config/fish/completions/everstep.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}

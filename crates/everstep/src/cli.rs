@@ -44,6 +44,8 @@ fn perform(cli: Cli, config: Config) -> Pin<Box<dyn Future<Output = anyhow::Resu
             Command::Start(args) => client::start::run(&args).await,
             Command::Runs(args) => client::runs::run(&args).await,
             Command::Show(args) => client::show::run(&args).await,
+            Command::Journal(args) => client::journal::run(&args).await,
+            Command::Follow(args) => client::follow::run(&args).await,
             Command::Logs(args) => client::logs::run(&args).await,
             Command::Signal(args) => client::control::signal(&args).await,
             Command::Cancel(args) => client::control::cancel(&args).await,
@@ -51,14 +53,19 @@ fn perform(cli: Cli, config: Config) -> Pin<Box<dyn Future<Output = anyhow::Resu
             Command::Resume(args) => client::control::control(&args, "resume").await,
             Command::Retry(args) => client::control::control(&args, "retry").await,
             Command::Fork(args) => client::control::fork(&args).await,
+            Command::Workflows(args) => client::workflows::list(&args).await,
             Command::Import(args) => client::transfer::import(&args).await,
             Command::Export(args) => client::transfer::export(&args).await,
+            Command::Delete(args) => client::workflows::delete(&args).await,
+            Command::Workers(args) => client::workers::run(&args).await,
             Command::Keys(args) => commands::keys::run(&args, &config).await,
             Command::Workspaces(args) => commands::workspaces::run(&args, &config).await,
             Command::Secrets(args) => commands::secrets::run(&args, &config).await,
             Command::Nodes(args) => commands::nodes::run(&args, &config).await,
+            Command::Health(args) => client::health::run(&args).await,
             Command::Config(args) => commands::config::run(&args, cli.config.as_deref()),
             Command::Openapi(_) => commands::openapi::run(),
+            Command::Completions(args) => commands::completions::run(args.shell),
         }
     })
 }

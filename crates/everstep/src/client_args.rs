@@ -6,7 +6,8 @@ use crate::settings::RemoteSettings;
 
 /// Start a run of a workflow on a server and print its id.
 ///
-/// With --wait the command follows the run to its end and prints its output; it exits with 1 if the run fails.
+/// With --wait the command waits for the end of the run and prints its output. It exits with 1 if the run fails, and
+/// with 4 if the run is paused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +33,7 @@ pub(crate) struct StartArgs {
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) tags: Vec<(String, String)>,
 
-    /// Wait for the run's end and print its output.
+    /// Wait until the run has ended or is paused, and print its output.
     #[arg(long)]
     pub(crate) wait: bool,
 
@@ -48,7 +49,8 @@ pub(crate) struct StartArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  everstep runs --workflow order --status failed --since 2026-01-01T00:00:00Z
+  everstep runs --workflow order --status failed --since 1h
+  everstep runs --since 2026-01-01T00:00:00Z --until 2026-02-01T00:00:00Z
   everstep runs --input customer.id=42 --json")]
 pub(crate) struct RunsArgs {
     /// Only runs of this workflow.
@@ -59,11 +61,11 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_delimiter = ',')]
     pub(crate) status: Vec<String>,
 
-    /// Only runs created at this time or later, such as 2026-01-01T00:00:00Z.
+    /// Only runs created at this time or later: 2026-01-01T00:00:00Z, or 1h for one hour ago.
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
 
-    /// Only runs created before this time.
+    /// Only runs created before this time, in the same forms.
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
 
@@ -87,10 +89,14 @@ pub(crate) struct RunsArgs {
     pub(crate) remote: RemoteSettings,
 }
 
-/// Show a run: what it waits for, and its steps on a line of time.
+/// Show a run: what it waits for, and its steps on a timeline.
+///
+/// The column SEQ is the last journal entry of each step: `everstep fork RUN --at SEQ` starts a run that continues
+/// after this entry.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep show 0199a8a3f")]
 pub(crate) struct ShowArgs {
-    /// The run's id.
+    /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
     /// Print {"run": …, "steps": […]} as JSON.
@@ -104,7 +110,7 @@ pub(crate) struct ShowArgs {
 /// Show the lines that the steps of a run have logged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogsArgs {
-    /// The run's id.
+    /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
     /// Only lines of this step: fetch, or each[3].fetch inside an iteration.
@@ -119,19 +125,56 @@ pub(crate) struct LogsArgs {
     pub(crate) remote: RemoteSettings,
 }
 
+/// Print the journal of a run, one line per entry.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep journal 0199a8a3f")]
+pub(crate) struct JournalArgs {
+    /// The run's id, or its beginning if no other id begins with it.
+    pub(crate) run: String,
+
+    /// Only entries after this one.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub(crate) after: u64,
+
+    /// Print {"entries": […]} as JSON, with the complete data of each entry.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
+/// Print the journal of a run, and new entries as they are written, until the run ends.
+///
+/// Exits with 0 if the run completed and with 1 if it failed or was cancelled. A paused run is followed further.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep follow 0199a8a3f")]
+pub(crate) struct FollowArgs {
+    /// The run's id, or its beginning if no other id begins with it.
+    pub(crate) run: String,
+
+    /// Only entries after this one.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub(crate) after: u64,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
 /// Send a signal to a run.
 ///
-/// Exits with 1 when nothing in the run waits for it.
+/// Exits with 1 when nothing in the run waits for it. The message then names the signals that the run waits for, or the
+/// match that the payload must contain.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  everstep signal 0199… approve --payload '{\"by\": \"ada\"}'")]
 pub(crate) struct SignalArgs {
-    /// The run's id.
+    /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
-    /// The event's name.
+    /// The signal's name.
     pub(crate) event: String,
 
-    /// What the signal says: JSON, @FILE, or - for standard input.
+    /// The payload of the signal: JSON, @FILE, or - for standard input.
     #[arg(long, short, default_value = "{}", value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
     pub(crate) payload: String,
 
@@ -146,7 +189,7 @@ pub(crate) struct SignalArgs {
 /// Cancel a run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CancelArgs {
-    /// The run's id.
+    /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
     /// Why; it stands in the run's journal.
@@ -160,7 +203,7 @@ pub(crate) struct CancelArgs {
 /// A run, and nothing else.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ControlArgs {
-    /// The run's id.
+    /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
     #[command(flatten)]
@@ -170,12 +213,69 @@ pub(crate) struct ControlArgs {
 /// Start a new run that goes on from an entry of another's journal, and print its id.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ForkArgs {
-    /// The run's id.
+    /// The run's id, or its beginning if no other id begins with it.
     pub(crate) run: String,
 
-    /// The last entry of the journal to take over; without it, the last one at which the run had not ended.
+    /// The last entry of the journal to take over, as `everstep show` prints it; without it, the last one at which
+    /// the run had not ended.
     #[arg(long, value_name = "SEQ")]
     pub(crate) at: Option<u64>,
+
+    /// Print the server's answer as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
+/// List the workflows of a server, with the number of their runs in each status.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep workflows")]
+pub(crate) struct WorkflowsArgs {
+    /// Print {"workflows": […]} as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
+/// List the connected workers, with the workflows that they serve.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep workers")]
+pub(crate) struct WorkersArgs {
+    /// Print {"workers": […], "silentNodes": […]} as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
+/// Delete a workflow with all its versions. Runs that have ended are kept.
+///
+/// The server refuses to delete a workflow that has runs which have not ended.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep delete order-copy")]
+pub(crate) struct DeleteArgs {
+    /// The workflow's name.
+    pub(crate) workflow: String,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteSettings,
+}
+
+/// Report whether a server is ready, for health checks of containers and scripts.
+///
+/// Asks /readyz, without an API key. Exits with 0 if the server is ready, and with 3 if it is not or does not answer.
+/// A server whose database does not answer is live and not ready.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  everstep health --server http://127.0.0.1:7373")]
+pub(crate) struct HealthArgs {
+    /// Ask /livez instead: whether the process answers.
+    #[arg(long)]
+    pub(crate) live: bool,
 
     /// Print the server's answer as JSON.
     #[arg(long)]

@@ -75,6 +75,8 @@ impl From<&Cli> for CommandSettings {
             | Command::Start(_)
             | Command::Runs(_)
             | Command::Show(_)
+            | Command::Journal(_)
+            | Command::Follow(_)
             | Command::Logs(_)
             | Command::Signal(_)
             | Command::Cancel(_)
@@ -82,9 +84,14 @@ impl From<&Cli> for CommandSettings {
             | Command::Resume(_)
             | Command::Retry(_)
             | Command::Fork(_)
+            | Command::Workflows(_)
             | Command::Import(_)
             | Command::Export(_)
-            | Command::Openapi(_) => Self::default(),
+            | Command::Delete(_)
+            | Command::Workers(_)
+            | Command::Health(_)
+            | Command::Openapi(_)
+            | Command::Completions(_) => Self::default(),
         };
         let log_default = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
         Self { config: cli.config.clone(), log: cli.log.clone(), log_default, ..settings }

@@ -3,12 +3,16 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::output::OutputClosed;
+
 /// The run failed or was cancelled.
 pub const FAILED: u8 = 1;
 /// What was given cannot be used: a file, an input, a setting.
 const INVALID: u8 = 2;
 /// The command could not do its work: the data folder, the port, the database.
 const ERROR: u8 = 3;
+/// The run is paused: it continues only after `everstep resume`.
+pub(crate) const PAUSED: u8 = 4;
 /// The command was interrupted before its end.
 pub const INTERRUPTED: u8 = 130;
 
@@ -31,6 +35,10 @@ pub fn invalid(message: impl Into<String>) -> anyhow::Error {
 
 /// Tells a person what happened and turns it into an exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
+    // The reader has what it wanted: `everstep runs | head -1`.
+    if error.downcast_ref::<OutputClosed>().is_some() {
+        return ExitCode::SUCCESS;
+    }
     eprintln!("error: {error:#}");
     ExitCode::from(if error.downcast_ref::<Invalid>().is_some() { INVALID } else { ERROR })
 }

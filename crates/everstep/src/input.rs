@@ -1,4 +1,4 @@
-//! A run's input, as it is given on the command line.
+//! JSON that is given on the command line: the input of a run, or the payload of a signal.
 
 use std::io::Read;
 
@@ -8,21 +8,24 @@ use everstep_core::payload::Payload;
 
 use crate::exit::invalid;
 
-/// Reads JSON, `@FILE` or `-`. The engine checks what may be in it; here it must be JSON.
-pub fn read(given: &str) -> anyhow::Result<Payload> {
+/// Reads the value of a flag: JSON, `@FILE` or `-`. The engine checks what may be in it; here it must be JSON.
+pub fn read(flag: &str, given: &str) -> anyhow::Result<Payload> {
     let (text, source) = match given {
-        "-" => (read_all(std::io::stdin().lock(), "standard input")?, "standard input"),
+        "-" => {
+            let source = format!("{flag} (standard input)");
+            (read_all(std::io::stdin().lock(), &source)?, source)
+        }
         given => match given.strip_prefix('@') {
             Some(path) => {
+                let source = format!("{flag} ({path})");
                 let file = std::fs::File::open(path).map_err(|error| invalid(error.to_string()));
-                (read_all(file.with_context(|| format!("reading the input from {path}"))?, path)?, path)
+                (read_all(file.with_context(|| format!("reading {source}"))?, &source)?, source)
             }
-            None => (given.to_owned(), "--input"),
+            None => (given.to_owned(), flag.to_owned()),
         },
     };
-    Payload::from_json(text).map_err(|error| {
-        invalid(format!("the input from {source} is not JSON: {error}; give JSON, @FILE, or - for standard input"))
-    })
+    Payload::from_json(text)
+        .map_err(|error| invalid(format!("{source} is not JSON: {error}; give JSON, @FILE, or - for standard input")))
 }
 
 /// Reads at most a little more than an input may have, so that a wrong file does not fill the memory.
@@ -32,9 +35,9 @@ fn read_all(reader: impl Read, source: &str) -> anyhow::Result<String> {
         .take(2 * PAYLOAD_BYTES as u64)
         .read_to_end(&mut bytes)
         .map_err(|error| invalid(error.to_string()))
-        .with_context(|| format!("reading the input from {source}"))?;
+        .with_context(|| format!("reading {source}"))?;
     if bytes.len() > PAYLOAD_BYTES {
-        return Err(invalid(format!("the input from {source} has more than {PAYLOAD_BYTES} bytes")));
+        return Err(invalid(format!("{source} has more than {PAYLOAD_BYTES} bytes")));
     }
-    String::from_utf8(bytes).map_err(|error| invalid(format!("the input from {source} is not UTF-8: {error}")))
+    String::from_utf8(bytes).map_err(|error| invalid(format!("{source} is not UTF-8: {error}")))
 }

@@ -24,6 +24,7 @@ pub mod output;
 mod reference;
 mod remote;
 mod secrets_key;
+mod server_address;
 pub mod settings;
 pub mod signals;
 mod spans;

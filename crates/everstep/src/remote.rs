@@ -1,16 +1,16 @@
 //! A server that a command uses over HTTP.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use everstep_net::header::{CONTENT_TYPE, HeaderValue};
-use everstep_net::{Client, Guard, Method, Request, Url};
+use everstep_net::{Client, Guard, Method, OpenResponse, Request, StatusCode, Url};
 use serde_json::Value;
 
 use crate::exit::invalid;
 use crate::settings::RemoteSettings;
-use crate::text;
+use crate::{server_address, text};
 
 /// Where `everstep serve` listens by default.
 const DEFAULT_URL: &str = "http://127.0.0.1:7373";
@@ -24,22 +24,50 @@ pub(crate) const NO_QUERY: &[(&str, &str)] = &[];
 pub(crate) struct Remote {
     client: Client,
     url: Url,
-    key: HeaderValue,
+    /// None for the routes that need none.
+    key: Option<HeaderValue>,
 }
 
 impl Remote {
     /// The server that was named; none when none was.
     pub(crate) fn from_settings(settings: &RemoteSettings) -> anyhow::Result<Option<Self>> {
         let Some(server) = settings.server.as_deref().filter(|server| !server.is_empty()) else { return Ok(None) };
-        let wrong =
-            || invalid(format!("--server (EVERSTEP_URL) is {server:?}; write http://HOST:PORT or https://HOST"));
-        let url: Url = server.parse().map_err(|_| wrong())?;
-        if !["http", "https"].contains(&url.scheme()) || !["", "/"].contains(&url.path()) || url.query().is_some() {
-            return Err(wrong());
+        let url = read_url(server)?;
+        // The API key in the data folder is sent to a server of this machine only.
+        let local_key = || if is_local(&url) { first_key(&data_folder()) } else { None };
+        let key = settings.api_key.clone().or_else(local_key);
+        Self::with_key(url, key).map(Some)
+    }
+
+    /// The server that was named; else the one that uses the data folder, or the one at the default address.
+    pub(crate) fn from_settings_or_default(settings: &RemoteSettings) -> anyhow::Result<Self> {
+        if let Some(named) = Self::from_settings(settings)? {
+            return Ok(named);
         }
-        // The key of this machine's server is for nobody else's eyes.
-        let is_local = url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host));
-        let Some(key) = settings.api_key.clone().or_else(|| first_key().filter(|_| is_local)) else {
+        if let Some(found) = Self::of_folder(settings, &data_folder())? {
+            return Ok(found);
+        }
+        let settings = RemoteSettings { server: Some(DEFAULT_URL.to_owned()), ..settings.clone() };
+        Ok(Self::from_settings(&settings)?.expect("a server is named"))
+    }
+
+    /// As [`Remote::from_settings_or_default`], without an API key: for the routes that need none.
+    pub(crate) fn without_key(settings: &RemoteSettings) -> anyhow::Result<Self> {
+        let named = settings.server.clone().filter(|server| !server.is_empty());
+        let server = named.or_else(|| server_address::find(&data_folder()));
+        let url = read_url(server.as_deref().unwrap_or(DEFAULT_URL))?;
+        Ok(Self { client: Client::new(Guard::open()), url, key: None })
+    }
+
+    /// The server that uses a data folder, with the API key of the settings or of the folder.
+    pub(crate) fn of_folder(settings: &RemoteSettings, data: &Path) -> anyhow::Result<Option<Self>> {
+        let Some(server) = server_address::find(data) else { return Ok(None) };
+        let key = settings.api_key.clone().or_else(|| first_key(data));
+        Self::with_key(read_url(&server)?, key).map(Some)
+    }
+
+    fn with_key(url: Url, key: Option<String>) -> anyhow::Result<Self> {
+        let Some(key) = key else {
             return Err(invalid(
                 "a server is asked with a key: put one into EVERSTEP_API_KEY, or on its machine go where its data folder is",
             ));
@@ -47,14 +75,7 @@ impl Remote {
         let mut key = HeaderValue::from_str(key.trim()).map_err(|_| invalid("EVERSTEP_API_KEY is no key"))?;
         key.set_sensitive(true);
         // A person may reach what this machine reaches.
-        Ok(Some(Self { client: Client::new(Guard::open()), url, key }))
-    }
-
-    /// The server that was named, else the one that `everstep serve` starts on this machine, with its first key.
-    pub(crate) fn from_settings_or_default(settings: &RemoteSettings) -> anyhow::Result<Self> {
-        let mut settings = settings.clone();
-        settings.server = settings.server.filter(|server| !server.is_empty()).or_else(|| Some(DEFAULT_URL.to_owned()));
-        Ok(Self::from_settings(&settings)?.expect("a server is named"))
+        Ok(Self { client: Client::new(Guard::open()), url, key: Some(key) })
     }
 
     /// A path of these segments, with a query.
@@ -81,14 +102,7 @@ impl Remote {
         key: Option<&str>,
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
-        let url = self.url.join(path).context("writing the address")?;
-        let mut request = Request {
-            timeout: REQUEST_TIMEOUT,
-            redirects: 0,
-            max_bytes: RESPONSE_BYTES_MAX,
-            ..Request::new(method, url)
-        };
-        request.headers.insert("x-api-key", self.key.clone());
+        let mut request = self.request(method, path)?;
         if let Some(key) = key {
             let key =
                 HeaderValue::from_str(key).map_err(|_| invalid("--key holds a character that no header takes"))?;
@@ -98,18 +112,68 @@ impl Remote {
             request.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             request.body = body.to_string().into_bytes();
         }
-        let answer = self.client.send(request).await.map_err(|error| anyhow!("asking {}: {error}", self.url))?;
+        let (status, body) = self.send(request).await?;
+        if status.is_success() { Ok(body) } else { Err(self.refusal(status, &body)) }
+    }
+
+    /// Sends a request and returns the status and the JSON of the answer, whatever the status is.
+    pub(crate) async fn ask_status(&self, path: &str) -> anyhow::Result<(StatusCode, Value)> {
+        self.send(self.request(Method::GET, path)?).await
+    }
+
+    /// Opens a stream of events. The answer has been checked: its status is a success.
+    pub(crate) async fn open(&self, path: &str) -> anyhow::Result<OpenResponse> {
+        let mut response =
+            self.client.open(self.request(Method::GET, path)?).await.map_err(|error| self.explain(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.explain(&error))? {
+            body.extend(chunk);
+            anyhow::ensure!(body.len() <= RESPONSE_BYTES_MAX, "{} answered {}", self.url, response.status());
+        }
+        Err(self.refusal(response.status(), &serde_json::from_slice(&body).unwrap_or_default()))
+    }
+
+    fn request(&self, method: Method, path: &str) -> anyhow::Result<Request> {
+        let url = self.url.join(path).context("writing the address")?;
+        let mut request = Request {
+            timeout: REQUEST_TIMEOUT,
+            redirects: 0,
+            max_bytes: RESPONSE_BYTES_MAX,
+            ..Request::new(method, url)
+        };
+        if let Some(key) = &self.key {
+            request.headers.insert("x-api-key", key.clone());
+        }
+        Ok(request)
+    }
+
+    async fn send(&self, request: Request) -> anyhow::Result<(StatusCode, Value)> {
+        let answer = self.client.send(request).await.map_err(|error| self.explain(&error))?;
         let body =
             if answer.body.is_empty() { Value::Null } else { serde_json::from_slice(&answer.body).unwrap_or_default() };
-        if answer.status.is_success() {
-            return Ok(body);
-        }
-        let Some(message) = describe_refusal(&body) else { bail!("{} answered {}", self.url, answer.status) };
+        Ok((answer.status, body))
+    }
+
+    /// Why no answer came.
+    fn explain(&self, error: &everstep_net::Error) -> anyhow::Error {
+        let hint = match error {
+            everstep_net::Error::Unreachable { .. } => {
+                "; is `everstep serve` running? --server (EVERSTEP_URL) names another server"
+            }
+            _ => "",
+        };
+        anyhow!("asking {}: {error}{hint}", self.url)
+    }
+
+    /// An error response as an error.
+    fn refusal(&self, status: StatusCode, body: &Value) -> anyhow::Error {
+        let Some(message) = describe_refusal(body) else { return anyhow!("{} answered {status}", self.url) };
         // What was given is wrong, or the server is.
-        if answer.status.is_client_error() && ![401, 403, 429].contains(&answer.status.as_u16()) {
-            return Err(invalid(message));
-        }
-        Err(anyhow!(message))
+        let is_given = status.is_client_error() && ![401, 403, 429].contains(&status.as_u16());
+        if is_given { invalid(message) } else { anyhow!(message) }
     }
 
     /// All pages of a list.
@@ -130,10 +194,27 @@ impl Remote {
     }
 }
 
-/// The key that the first start of a server has left in its data folder.
-fn first_key() -> Option<String> {
-    let data = std::env::var_os("EVERSTEP_DATA").unwrap_or_else(|| "./data".into());
-    std::fs::read_to_string(Path::new(&data).join("admin.key")).ok()
+fn read_url(server: &str) -> anyhow::Result<Url> {
+    let wrong = || invalid(format!("--server (EVERSTEP_URL) is {server:?}; write http://HOST:PORT or https://HOST"));
+    let url: Url = server.parse().map_err(|_| wrong())?;
+    if !["http", "https"].contains(&url.scheme()) || !["", "/"].contains(&url.path()) || url.query().is_some() {
+        return Err(wrong());
+    }
+    Ok(url)
+}
+
+fn is_local(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| ["localhost", "127.0.0.1", "[::1]"].contains(&host))
+}
+
+/// The data folder of the server on this machine.
+fn data_folder() -> PathBuf {
+    std::env::var_os("EVERSTEP_DATA").unwrap_or_else(|| "./data".into()).into()
+}
+
+/// The API key that the first start of a server has stored in its data folder.
+fn first_key(data: &Path) -> Option<String> {
+    std::fs::read_to_string(data.join("admin.key")).ok()
 }
 
 /// An error response of the server as text, safe to show.

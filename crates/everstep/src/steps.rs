@@ -66,7 +66,7 @@ pub(crate) fn note(step: &StepStory) -> String {
         }
         StepStatus::Skipped => String::new(),
         _ => match step.attempts.last().and_then(|last| last.error.as_ref()) {
-            Some(failure) => describe_failure(failure),
+            Some(failure) => first_line(failure),
             None => describe_activity(&step.activity, step.due),
         },
     }
@@ -77,9 +77,10 @@ pub(crate) fn lines(story: &Story, update: &Update<'_>) -> Vec<String> {
     match update {
         Update::Step(update) => step_lines(story, update),
         Update::Run(update) => match update.change {
-            RunChange::Paused => {
-                vec![format!("paused    {}", update.failure.map(describe_failure).unwrap_or_default())]
-            }
+            RunChange::Paused => match update.failure {
+                Some(failure) => with_stack(format!("paused    {}", first_line(failure)), failure),
+                None => vec!["paused".to_owned()],
+            },
             RunChange::Resumed => vec!["resumed".to_owned()],
             RunChange::Started
             | RunChange::TurnStarted
@@ -116,8 +117,13 @@ fn step_lines(story: &Story, update: &StepUpdate<'_>) -> Vec<String> {
             with_logs(update, line("completed", more.trim_end()))
         }
         StepChange::Failed => {
-            let why = update.error.map(describe_failure).unwrap_or_default();
-            with_logs(update, line("failed", &format!(" (attempt {}): {why}", update.attempt)))
+            let why = update.error.map(first_line).unwrap_or_default();
+            let head = self::line("failed", key, &format!(" (attempt {}): {why}", update.attempt));
+            let lines = match update.error {
+                Some(failure) => with_stack(head, failure),
+                None => vec![head],
+            };
+            with_logs(update, lines)
         }
         StepChange::Skipped => line("skipped", ""),
         StepChange::Retries => line("retrying", &format!(" in {}", remaining())),
@@ -136,8 +142,16 @@ fn describe_activity(activity: &Activity, due: Option<Timestamp>) -> String {
     }
 }
 
-fn describe_failure(failure: &Failure) -> String {
-    text::safe(&failure.to_string())
+/// A failure in one line, without its stack trace.
+fn first_line(failure: &Failure) -> String {
+    text::safe_lines(&failure.to_string()).next().unwrap_or_default()
+}
+
+/// A line about a failure, and a line for each further line of its message.
+fn with_stack(head: String, failure: &Failure) -> Vec<String> {
+    let message = failure.to_string();
+    let stack = text::safe_lines(&message).skip(1).map(|line| format!("{:<10}{line}", ""));
+    std::iter::once(head).chain(stack).collect()
 }
 
 fn line(word: &str, step: &StepKey, more: &str) -> String {
@@ -161,7 +175,7 @@ mod tests {
     fn a_retried_step_is_one_row_and_several_lines() {
         let mut story = Story::new(None);
         let step = StepKey::from("fetch");
-        let failure = Failure::transient("IO", "gone\u{7}");
+        let failure = Failure::transient("IO", "gone\u{7}\n  at read (a.ts:1)");
         let dispatched = |attempt| Event::StepDispatched { step: step.clone(), attempt, dispatch: Dispatch::Task };
         let events = [
             dispatched(1),
@@ -194,6 +208,7 @@ mod tests {
                 "started   fetch",
                 "log       fetch: trying",
                 "failed    fetch (attempt 1): IO: gone\\u{7}",
+                "            at read (a.ts:1)",
                 "retrying  fetch in 1.0 s",
                 "started   fetch (attempt 2)",
                 "completed fetch in 4.0 s",

@@ -26,20 +26,23 @@ pub(crate) struct LocalDatabase {
 }
 
 impl Target {
-    /// A server that was named wins over the database.
+    /// A server that was named wins over the database. If a server uses the data folder, it is asked.
     pub(crate) async fn open(remote: &RemoteSettings, config: &Config) -> anyhow::Result<Self> {
         if let Some(remote) = Remote::from_settings(remote)? {
             return Ok(Self::Server(remote));
         }
-        let stores = wire::open_stores(&config.server.data, &config.database).await;
-        let stores = stores.map_err(|error| match error.downcast_ref::<Error>() {
-            Some(Error::Locked(_)) => error.context(
-                "to ask the running server, use --server (EVERSTEP_URL) and a key in EVERSTEP_API_KEY; \
-                 otherwise stop the server first",
-            ),
-            _ => error,
-        })?;
-        Ok(Self::Database(LocalDatabase { stores, now: NodeClock::system().now() }))
+        let data = &config.server.data;
+        match wire::open_stores(data, &config.database).await {
+            Ok(stores) => Ok(Self::Database(LocalDatabase { stores, now: NodeClock::system().now() })),
+            Err(error) if !matches!(error.downcast_ref(), Some(Error::Locked(_))) => Err(error),
+            Err(error) => match Remote::of_folder(remote, data)? {
+                Some(remote) => Ok(Self::Server(remote)),
+                None => Err(error.context(
+                    "to ask the running server, use --server (EVERSTEP_URL) and a key in EVERSTEP_API_KEY; \
+                     otherwise stop the server first",
+                )),
+            },
+        }
     }
 }
 

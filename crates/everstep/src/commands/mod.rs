@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub(crate) mod client;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod keys;
 pub(crate) mod nodes;

@@ -1,4 +1,4 @@
-//! `everstep run`: one run of a file, to its end.
+//! `everstep run`: one run of a file, until it has ended or is paused.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let graph = definition::read(&args.file)?.and_then(|definition| wire::check(&definition));
     let graph = graph.map_err(|problems| definition::refuse(&args.file, &problems))?;
     let name = definition::name(&args.file, args.name.as_deref())?;
-    let input = input::read(&args.input)?;
+    let input = input::read("--input", &args.input)?;
     let folder = Folder::choose(args.data.clone())?;
     let stores = wire::open_stores(folder.path(), &config.database).await?;
     let vault = wire::open_vault(&stores.resources, folder.path(), config)?;
@@ -54,7 +54,7 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let row = ended?;
     // Other runs of the folder may be under way; the next process that opens it continues them.
     engine.stop(STOP_GRACE).await.context("stopping the engine")?;
-    conclude(&row)
+    conclude(&row, args.data.as_deref())
 }
 
 /// Where the run is stored.
@@ -138,16 +138,28 @@ async fn interrupt(engine: &Engine, args: &RunArgs, run: RunId) -> anyhow::Resul
     Ok(ExitCode::from(exit::INTERRUPTED))
 }
 
-fn conclude(row: &RunRow) -> anyhow::Result<ExitCode> {
+/// Prints the output of a run, or why it has none. `data` is the folder in which the run is kept.
+fn conclude(row: &RunRow, data: Option<&Path>) -> anyhow::Result<ExitCode> {
     if row.status == Status::Completed {
         output::print(row.output.as_ref().map_or("null", |output| output.json()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let reason = row.error.as_ref().map(ToString::to_string);
-    let reason = match row.status {
-        Status::Cancelled => reason.unwrap_or_else(|| "CANCELLED".to_owned()),
-        _ => reason.ok_or_else(|| anyhow!("run {} is {} without a reason", row.id, row.status))?,
+    let (reason, code) = match row.status {
+        Status::Cancelled => (reason.unwrap_or_else(|| "CANCELLED".to_owned()), exit::FAILED),
+        Status::Paused => (reason.unwrap_or_else(|| "a request paused it".to_owned()), exit::PAUSED),
+        _ => {
+            let reason = reason.ok_or_else(|| anyhow!("run {} is {} without a reason", row.id, row.status))?;
+            (reason, exit::FAILED)
+        }
     };
-    eprintln!("run {} {}: {}", row.id, row.status, text::safe(&reason));
-    Ok(ExitCode::from(exit::FAILED))
+    eprintln!("run {} {}: {}", row.id, row.status, text::safe_block(&reason, 0));
+    if let (Status::Paused, Some(data)) = (row.status, data) {
+        let data = text::quoted(data);
+        eprintln!(
+            "to continue it, start a server with `everstep serve --data {data}`, then `everstep resume {}`",
+            row.id
+        );
+    }
+    Ok(ExitCode::from(code))
 }

@@ -19,7 +19,7 @@ use crate::signals::StopSignals;
 use crate::spans::Spans;
 use crate::telemetry::Observers;
 use crate::wire::LocalNode;
-use crate::{exit, text, wire};
+use crate::{exit, server_address, text, wire};
 
 /// How long the database may take for the last rows of the audit.
 const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,6 +46,11 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     };
     let observers = Observers { meters: Arc::clone(&meters), spans: spans.clone() };
     let node = LocalNode::start(stores.clone(), &vault, config, Arc::new(observers)).await?;
+    if matches!(config.database, DatabaseConfig::Sqlite)
+        && let Err(error) = server_address::write(&server.data, address)
+    {
+        tracing::warn!(%error, "commands on this machine do not find this server by its data folder");
+    }
     greet(&format!("http://{address}"), &node, config, &key);
 
     let (finish, finished) = oneshot::channel::<()>();
@@ -79,6 +84,9 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     eprintln!("{name}: stopping; tasks under way have {:?}", server.shutdown_grace);
     drop(finish);
     let stopped = async {
+        if matches!(config.database, DatabaseConfig::Sqlite) {
+            server_address::remove(&server.data);
+        }
         node.stop(server.shutdown_grace).await?;
         // Idle connections are not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(1), http).await;

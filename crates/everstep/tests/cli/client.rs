@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use crate::support::{CommandOutput, Folder, Server, chain, everstep};
 
-struct Session {
-    folder: Folder,
-    server: Server,
+pub(crate) struct Session {
+    pub(crate) folder: Folder,
+    pub(crate) server: Server,
 }
 
 impl Session {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = Folder::new();
         let server = Server::start(&folder.at("data"));
         Self { folder, server }
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = everstep();
         command.args(args).env("EVERSTEP_URL", format!("http://{}", self.server.address()));
         command.env("EVERSTEP_API_KEY", self.server.client().key());
@@ -26,19 +26,19 @@ impl Session {
     }
 
     #[track_caller]
-    fn call(&self, args: &[&str]) -> CommandOutput {
+    pub(crate) fn call(&self, args: &[&str]) -> CommandOutput {
         CommandOutput::from(self.command(args).output().unwrap())
     }
 
     /// Saves a workflow from a file.
     #[track_caller]
-    fn import(&self, name: &str, definition: &Value) {
+    pub(crate) fn import(&self, name: &str, definition: &Value) {
         let file = self.folder.write(&format!("{name}.json"), definition.to_string());
         self.call(&["import", &file]).exits(0).says(&format!("saved {name} version 1"));
     }
 
     #[track_caller]
-    fn start(&self, args: &[&str]) -> String {
+    pub(crate) fn start(&self, args: &[&str]) -> String {
         self.call(&[&["start"], args].concat()).exits(0).stdout.clone().trim().to_owned()
     }
 }
@@ -147,7 +147,8 @@ fn without_a_key_it_says_what_to_do() {
     CommandOutput::from(command.output().unwrap()).exits(2).says("EVERSTEP_API_KEY");
     let mut command = everstep();
     command.args(["runs"]).env("EVERSTEP_URL", "http://127.0.0.1:1").env("EVERSTEP_API_KEY", "x");
-    CommandOutput::from(command.output().unwrap()).exits(3).says("http://127.0.0.1:1");
+    let refused = CommandOutput::from(command.output().unwrap());
+    refused.exits(3).says("http://127.0.0.1:1").says("is `everstep serve` running?");
 }
 
 #[test]

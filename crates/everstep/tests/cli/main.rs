@@ -5,10 +5,12 @@
 mod client;
 mod database;
 mod documents;
+mod environment;
 mod examples;
 mod http;
 mod keys;
 mod outside;
+mod reports;
 mod retention;
 mod run;
 mod secrets;

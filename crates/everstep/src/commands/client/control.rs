@@ -6,20 +6,23 @@ use everstep_net::Method;
 use serde_json::{Value, json};
 
 use crate::client_args::{CancelArgs, ControlArgs, ForkArgs, SignalArgs};
+use crate::commands::client::run_id;
 use crate::remote::{NO_QUERY, Remote};
 use crate::{exit, input, output, text};
 
 pub(crate) async fn signal(args: &SignalArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
-    let payload = input::read(&args.payload)?;
-    let path = Remote::path(&["v1", "runs", &args.run, "signals", &args.event], NO_QUERY);
+    let payload = input::read("--payload", &args.payload)?;
+    let run = run_id::find(&remote, &args.run).await?;
+    let path = Remote::path(&["v1", "runs", &run, "signals", &args.event], NO_QUERY);
     let answer = remote.ask_with(Method::POST, &path, args.key.as_deref(), Some(payload.value())).await?;
     Ok(print_status(&answer))
 }
 
 pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
-    let path = Remote::path(&["v1", "runs", &args.run, "cancel"], NO_QUERY);
+    let run = run_id::find(&remote, &args.run).await?;
+    let path = Remote::path(&["v1", "runs", &run, "cancel"], NO_QUERY);
     let body = json!({"reason": args.reason});
     Ok(print_status(&remote.ask(Method::POST, &path, Some(&body)).await?))
 }
@@ -27,20 +30,22 @@ pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
 /// `action` is pause, resume or retry.
 pub(crate) async fn control(args: &ControlArgs, action: &str) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
-    let path = Remote::path(&["v1", "runs", &args.run, action], NO_QUERY);
+    let run = run_id::find(&remote, &args.run).await?;
+    let path = Remote::path(&["v1", "runs", &run, action], NO_QUERY);
     Ok(print_status(&remote.ask(Method::POST, &path, None).await?))
 }
 
 pub(crate) async fn fork(args: &ForkArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
-    let path = Remote::path(&["v1", "runs", &args.run, "fork"], NO_QUERY);
+    let run = run_id::find(&remote, &args.run).await?;
+    let path = Remote::path(&["v1", "runs", &run, "fork"], NO_QUERY);
     let body = args.at.map_or_else(|| json!({}), |at| json!({"at": at}));
     let forked = remote.ask(Method::POST, &path, Some(&body)).await?;
     if args.json {
         output::print(forked)?;
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("it goes on after entry {} of {}", forked["forkedAt"], text::safe(&args.run));
+    eprintln!("it goes on after entry {} of {}", forked["forkedAt"], text::safe(&run));
     let children = forked["notUndone"]["children"].as_array().map_or(0, Vec::len);
     if children > 0 {
         eprintln!("{} of the original stay as they are", text::count(children, "child run"));

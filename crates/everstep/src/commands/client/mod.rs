@@ -1,9 +1,16 @@
 //! Commands that ask a server, one file each.
 
 pub(crate) mod control;
+mod entry_line;
+pub(crate) mod follow;
+pub(crate) mod health;
+pub(crate) mod journal;
 pub(crate) mod logs;
+mod run_id;
 pub(crate) mod runs;
 pub(crate) mod show;
 pub(crate) mod start;
 mod timeline;
 pub(crate) mod transfer;
+pub(crate) mod workers;
+pub(crate) mod workflows;

@@ -4,10 +4,13 @@ use std::process::ExitCode;
 
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
+use everstep_core::time::Timestamp;
+use everstep_engine::{Clock as _, SystemClock};
 use everstep_net::Method;
 use serde_json::{Value, json};
 
 use crate::client_args::RunsArgs;
+use crate::config::HumanDuration;
 use crate::remote::Remote;
 use crate::{output, text};
 
@@ -16,9 +19,11 @@ const PAGE_SIZE_MAX: usize = 500;
 pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
     let most = args.limit as usize;
+    // All pages have the same filter.
+    let now = SystemClock::default().wall();
     let (mut runs, mut cursor) = (Vec::new(), None);
     while runs.len() < most {
-        let path = Remote::path(&["v1", "runs"], &parameters(args, most - runs.len(), cursor.as_deref()));
+        let path = Remote::path(&["v1", "runs"], &parameters(args, most - runs.len(), cursor.as_deref(), now));
         let mut page = remote.ask(Method::GET, &path, None).await?;
         if let Value::Array(found) = page["runs"].take() {
             runs.extend(found);
@@ -41,8 +46,8 @@ pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
             said(&run["id"]),
             workflow,
             said(&run["status"]),
-            said(&run["createdAt"]),
-            said(&run["endedAt"]),
+            run["createdAt"].as_str().map_or_else(|| "-".to_owned(), text::time),
+            run["endedAt"].as_str().map_or_else(|| "-".to_owned(), text::time),
             said(&run["error"]["code"]),
         ]);
     }
@@ -53,17 +58,41 @@ pub(crate) async fn run(args: &RunsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn parameters(args: &RunsArgs, room: usize, cursor: Option<&str>) -> Vec<(String, String)> {
+fn parameters(args: &RunsArgs, room: usize, cursor: Option<&str>, now: Timestamp) -> Vec<(String, String)> {
     let mut parameters = vec![("limit".to_owned(), room.min(PAGE_SIZE_MAX).to_string())];
     let mut add = |name: &str, value: &Option<String>| {
         parameters.extend(value.iter().map(|value| (name.to_owned(), value.clone())));
     };
     add("workflow", &args.workflow);
-    add("since", &args.since);
-    add("until", &args.until);
+    add("since", &args.since.as_deref().map(|time| read_time(time, now)));
+    add("until", &args.until.as_deref().map(|time| read_time(time, now)));
     add("status", &(!args.status.is_empty()).then(|| args.status.join(",")));
     add("cursor", &cursor.map(str::to_owned));
     parameters.extend(args.input.iter().map(|(path, value)| (format!("input.{path}"), value.clone())));
     parameters.extend(args.tags.iter().map(|(name, value)| (format!("tag.{name}"), value.clone())));
     parameters
+}
+
+/// A time as the server reads it. `1h` is one hour before now; the server checks all other forms.
+fn read_time(given: &str, now: Timestamp) -> String {
+    match given.parse::<HumanDuration>() {
+        Ok(HumanDuration(span)) => {
+            let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+            Timestamp::from_millis(now.millis().saturating_sub(millis).max(0)).to_string()
+        }
+        Err(_) => given.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_a_time_before_now() {
+        let now = "2026-11-17T12:00:00Z".parse().unwrap();
+        assert_eq!(read_time("90m", now), "2026-11-17T10:30:00Z");
+        assert_eq!(read_time("99999999d", now), "1970-01-01T00:00:00Z");
+        assert_eq!(read_time("2026-01-01T00:00:00Z", now), "2026-01-01T00:00:00Z");
+    }
 }

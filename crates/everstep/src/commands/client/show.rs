@@ -7,19 +7,26 @@ use everstep_net::Method;
 use serde_json::{Value, json};
 
 use crate::client_args::ShowArgs;
-use crate::commands::client::timeline;
+use crate::commands::client::{run_id, timeline};
 use crate::remote::{NO_QUERY, Remote};
 use crate::{output, text};
 
+/// Columns of the names in the head.
+const INDENT: usize = 10;
+/// The entries at the end of a journal among which the cancellation is looked for.
+const LAST_ENTRIES: u64 = 20;
+
 pub(crate) async fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
-    let run = remote.ask(Method::GET, &Remote::path(&["v1", "runs", &args.run], NO_QUERY), None).await?;
-    let steps = remote.list(&Remote::path(&["v1", "runs", &args.run, "steps"], NO_QUERY), "steps").await?;
+    let id = run_id::find(&remote, &args.run).await?;
+    let run = remote.ask(Method::GET, &Remote::path(&["v1", "runs", &id], NO_QUERY), None).await?;
+    let steps = remote.list(&Remote::path(&["v1", "runs", &id, "steps"], NO_QUERY), "steps").await?;
     if args.json {
         output::print(json!({"run": run, "steps": steps}))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print(head(&run))?;
+    let reason = if run["status"] == "cancelled" { cancel_reason(&remote, &id, &run).await? } else { None };
+    output::print(head(&run, reason))?;
     let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
     let now = run["endedAt"].is_null().then(|| SystemClock::default().wall());
     for line in timeline::draw(&steps, now, width) {
@@ -28,16 +35,28 @@ pub(crate) async fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Why a run was cancelled, as its journal has it.
+async fn cancel_reason(remote: &Remote, id: &str, run: &Value) -> anyhow::Result<Option<String>> {
+    let last = run["version"].as_u64().unwrap_or_default();
+    let query = [("after", last.saturating_sub(LAST_ENTRIES).to_string())];
+    let page = remote.ask(Method::GET, &Remote::path(&["v1", "runs", id, "journal"], &query), None).await?;
+    let mut entries = page["entries"].as_array().into_iter().flatten().rev();
+    let cancelled = entries.find(|entry| entry["event"] == "RunCancelled");
+    Ok(cancelled.and_then(|entry| entry["data"]["reason"].as_str()).map(str::to_owned))
+}
+
 /// What there is to say about a run besides its steps.
-fn head(run: &Value) -> String {
+fn head(run: &Value, cancel_reason: Option<String>) -> String {
     let said = |name: &str| run[name].as_str().map(text::safe);
+    let time = |name: &str| run[name].as_str().map(text::time);
     let mut lines = vec![
         ("run", said("id")),
         ("workflow", said("workflow").map(|name| format!("{name} version {}", run["workflowVersion"]))),
         ("status", said("status")),
         ("waiting", said("waitingFor")),
-        ("created", said("createdAt")),
-        ("ended", said("endedAt")),
+        ("created", time("createdAt")),
+        ("ended", time("endedAt")),
+        ("reason", cancel_reason.map(|reason| text::safe_block(&reason, INDENT))),
         ("parent", said("parent")),
         ("origin", said("origin")),
     ];
@@ -45,8 +64,7 @@ fn head(run: &Value) -> String {
     lines.push(("input", shown(&run["input"])));
     lines.push(("output", shown(&run["output"])));
     let error = &run["error"];
-    let words = [&error["code"], &error["message"]].map(|value| text::safe(value.as_str().unwrap_or_default()));
-    lines.push(("error", Some(words.join(": ")).filter(|_| !error.is_null())));
+    lines.push(("error", (!error.is_null()).then(|| text::safe_block(&timeline::describe_error(error), INDENT))));
     let lines = lines.into_iter().filter_map(|(name, value)| Some(format!("{name:<9} {}", value?)));
     lines.collect::<Vec<_>>().join("\n")
 }

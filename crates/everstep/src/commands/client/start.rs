@@ -9,12 +9,12 @@ use crate::client_args::StartArgs;
 use crate::remote::{NO_QUERY, Remote};
 use crate::{exit, input, output, text};
 
-/// How long one request may wait for the run's end.
+/// How long one request may wait until the run has ended or is paused.
 const WAIT_SECONDS: &str = "30";
 
 pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     let remote = Remote::from_settings_or_default(&args.remote)?;
-    let mut body = json!({"input": input::read(&args.input)?.value()});
+    let mut body = json!({"input": input::read("--input", &args.input)?.value()});
     if let Some(key) = &args.key {
         body["idempotencyKey"] = json!(key);
     }
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
     }
     if args.wait {
         let path = Remote::path(&["v1", "runs", &id], &[("waitSeconds", WAIT_SECONDS)]);
-        while started["run"]["endedAt"].is_null() {
+        while started["run"]["endedAt"].is_null() && started["run"]["status"] != "paused" {
             started["run"] = remote.ask(Method::GET, &path, None).await?;
         }
         return print_end(&started["run"], args.json);
@@ -51,16 +51,24 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn print_end(run: &Value, is_json: bool) -> anyhow::Result<ExitCode> {
-    let is_completed = run["status"] == "completed";
+    let (is_completed, is_paused) = (run["status"] == "completed", run["status"] == "paused");
     if is_json {
         output::print(run)?;
     } else if is_completed {
         output::print(&run["output"])?;
     } else {
-        let why = run["error"]["message"].as_str().unwrap_or("it was cancelled");
-        eprintln!("run {}: {}: {}", said(run, "id"), said(run, "status"), text::safe(why));
+        let other = if is_paused { "a request paused it" } else { "it was cancelled" };
+        let why = run["error"]["message"].as_str().unwrap_or(other);
+        eprintln!("run {}: {}: {}", said(run, "id"), said(run, "status"), text::safe_block(why, 0));
+        if is_paused {
+            eprintln!("to continue it: everstep resume {}", said(run, "id"));
+        }
     }
-    Ok(ExitCode::from(if is_completed { 0 } else { exit::FAILED }))
+    Ok(ExitCode::from(match (is_completed, is_paused) {
+        (true, _) => 0,
+        (false, true) => exit::PAUSED,
+        (false, false) => exit::FAILED,
+    }))
 }
 
 fn said(run: &Value, name: &str) -> String {
