@@ -1,16 +1,13 @@
-//! The examples and the commands in the documents do what they say.
+//! The examples do what they say, and the documents lead somewhere. Their commands are executed in `guides.rs`.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{CommandOutput, Folder, Server, everstep, reference, root};
-
-/// Where `everstep serve` listens unless it is told otherwise.
-const SERVER: &str = "127.0.0.1:7373";
+use crate::support::{CommandOutput, everstep, reference, root};
 
 /// All files below a folder with one of these extensions, in order.
-fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -54,112 +51,12 @@ fn every_example_gives_what_stands_beside_it() {
     }
 }
 
-/// A `sh` block that runs a workflow or asks a server, and the `json` block after it, if there is one.
-struct Block {
-    document: PathBuf,
-    command: String,
-    output: Option<Value>,
-}
-
-fn blocks(document: &Path) -> Vec<Block> {
-    let text = std::fs::read_to_string(document).unwrap();
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut is_fresh = false;
-    let mut parts = text.split("```");
-    parts.next();
-    // Inside, outside, inside, …
-    while let Some(inside) = parts.next() {
-        let outside = parts.next().unwrap_or_default();
-        let (kind, code) = inside.split_once('\n').unwrap_or((inside, ""));
-        match kind {
-            "sh" if code.trim_start().starts_with("everstep run") || code.contains(SERVER) => {
-                blocks.push(Block { document: document.to_owned(), command: code.trim().to_owned(), output: None });
-                is_fresh = true;
-            }
-            "json" if is_fresh => {
-                let block = blocks.last_mut().expect("a block is fresh");
-                block.output = Some(serde_json::from_str(code).unwrap());
-                is_fresh = false;
-            }
-            _ => is_fresh = false,
-        }
-        // What is shown is the output only where it follows at once.
-        is_fresh &= outside.lines().filter(|line| !line.trim().is_empty()).count() <= 1;
-    }
-    blocks
-}
-
 fn documents() -> Vec<PathBuf> {
     let root = root();
     let mut documents = files(&root.join("docs"), &["md"]);
     let more = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md", "llms.txt"];
     documents.extend(more.map(|name| root.join(name)));
     documents
-}
-
-/// Runs a block as a person would who has cloned the repository and installed the binary.
-fn perform(block: &Block, command: &str, folder: &Path) -> CommandOutput {
-    let binary = Path::new(env!("CARGO_BIN_EXE_everstep")).parent().unwrap();
-    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
-    let mut shell = std::process::Command::new("sh");
-    shell.arg("-c").arg(format!("set -e\n{command}")).current_dir(folder).env("PATH", &path);
-    let output: CommandOutput = shell.output().unwrap().into();
-    assert_eq!(output.code, 0, "{}: {command}\n{}", block.document.display(), output.stderr);
-    output
-}
-
-fn clone_of_the_repository() -> Folder {
-    let folder = Folder::new();
-    std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
-    folder
-}
-
-#[test]
-fn every_command_of_the_documents_works() {
-    let blocks: Vec<_> = documents().iter().flat_map(|document| blocks(document)).collect();
-    let blocks: Vec<_> = blocks.into_iter().filter(|block| !block.command.contains(SERVER)).collect();
-    assert!(blocks.len() >= 3, "the documents show how to run a workflow");
-    let folder = clone_of_the_repository();
-    for block in blocks {
-        let output = perform(&block, &block.command, folder.path());
-        if let Some(expected) = &block.output {
-            assert_eq!(&output.json(), expected, "{}: {}", block.document.display(), block.command);
-        }
-    }
-}
-
-/// What is shown is the last answer; `…` in it is anything, and fields may be left out.
-#[test]
-fn every_request_of_the_documents_is_answered_as_shown() {
-    let blocks: Vec<_> = documents().iter().flat_map(|document| blocks(document)).collect();
-    let blocks: Vec<_> = blocks.into_iter().filter(|block| block.command.contains(SERVER)).collect();
-    let is_first = |block: &&Block| block.document.ends_with("README.md") && block.command.contains("waitSeconds");
-    assert!(blocks.iter().any(|block| is_first(&block)), "README.md shows how to start a run");
-    let folder = clone_of_the_repository();
-    let server = Server::start(&folder.at("data"));
-    for block in blocks {
-        let output = perform(&block, &block.command.replace(SERVER, server.address()), folder.path());
-        let answers = serde_json::Deserializer::from_str(&output.stdout).into_iter::<Value>();
-        let answers: Vec<_> = answers.map(|answer| answer.unwrap()).collect();
-        let place = format!("{}: {}\n{}", block.document.display(), block.command, output.stdout);
-        assert!(answers.iter().all(|answer| answer.get("code").is_none()), "{place}");
-        if let Some(shown) = &block.output {
-            assert!(is_shown(shown, answers.last().unwrap()), "{place}");
-        }
-    }
-}
-
-fn is_shown(shown: &Value, answer: &Value) -> bool {
-    match (shown, answer) {
-        (Value::String(text), _) if text == "…" => true,
-        (Value::Object(shown), Value::Object(answer)) => {
-            shown.iter().all(|(name, shown)| answer.get(name).is_some_and(|answer| is_shown(shown, answer)))
-        }
-        (Value::Array(shown), Value::Array(answer)) => {
-            shown.len() == answer.len() && shown.iter().zip(answer).all(|(shown, answer)| is_shown(shown, answer))
-        }
-        (shown, answer) => shown == answer,
-    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod database;
 mod documents;
 mod environment;
 mod examples;
+mod guides;
 mod http;
 mod keys;
 mod outside;
@@ -15,6 +16,7 @@ mod retention;
 mod run;
 mod secrets;
 mod serve;
+mod shell;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod support;
