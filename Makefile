@@ -8,8 +8,9 @@ SEEDS ?= 20000
 LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
 # How long Schemathesis asks.
 SECONDS ?= 30
+FUZZ_SECONDS ?= 60
 
-.PHONY: help run dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis sim bench trace deny tools databases clients
+.PHONY: help run dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis sim fuzz bench trace deny tools databases clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +23,7 @@ dist: ## Build the binary as it is published: target/dist/everstep.
 
 test: tools databases lint lint-deploy unit sdk planted schemathesis trace ## Everything that continuous integration runs.
 
-test-long: test sim deny ## `test`, then the long simulation, three minutes of Schemathesis and the licence check.
+test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis and the licence check.
 	scripts/schemathesis.sh 180
 
 check: tools ## The quick part of `test`: formatting, and what the compiler and clippy say.
@@ -37,11 +38,15 @@ bench: ## Measure this machine, and check the figures against the budgets.
 	$(LAB) bench --check bench/budgets.toml
 	$(LAB) bench --store postgres --check bench/budgets.toml
 	cd sdks/typescript && npm ci && npm run build
+	$(LAB) bench guards --check bench/budgets.toml
 	$(LAB) bench code --check bench/budgets.toml
 	$(LAB) bench code --store postgres --check bench/budgets.toml
 
 sim: ## Simulate SEEDS=20000 runs of the engine with crashes, duplicates and outages.
 	$(CARGO) run --release --locked -p everstep-lab -- sim --seeds $(SEEDS)
+
+fuzz: ## Evaluate random rules of JSON Logic on random data for FUZZ_SECONDS=60.
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --locked -p everstep-core --test suite -- --ignored rules_are_fuzzed
 
 trace: ## Check that every requirement claimed in docs/trace.toml is held by a test that exists.
 	$(CARGO) test $(WORKSPACE) --quiet --test trace -- --nocapture

@@ -12,6 +12,7 @@ pub mod ids;
 pub mod journal;
 pub mod kinds;
 pub mod limits;
+pub mod logic;
 pub mod payload;
 pub mod planted;
 pub mod retry;

@@ -34,3 +34,11 @@ pub const REMEMBERED_KEYS: usize = 256;
 pub const GRAPH_NODES: usize = 10_000;
 /// How deep JSON may be nested.
 pub const JSON_DEPTH: usize = 100;
+/// Bytes of a rule of JSON Logic, as JSON without spaces.
+pub const RULE_BYTES: usize = 64 * 1024;
+/// How deep the operations of a rule, and the lists of its results, may be nested.
+pub const RULE_LEVELS: usize = 32;
+/// Operations of one evaluation of a rule.
+pub const RULE_OPERATIONS: u64 = 10_000;
+/// Bytes of all results of one evaluation of a rule.
+pub const RULE_RESULT_BYTES: u64 = 256 * 1024;

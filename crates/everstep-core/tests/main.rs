@@ -1,4 +1,4 @@
-//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, laws, stories and the codec.
+//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, laws, rules, stories and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod children;
@@ -9,6 +9,7 @@ mod decisions;
 mod history;
 mod keys;
 mod laws;
+mod logic;
 mod phases;
 mod story;
 mod support;

@@ -66,7 +66,7 @@ const WORDS: &[&str] = &[
     "maxAttempts",
 ];
 
-fn wild_value(random: &mut Random, depth: usize) -> Value {
+pub(crate) fn wild_value(random: &mut Random, depth: usize) -> Value {
     match random.below(if depth == 0 { 6 } else { 9 }) {
         0 => Value::Null,
         1 => random.chance(50).into(),

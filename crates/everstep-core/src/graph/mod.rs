@@ -27,6 +27,7 @@ mod variables;
 
 pub(crate) use apply::fold;
 pub use compile::{compile, load};
+pub(crate) use fields::escape;
 pub(crate) use inputs::{check_handle, on_signal, on_timer};
 pub use model::{Condition, Graph, Join, Node, NodeKind, OnError, OnItemError};
 pub(crate) use next::next;
