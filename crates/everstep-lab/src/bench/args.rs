@@ -34,8 +34,8 @@ pub(crate) struct Args {
     pub(super) server: Option<String>,
 
     /// Measure only these cases: throughput, latency, starts, growth, sleeping, idle, http, shapes, one shape,
-    /// two-nodes (PostgreSQL), code (a worker of the TypeScript SDK, which must be named), or a part of it such as
-    /// code-load.
+    /// two-nodes (PostgreSQL), guards (conditions of state machines, which must be named), code (a worker of the
+    /// TypeScript SDK, which must be named), or a part of it such as code-load.
     #[arg(value_name = "CASE", value_delimiter = ',')]
     pub(super) cases: Vec<String>,
 

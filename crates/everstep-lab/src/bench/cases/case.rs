@@ -1,7 +1,7 @@
 //! The cases by name.
 
 use super::code::Part;
-use super::{growth, http, idle, latency, shape, sleeping, starts, throughput, two_nodes};
+use super::{growth, guards, http, idle, latency, shape, sleeping, starts, throughput, two_nodes};
 use crate::bench::args::{Plan, Site};
 use crate::bench::figure::Figure;
 use crate::bench::process;
@@ -19,6 +19,8 @@ pub(in crate::bench) enum Case {
     Sleeping,
     Idle,
     Http,
+    /// Conditions of state machines, without any store; measured only when it is named.
+    Guards,
     /// On a database that nodes can share.
     TwoNodes,
     /// One of the nodes of [`Self::TwoNodes`], in its own process: alone, or one of two.
@@ -62,6 +64,7 @@ impl Case {
             Self::Sleeping => "sleeping",
             Self::Idle => "idle",
             Self::Http => "http",
+            Self::Guards => "guards",
             Self::TwoNodes => "two-nodes",
             Self::OneNode => two_nodes::ONE,
             Self::HalfNode => two_nodes::HALF,
@@ -71,7 +74,7 @@ impl Case {
     }
 
     pub(in crate::bench) fn find(name: &str) -> anyhow::Result<Self> {
-        let public = || Self::all().chain(Self::code());
+        let public = || Self::all().chain([Self::Guards]).chain(Self::code());
         let names = || public().map(Self::name).collect::<Vec<_>>().join(", ");
         let found = public().chain([Self::OneNode, Self::HalfNode]).find(|case| case.name() == name);
         found.ok_or_else(|| anyhow::anyhow!("there is no case {name:?}; there are shapes, code, {}", names()))
@@ -113,6 +116,7 @@ impl Case {
             Self::Sleeping => sleeping::measure(plan).await,
             Self::Idle => idle::measure(plan).await,
             Self::Http => http::measure(plan).await,
+            Self::Guards => guards::measure(plan),
             Self::TwoNodes => two_nodes::measure(plan).await,
             Self::OneNode | Self::HalfNode => two_nodes::measure_node(self.name(), plan).await,
             Self::Shape(shape) => shape::measure(shape, plan).await,

@@ -3,6 +3,7 @@
 mod case;
 mod code;
 mod growth;
+mod guards;
 mod http;
 mod idle;
 mod latency;
