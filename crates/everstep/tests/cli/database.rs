@@ -1,6 +1,40 @@
 //! Which database holds everything, as it is set.
 
-use crate::support::{CommandOutput, Folder, call, everstep};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::support::{CommandOutput, Folder, call, everstep, program, wait_for};
+
+#[test]
+fn the_data_folder_is_private_whatever_the_umask() {
+    let folder = Folder::new();
+    for (umask, name) in [("000", "open"), ("022", "usual"), ("077", "closed")] {
+        let data = folder.path().join(name);
+        let serve = "umask $1; exec \"$2\" serve --listen 127.0.0.1:0 --data \"$3\"";
+        let mut command = program(Path::new("sh"));
+        command.args(["-c", serve, "sh", umask]).arg(everstep().get_program()).arg(&data);
+        let mut server = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.permissions().mode() & 0o777);
+        wait_for("the first key", || mode(&data.join("admin.key")).ok());
+        let files: Vec<_> = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path()).collect();
+        // A draft of another key may be gone by now.
+        let modes: Vec<_> = files.iter().filter_map(|path| Some((path, mode(path).ok()?))).collect();
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert!(files.iter().any(|path| path.ends_with("everstep.db-wal")), "{files:?}");
+        assert!(modes.iter().all(|(_, mode)| *mode == 0o600), "umask {umask}: {modes:?}");
+        assert_eq!(mode(&data).unwrap(), 0o700, "umask {umask}");
+    }
+}
+
+#[test]
+fn a_data_folder_that_others_share_is_refused() {
+    let folder = Folder::new();
+    folder.write("notes.txt", "mine");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = call(&["serve", "--listen", "127.0.0.1:0", "--data", folder.path().to_str().unwrap()]);
+    output.exits(3).says("other users may enter it").says("chmod 700");
+}
 
 #[test]
 fn another_kind_of_database_is_refused() {
