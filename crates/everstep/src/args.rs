@@ -166,7 +166,8 @@ pub(crate) struct ConfigArgs {
 /// Run the server: it performs runs, and programs use it over HTTP.
 ///
 /// Everything is in one database: SQLite in the data folder, or PostgreSQL with --database-url, which several servers
-/// may share. The first start makes an admin's key, shows it once and keeps it in admin.key in the data folder.
+/// may share. The first start makes an admin's key and keeps it in admin.key in the data folder; a terminal shows it
+/// once.
 ///
 /// /livez answers while the process lives. /readyz answers 200 while it can work, else 503, with the node's id, the
 /// state of the database and the number of active runs.

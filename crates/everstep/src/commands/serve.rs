@@ -1,12 +1,13 @@
 //! `everstep serve`: the server.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use everstep_api::auth::Keys;
+use everstep_api::auth::{ApiKey, Keys};
 use everstep_api::{AppState, Audit, Meters, StreamHub};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
@@ -127,7 +128,7 @@ fn greet(url: &str, node: &LocalNode, config: &Config, key: &FirstKey) {
     };
     match key {
         FirstKey::Made(secret, path) => {
-            eprintln!("  key     {} (admin; shown only now, and kept in {})", secret.reveal(), path.display());
+            eprintln!("{}", key_line(secret, path, std::io::stderr().is_terminal()));
             eprintln!("{}", try_it(path));
         }
         FirstKey::Kept(path) => eprintln!("{}", try_it(path)),
@@ -135,6 +136,30 @@ fn greet(url: &str, node: &LocalNode, config: &Config, key: &FirstKey) {
     }
 }
 
+/// The line about a new admin's key. Only a terminal shows the key itself: logs are kept, copied and sent elsewhere.
+fn key_line(secret: &ApiKey, path: &Path, is_terminal: bool) -> String {
+    let path = path.display();
+    if is_terminal {
+        format!("  key     {} (admin; shown only now, and kept in {path})", secret.reveal())
+    } else {
+        format!("  key     a new admin's API key is in {path}")
+    }
+}
+
 fn absolute(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_terminal_shows_the_first_key() {
+        let (secret, path) = (ApiKey::generate(), Path::new("/data/admin.key"));
+        let shown = key_line(&secret, path, true);
+        assert!(shown.contains(secret.reveal()) && shown.contains("/data/admin.key"), "{shown}");
+        let logged = key_line(&secret, path, false);
+        assert!(!logged.contains("es_") && logged.contains("/data/admin.key"), "{logged}");
+    }
 }
