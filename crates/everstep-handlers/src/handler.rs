@@ -26,6 +26,8 @@ pub struct Task {
     pub config: Value,
     /// Where in the config the definition names secrets, as JSON pointers. Nothing else may be taken for one.
     pub secrets: Vec<String>,
+    /// The config as the definition has it, with unresolved templates, if it names secrets; else null.
+    pub written: Value,
     /// The context, for kinds that ask for it; else null.
     pub context: Payload,
     /// How long this attempt may take, counted from the start of performing.

@@ -19,6 +19,7 @@ pub(crate) fn describe_task(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Ev
     let NodeKind::Task { kind, config, secrets, raw_fields, needs_context } = &node.kind else {
         return Err(TaskSpec::unknown(step));
     };
+    let written = if secrets.is_empty() { Value::Null } else { config.clone() };
     let scope_context = ScopeContext::new(run, &step_path.path);
     let config = match config {
         Value::Object(fields) => {
@@ -40,5 +41,5 @@ pub(crate) fn describe_task(run: GraphRun<'_>, step: &StepKey, evaluate: &dyn Ev
     } else {
         Payload::null()
     };
-    Ok(TaskSpec { kind: kind.clone(), config, secrets: secrets.clone(), context, timeout: node.timeout })
+    Ok(TaskSpec { kind: kind.clone(), config, secrets: secrets.clone(), written, context, timeout: node.timeout })
 }

@@ -20,6 +20,9 @@ pub struct TaskSpec {
     pub config: Value,
     /// Where in the config the definition names secrets, as JSON pointers.
     pub secrets: Vec<String>,
+    /// The config as the definition has it, if it names secrets; else null. A handler compares the two before it sends
+    /// a secret.
+    pub written: Value,
     pub context: Payload,
     pub timeout: Option<Duration>,
 }

@@ -268,6 +268,7 @@ impl ActiveRun {
                 kind: spec.kind,
                 config: spec.config,
                 secrets: spec.secrets,
+                written: spec.written,
                 context: spec.context,
                 timeout: spec.timeout.unwrap_or(Duration::ZERO),
             };

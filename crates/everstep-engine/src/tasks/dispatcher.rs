@@ -192,6 +192,7 @@ mod tests {
             kind: "noop".to_owned(),
             config: Value::Null,
             secrets: Vec::new(),
+            written: Value::Null,
             context: Payload::null(),
             timeout: Duration::ZERO,
         };

@@ -2,6 +2,7 @@
 
 mod config;
 mod handler;
+mod host;
 mod request;
 mod response;
 

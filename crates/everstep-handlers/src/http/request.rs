@@ -10,6 +10,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::config::{Auth, BodyType, Config, HttpVerb, TextValue, TextValues};
+use super::host::{COMPUTED_HOST, WrittenHost};
 use crate::handler::Task;
 use crate::secrets::RevealedSecrets;
 
@@ -35,6 +36,9 @@ pub(super) fn make(
     revealed: &mut RevealedSecrets,
 ) -> Result<Request, Failure> {
     let url = address(&config)?;
+    if !secret_pointers.is_empty() {
+        WrittenHost::read(&task.written["url"]).check(&url)?;
+    }
     let is_secret = |field: &str| secret_pointers.iter().any(|place| place.split('/').nth(1) == Some(field));
     let mut headers = HeaderMap::new();
     for (name, value) in &config.headers {
@@ -96,10 +100,10 @@ pub(super) fn check(config: &Value) -> Vec<Fault> {
             report(pointer.to_owned(), failure.message);
         }
     }
-    // A secret goes where its definition says: a run's input must not choose the host.
-    if names_secret(config) && !has_fixed_host(&config["url"]) {
-        let message = "where a secret goes along, the host is written out, with a `/` before anything that is computed";
-        report("/url".to_owned(), message.to_owned());
+    // A secret goes where its definition says: a run's input must not choose the host. A literal address is checked above.
+    let is_literal_url = config["url"].as_str().is_some_and(|url| is_literal(&url));
+    if names_secret(config) && !is_literal_url && WrittenHost::read(&config["url"]) == WrittenHost::Computed {
+        report("/url".to_owned(), COMPUTED_HOST.to_owned());
     }
     // What has no meaning is refused: somebody would rely on it.
     if config.get("body").is_none_or(Value::is_null) {
@@ -127,14 +131,7 @@ fn names_secret(value: &Value) -> bool {
     }
 }
 
-/// Whether nothing computed stands before the path of an address. An address that is a secret itself is the vault's.
-fn has_fixed_host(url: &Value) -> bool {
-    let Some(text) = url.as_str() else { return names_secret(url) };
-    let Some((written, _)) = text.split_once("{{") else { return true };
-    written.split_once("://").is_some_and(|(_, place)| place.contains(['/', '?', '#']))
-}
-
-fn invalid(message: String) -> Failure {
+pub(super) fn invalid(message: String) -> Failure {
     Failure::fatal(code::INVALID_CONFIG, message)
 }
 
@@ -151,7 +148,8 @@ fn address(config: &Config) -> Result<Url, Failure> {
     Ok(url)
 }
 
-fn read_address(text: &str) -> Result<Url, Failure> {
+/// Parses an address, as the client that sends the request does.
+pub(super) fn read_address(text: &str) -> Result<Url, Failure> {
     let hint = "write such as https://example.com/orders";
     let url = Url::parse(text.trim()).map_err(|error| invalid(format!("`url` is no address: {error}; {hint}")))?;
     if !matches!(url.scheme(), "http" | "https") {

@@ -103,7 +103,7 @@ async fn ask(config: Value) -> Result<Value, Failure> {
 /// Asks with the secrets that the config names, as the engine does.
 async fn ask_with_secrets(config: Value, secrets: &[&str]) -> Result<Value, Failure> {
     let secrets = secrets.iter().map(|pointer| (*pointer).to_owned()).collect();
-    perform(Task { secrets, ..task("http", config, json!({})) }).await
+    perform(Task { secrets, written: config.clone(), ..task("http", config, json!({})) }).await
 }
 
 #[tokio::test]
@@ -257,6 +257,11 @@ fn a_secret_goes_to_a_host_that_is_written_out() {
     assert_eq!(faults(json!({"$secret": "place"})), [""; 0]);
     let computed = [
         json!("https://a.example{{ctx.input.path}}"),
+        json!("http:///{{ctx.input.host}}/"),
+        json!("http://user@{{ctx.input.host}}/"),
+        json!("http:\\\\{{ctx.input.host}}/"),
+        json!("http://\t{{ctx.input.host}}/"),
+        json!("https://a.example:{{ctx.input.port}}/"),
         json!("https://{{ctx.input.host}}/orders"),
         json!("{{ctx.input.url}}"),
         json!({"$expr": "ctx.input.url"}),
@@ -266,6 +271,59 @@ fn a_secret_goes_to_a_host_that_is_written_out() {
     }
     let open = json!({"url": "{{ctx.input.url}}"});
     assert!(registry.check("http", &open).is_empty());
+}
+
+/// A definition that an earlier release saved, or a template whose text turns out otherwise.
+#[tokio::test]
+async fn a_secret_is_not_sent_to_another_host_than_the_definition_has() {
+    let (url, other) = (server().await, server().await);
+    let (registry, safe) = registry("127.0.0.1");
+    let perform = async |written: &str, url: &str| {
+        let config = |url: &str| json!({"url": url, "auth": {"type": "bearer", "token": {"$secret": "token"}}});
+        let secrets = vec!["/auth/token".to_owned()];
+        let task = Task { secrets, written: config(written), ..task("http", config(url), json!({})) };
+        registry.find_handler("http").unwrap().perform(task).await.result
+    };
+    let reached = perform(&format!("{url}/echo/{{{{ctx.input.a}}}}"), &format!("{url}/echo/a")).await.unwrap();
+    assert_eq!(reached.output.value()["body"]["headers"]["authorization"], "Bearer [secret]");
+    for (written, resolved) in [
+        ("http:///{{ctx.input.host}}", format!("{other}/echo/a")),
+        ("{{ctx.input.url}}", format!("{other}/echo/a")),
+        ("http://a@{{ctx.input.host}}", format!("{other}/echo/a")),
+        (&*format!("{url}/{{{{ctx.input.a}}}}"), format!("{other}/echo/a")),
+        (&*url, format!("{other}/echo/a")),
+    ] {
+        let failure = perform(written, &resolved).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), (code::INVALID_CONFIG, false), "{written}: {failure}");
+        assert!(failure.message.contains("secret"), "{failure}");
+    }
+    assert_eq!(safe.0.load(Ordering::SeqCst), 6);
+}
+
+#[tokio::test]
+async fn a_redirect_carries_no_secret_to_another_host() {
+    let other = server().await;
+    let target = format!("{other}/echo/b");
+    let router = Router::new()
+        .route("/away", any(move || async move { (StatusCode::TEMPORARY_REDIRECT, [("location", target)]) }));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/away", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let headers = json!({
+        "url": url,
+        "method": "POST",
+        "headers": {"X-Key": {"$secret": "password"}, "X-Plain": "plain"},
+        "query": {"key": {"$secret": "password"}},
+        "auth": {"type": "header", "name": "X-Token", "value": {"$secret": "token"}},
+    });
+    let told = ask_with_secrets(headers, &["/headers/X-Key", "/query/key", "/auth/value"]).await.expect("it answers");
+    assert_eq!(told["body"]["uri"], "/echo/b");
+    let headers = told["body"]["headers"].as_object().unwrap();
+    assert_eq!(headers["x-plain"], "plain");
+    assert!(!headers.contains_key("x-key") && !headers.contains_key("x-token") && !headers.contains_key("referer"));
+    let body = json!({"url": url, "method": "POST", "body": {"key": {"$secret": "password"}}});
+    let failure = ask_with_secrets(body, &["/body/key"]).await.unwrap_err();
+    assert!(failure.message.contains("the body holds a secret"), "{failure}");
 }
 
 #[tokio::test]

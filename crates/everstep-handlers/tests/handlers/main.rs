@@ -27,6 +27,7 @@ fn task(kind: &str, config: Value, context: Value) -> Task {
         kind: kind.to_owned(),
         config,
         secrets: Vec::new(),
+        written: Value::Null,
         context: Payload::from(context),
         timeout: Duration::from_secs(5),
     }

@@ -50,6 +50,7 @@ async fn perform(registry: &Registry, config: Value) -> Result<Value, Failure> {
         kind: "dataQuery".to_owned(),
         config,
         secrets: Vec::new(),
+        written: Value::Null,
         context: Payload::null(),
         timeout: Duration::from_secs(5),
     };
