@@ -11,6 +11,7 @@ mod handler;
 mod http;
 mod javascript;
 mod logs;
+mod mask;
 mod noop;
 mod ports;
 mod registry;

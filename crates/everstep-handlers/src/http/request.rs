@@ -189,7 +189,7 @@ fn authorize(auth: &Auth, headers: &mut HeaderMap, revealed: &mut RevealedSecret
             let pair = Zeroizing::new(format!("{username}:{password}"));
             let token = Zeroizing::new(BASE64_STANDARD.encode(pair.as_bytes()));
             if !revealed.is_empty() {
-                revealed.add(token.clone());
+                revealed.add(&token);
             }
             (header::AUTHORIZATION, Zeroizing::new(format!("Basic {}", *token)))
         }

@@ -195,7 +195,7 @@ async fn headers(
             SecretOrText::Text(text) => HeaderValue::try_from(text).map_err(|_| invalid())?,
             SecretOrText::Secret(secret) => {
                 let secret = secrets.reveal(workspace, &secret.name).await?;
-                revealed.add(secret.clone());
+                revealed.add(&secret);
                 sensitive(&secret).ok_or_else(invalid)?
             }
         };
@@ -205,15 +205,15 @@ async fn headers(
         None => return Ok(headers),
         Some(HttpAuth::Bearer { token }) => {
             let token = secrets.reveal(workspace, &token.name).await?;
-            revealed.add(token.clone());
+            revealed.add(&token);
             Zeroizing::new(format!("Bearer {}", token.as_str()))
         }
         Some(HttpAuth::Basic { username, password }) => {
             let password = secrets.reveal(workspace, &password.name).await?;
             let pair = Zeroizing::new(format!("{username}:{}", password.as_str()));
             let token = Zeroizing::new(STANDARD.encode(pair.as_bytes()));
-            revealed.add(password);
-            revealed.add(token.clone());
+            revealed.add(&password);
+            revealed.add(&token);
             Zeroizing::new(format!("Basic {}", token.as_str()))
         }
     };

@@ -327,6 +327,28 @@ async fn a_redirect_carries_no_secret_to_another_host() {
 }
 
 #[tokio::test]
+async fn secrets_are_masked_however_a_server_encodes_them() {
+    let echo = |headers: HeaderMap| async move {
+        let token = headers["x-key"].to_str().unwrap_or_default().to_owned();
+        let encode = |text: &str| base64::Engine::encode(&base64::prelude::BASE64_URL_SAFE_NO_PAD, text);
+        let bytes: String = token.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let (pair, alone) = (encode(&format!("me:{token}!")), encode(&token));
+        let location = [("x-location", format!("https://a.example/?token={bytes}&at={alone}"))];
+        (location, axum::Json(json!({"percent": bytes, "base64": alone, "pair": pair})))
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let router = Router::new().route("/", any(echo));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let config = json!({"url": url, "headers": {"X-Key": {"$secret": "password"}}});
+    let told = ask_with_secrets(config, &["/headers/X-Key"]).await.expect("it answers");
+    assert_eq!(told["headers"]["x-location"], "https://a.example/?token=[secret]&at=[secret]");
+    assert_eq!((&told["body"]["percent"], &told["body"]["base64"]), (&json!("[secret]"), &json!("[secret]")));
+    // Of the pair, the text around the password is left.
+    assert_eq!(told["body"]["pair"], "bWU6[secret]IQ");
+}
+
+#[tokio::test]
 async fn secrets_are_sent_and_never_seen() {
     let url = format!("{}/echo/a", server().await);
     let bearer = json!({"url": url, "auth": {"type": "bearer", "token": {"$secret": "token"}}});

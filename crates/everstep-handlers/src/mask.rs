@@ -1,0 +1,146 @@
+//! Finds a secret in a text, in the encodings in which servers repeat it.
+//!
+//! 1. As it is, as a JSON string, and as a JSON string inside a JSON string.
+//! 2. Each of these with any of its bytes percent-encoded, once or more often, with digits of either case. A `+` may be
+//!    a space, as in forms.
+//! 3. In base64, alone or inside a longer encoded text, where it begins at one of three offsets: with the standard or
+//!    the URL alphabet, with or without padding, with line breaks, and again with any character percent-encoded.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+/// The encodings of one secret.
+pub(crate) struct Encodings(Vec<Pattern>);
+
+/// One form of a secret.
+struct Pattern {
+    bytes: Zeroizing<Vec<u8>>,
+    form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    /// The characters that depend on the secret alone.
+    Base64 {
+        /// Whether the character before them depends on the secret, too.
+        shares_first: bool,
+        /// Whether the character after them depends on the secret, too.
+        shares_last: bool,
+    },
+}
+
+impl Encodings {
+    pub(crate) fn new(secret: &str) -> Self {
+        let escaped = escape(secret);
+        let twice = escape(&escaped);
+        let mut patterns: Vec<Pattern> = Vec::new();
+        for text in [secret, &escaped, &twice] {
+            if patterns.iter().all(|known| *known.bytes != text.as_bytes()) {
+                patterns.push(Pattern { bytes: Zeroizing::new(text.as_bytes().to_vec()), form: Form::Text });
+            }
+        }
+        patterns.extend((0..3).map(|offset| in_base64(secret, offset)));
+        Self(patterns)
+    }
+
+    /// The longest range that an encoding of the secret occupies at a position of a text.
+    pub(crate) fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
+        let ranges = self.0.iter().filter_map(|pattern| pattern.find_at(text, at));
+        ranges.max_by_key(Range::len)
+    }
+
+    /// Whether an encoding may begin with a byte.
+    pub(crate) fn may_begin_with(&self, byte: u8) -> bool {
+        byte == b'%' || byte == b'+' || self.0.iter().any(|pattern| pattern.is_same(pattern.bytes[0], byte))
+    }
+}
+
+/// A text as it is inside a JSON string.
+fn escape(text: &str) -> Zeroizing<String> {
+    let quoted = Zeroizing::new(Value::from(text).to_string());
+    Zeroizing::new(quoted[1..quoted.len() - 1].to_owned())
+}
+
+/// A secret inside a longer text in base64, before which `offset` bytes (modulo 3) were encoded.
+fn in_base64(secret: &str, offset: usize) -> Pattern {
+    let mut bytes = Zeroizing::new(vec![0; offset]);
+    bytes.extend_from_slice(secret.as_bytes());
+    let encoded = Zeroizing::new(BASE64_STANDARD.encode(&*bytes));
+    // A character has 6 bits. Those with bits of a neighbour are left out.
+    let (first, last) = ((offset * 8).div_ceil(6), bytes.len() * 8 / 6);
+    let form = Form::Base64 { shares_first: offset > 0, shares_last: !(bytes.len() * 8).is_multiple_of(6) };
+    Pattern { bytes: Zeroizing::new(encoded.as_bytes()[first..last].to_vec()), form }
+}
+
+impl Pattern {
+    fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
+        // The ends of what was read so far: nearly always one, and more where a `%` may be read in two ways.
+        let (mut ends, mut next) = (vec![at], Vec::new());
+        for byte in &*self.bytes {
+            for end in &ends {
+                self.read(*byte, text, *end, &mut next);
+            }
+            if next.is_empty() {
+                return None;
+            }
+            next.sort_unstable();
+            next.dedup();
+            std::mem::swap(&mut ends, &mut next);
+            next.clear();
+        }
+        let end = *ends.last()?;
+        let Form::Base64 { shares_first, shares_last } = self.form else { return Some(at..end) };
+        let is_shared = |at: usize| text.get(at).is_some_and(|byte| is_base64(*byte));
+        let from = if shares_first && at > 0 && is_shared(at - 1) { at - 1 } else { at };
+        Some(from..if shares_last && is_shared(end) { end + 1 } else { end })
+    }
+
+    /// Reads a byte of the pattern from a text, in each way in which it can be written. Adds the ends.
+    fn read(&self, byte: u8, text: &[u8], at: usize, ends: &mut Vec<usize>) {
+        let mut at = at;
+        if self.form != Form::Text {
+            at += text[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        }
+        let Some(found) = text.get(at) else { return };
+        if self.is_same(byte, *found) {
+            ends.push(at + 1);
+        }
+        if *found != b'%' {
+            return;
+        }
+        // `%41`, and `%2541`, in which the `%` is encoded as well.
+        let mut digits = at + 1;
+        while let Some(value) = read_hex(text, digits) {
+            if self.is_same(byte, value) {
+                ends.push(digits + 2);
+            }
+            if value != b'%' {
+                break;
+            }
+            digits += 2;
+        }
+    }
+
+    /// Whether a byte of a text stands for one of the pattern.
+    fn is_same(&self, byte: u8, found: u8) -> bool {
+        match self.form {
+            Form::Text => byte == found || (byte == b' ' && found == b'+'),
+            Form::Base64 { .. } => byte == found || matches!((byte, found), (b'+', b'-') | (b'/', b'_')),
+        }
+    }
+}
+
+/// Two hexadecimal digits, as the byte that they stand for.
+fn read_hex(text: &[u8], at: usize) -> Option<u8> {
+    let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
+    u8::try_from(digit(at)? * 16 + digit(at + 1)?).ok()
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
