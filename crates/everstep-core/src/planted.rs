@@ -49,6 +49,8 @@ bugs! {
     LostTurnForgotten = "lost-turn-forgotten",
     /// A worker is told that it has a turn before that is durable.
     TurnBeforeCommit = "turn-before-commit",
+    /// The side rows of an item are written although the item was refused.
+    SideWritesWithoutItem = "side-writes-without-item",
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -54,8 +54,8 @@ impl Engine {
 
     /// Takes an input that another node has sent, for a run that this node owns or that no node owns.
     pub async fn receive(&self, input: RunInput) -> Result<Reply, Error> {
-        let RunInput { workspace, run, input, expected, key } = input;
-        self.post(run, Envelope { expected, key, workspace: Some(workspace), ..Envelope::new(input) }).await
+        let RunInput { workspace, run, input, expected, key, audit } = input;
+        self.post(run, Envelope { expected, key, workspace: Some(workspace), audit, ..Envelope::new(input) }).await
     }
 
     /// Sends an input to a run that this node owns or that no node owns, and answers after the commit.

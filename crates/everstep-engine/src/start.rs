@@ -9,7 +9,7 @@ use everstep_core::payload::{self, Payload};
 use everstep_core::run::Parent;
 use everstep_core::time::Timestamp;
 use everstep_core::workflow::Workflow;
-use everstep_store::{Gate, InboxRow, Item, NewRun, RunRow};
+use everstep_store::{AuditRow, Gate, InboxRow, Item, NewRun, RunRow};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -45,6 +45,8 @@ pub struct Start {
     pub tags: Payload,
     pub retention_days: Option<u32>,
     pub detail: StartDetail,
+    /// The row of the audit that exists with the run. It is not written if a run with the same key exists.
+    pub audit: Option<Arc<AuditRow>>,
 }
 
 /// What the caller of a start wants to know, beside the run's id.
@@ -71,6 +73,7 @@ impl Start {
             tags: Payload::from(json!({})),
             retention_days: None,
             detail: StartDetail::Id,
+            audit: None,
         }
     }
 
@@ -116,6 +119,7 @@ pub(crate) struct StartRequest {
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) new: NewRun,
     pub(crate) input: Payload,
+    pub(crate) audit: Option<Arc<AuditRow>>,
     /// The step that starts it.
     pub(crate) parent: Option<Parent>,
     /// Inbox rows that were written before the run existed.
@@ -163,6 +167,7 @@ impl StartRequest {
             workflow,
             new,
             input: start.input,
+            audit: start.audit,
             parent: None,
             arrivals: Vec::new(),
             wants_row: start.detail == StartDetail::Beginning,

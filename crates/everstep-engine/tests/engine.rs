@@ -435,6 +435,7 @@ async fn a_run_whose_journal_cannot_be_read_is_paused_and_keeps_its_journal() {
         waits: Vec::new(),
         taken: Vec::new(),
         inbox_inputs: Vec::new(),
+        side: None,
     };
     assert_eq!(kinds(&first, run).await.len(), 4);
     stores.runs.commit(first.node(), &[item]).await.unwrap();

@@ -18,6 +18,7 @@ use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_engine::{CommittedItem, Engine, ForkError, Observe, Options, Start, StartReply, StepActivity, World};
 use everstep_handlers::{Ports, Registry};
+use everstep_store::SideWrites;
 use everstep_testkit::contract::fixtures::Tables;
 use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine, engine_with, finish, open, options, publish, start};
@@ -57,7 +58,7 @@ async fn a_fork_waits_for_a_signal_of_its_own() {
     publish(&engine, "waits", &chain(&[("wait", "wait", json!({"config": {"event": "go"}}))])).await;
     let run = start(&engine, "waits", json!({})).await;
     parked(&engine, run).await;
-    let forked = engine.fork(WORKSPACE, run, None, None).await.unwrap();
+    let forked = engine.fork(WORKSPACE, run, None, None, SideWrites::default()).await.unwrap();
     parked(&engine, forked.run).await;
     let waits = tables(folder.path()).waits_for(WORKSPACE, "go", 10).await;
     let waiting: Vec<_> = waits.iter().map(|(run, _)| *run).collect();
@@ -69,11 +70,11 @@ async fn a_fork_waits_for_a_signal_of_its_own() {
     assert!(engine.send(run, go("one")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
     // A fork of an ended run, as it was while it waited.
-    let late = engine.fork(WORKSPACE, run, None, None).await.unwrap();
+    let late = engine.fork(WORKSPACE, run, None, None, SideWrites::default()).await.unwrap();
     assert_eq!(late.at, forked.at);
     assert!(engine.send(late.run, go("three")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, late.run).await.status, Status::Completed);
-    let refused = engine.fork(WORKSPACE, run, Some(original.seq + 1), None).await;
+    let refused = engine.fork(WORKSPACE, run, Some(original.seq + 1), None, SideWrites::default()).await;
     assert_eq!(refused, Err(ForkError::Ended { usable: Some(original.seq) }));
 }
 
@@ -108,7 +109,7 @@ async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
     };
     let first = child(parent).await;
     parked(&engine, first).await;
-    let forked = engine.fork(WORKSPACE, parent, None, None).await.unwrap();
+    let forked = engine.fork(WORKSPACE, parent, None, None, SideWrites::default()).await.unwrap();
     assert_eq!(forked.children, [("call".into(), first)]);
     let second = child(forked.run).await;
     assert_ne!(first, second);
@@ -117,7 +118,7 @@ async fn a_fork_starts_a_child_of_its_own_and_a_forked_child_tells_nobody() {
     assert!(engine.send(forked.run, Input::Cancel { reason: None }).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, second).await.status, Status::Cancelled);
     // A fork of the child ends for itself.
-    let twin = engine.fork(WORKSPACE, first, None, None).await.unwrap();
+    let twin = engine.fork(WORKSPACE, first, None, None, SideWrites::default()).await.unwrap();
     parked(&engine, twin.run).await;
     assert!(engine.send(twin.run, go("twin")).await.unwrap().is_accepted());
     assert_eq!(finish(&engine, twin.run).await.status, Status::Completed);
@@ -134,9 +135,9 @@ async fn what_was_under_way_is_performed_again_by_a_fork() {
     publish(&engine, "works", &chain(&[("a", "noop", json!({})), ("b", "noop", json!({}))])).await;
     let run = start(&engine, "works", json!({})).await;
     assert_eq!(finish(&engine, run).await.status, Status::Completed);
-    let forked = engine.fork(WORKSPACE, run, Some(4), Some("k")).await.unwrap();
+    let forked = engine.fork(WORKSPACE, run, Some(4), Some("k"), SideWrites::default()).await.unwrap();
     assert_eq!(forked.repeated, ["a".into(), "b".into()]);
-    let again = engine.fork(WORKSPACE, run, Some(4), Some("k")).await.unwrap();
+    let again = engine.fork(WORKSPACE, run, Some(4), Some("k"), SideWrites::default()).await.unwrap();
     assert_eq!((again.run, again.created), (forked.run, false));
     assert_eq!(finish(&engine, forked.run).await.status, Status::Completed);
     let events = events(&engine, forked.run).await;
@@ -160,7 +161,7 @@ async fn a_fork_that_nobody_waited_for_goes_on() {
     // Whoever asks goes away at one point after the other.
     for polls in 1..12 {
         let key = format!("k{polls}");
-        let mut asked = Box::pin(engine.fork(WORKSPACE, run, None, Some(&key)));
+        let mut asked = Box::pin(engine.fork(WORKSPACE, run, None, Some(&key), SideWrites::default()));
         for _ in 0..polls {
             if asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
                 break;
@@ -168,7 +169,7 @@ async fn a_fork_that_nobody_waited_for_goes_on() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         drop(asked);
-        let forked = engine.fork(WORKSPACE, run, None, Some(&key)).await.unwrap();
+        let forked = engine.fork(WORKSPACE, run, None, Some(&key), SideWrites::default()).await.unwrap();
         left += usize::from(!forked.created);
         parked(&engine, forked.run).await;
     }
@@ -184,14 +185,14 @@ async fn the_same_fork_is_told_as_it_was_made() {
     publish(&engine, "waits", &chain(&steps)).await;
     let run = start(&engine, "waits", json!({})).await;
     parked(&engine, run).await;
-    let forked = engine.fork(WORKSPACE, run, None, Some("k")).await.unwrap();
+    let forked = engine.fork(WORKSPACE, run, None, Some("k"), SideWrites::default()).await.unwrap();
     parked(&engine, forked.run).await;
     // Both go on by themselves.
     for run in [run, forked.run] {
         assert!(engine.send(run, go("me")).await.unwrap().is_accepted());
         parked(&engine, run).await;
     }
-    let again = engine.fork(WORKSPACE, run, None, Some("k")).await.unwrap();
+    let again = engine.fork(WORKSPACE, run, None, Some("k"), SideWrites::default()).await.unwrap();
     assert_eq!((again.run, again.created, again.at), (forked.run, false, forked.at));
     assert_eq!(again.repeated, ["a".into()]);
 }
@@ -263,7 +264,7 @@ async fn runs_are_counted_by_status() {
     engine.send(runs[0], go("me")).await.unwrap();
     engine.send(runs[1], Input::Cancel { reason: None }).await.unwrap();
     counted(&engine, &[(Status::Waiting, 1), (Status::Completed, 1), (Status::Cancelled, 1)]).await;
-    let forked = engine.fork(WORKSPACE, runs[2], None, None).await.unwrap();
+    let forked = engine.fork(WORKSPACE, runs[2], None, None, SideWrites::default()).await.unwrap();
     parked(&engine, forked.run).await;
     // An orderly stop leaves nothing out.
     engine.stop(Duration::from_secs(5)).await.unwrap();

@@ -69,7 +69,7 @@ fn waits() -> Value {
 
 fn go(run: RunId, key: Option<&str>) -> RunInput {
     let input = Input::Signal { event: "go".to_owned(), payload: Payload::from(json!({})) };
-    RunInput { workspace: WORKSPACE, run, input, expected: None, key: key.map(str::to_owned) }
+    RunInput { key: key.map(str::to_owned), ..RunInput::new(WORKSPACE, run, input) }
 }
 
 /// Waits until something holds.

@@ -206,6 +206,7 @@ fn start(node: NodeId, run: RunId, commit: CommitId, now: Timestamp) -> Item {
         waits: vec![],
         taken: vec![],
         inbox_inputs: vec![],
+        side: None,
     }
 }
 
@@ -230,6 +231,7 @@ fn step(run: RunId, commit: CommitId, seq: u64, now: Timestamp) -> Item {
         waits: vec![],
         taken: vec![],
         inbox_inputs: vec![],
+        side: None,
     }
 }
 

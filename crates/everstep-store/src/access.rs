@@ -3,6 +3,7 @@
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
@@ -48,7 +49,7 @@ pub struct WorkspaceRow {
 }
 
 /// An action of a caller.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditRow {
     /// UUID v7 of the millisecond of `at`: the order of the list.
     pub id: Uuid,
@@ -58,6 +59,19 @@ pub struct AuditRow {
     pub action: String,
     pub target: String,
     pub details: Payload,
+}
+
+impl AuditRow {
+    /// The texts that a database must be able to store.
+    pub(crate) fn texts(&self) -> [&str; 3] {
+        [&self.actor, &self.action, &self.target]
+    }
+
+    /// Its size in bytes, roughly.
+    pub(crate) fn size(&self) -> usize {
+        const ROW_OVERHEAD_BYTES: usize = 64;
+        ROW_OVERHEAD_BYTES + self.texts().iter().map(|text| text.len()).sum::<usize>() + self.details.size()
+    }
 }
 
 /// The conditions that listed rows of the audit meet.

@@ -1,11 +1,15 @@
 //! An item: everything that one decision writes.
 
+use std::sync::Arc;
+
 use everstep_core::failure::Failure;
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::codec::Row;
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
+
+use crate::access::AuditRow;
 
 /// Committed completely or not at all.
 ///
@@ -26,6 +30,30 @@ pub struct Item {
     pub taken: Vec<InboxId>,
     /// Inputs for other runs that need no answer.
     pub inbox_inputs: Vec<InboxInput>,
+    /// Rows of other tables that belong to this item. Most items have none.
+    pub side: Option<Box<SideWrites>>,
+}
+
+/// Rows that are written beside a run, in the transaction of their item: they exist with it or not at all.
+///
+/// **Invariant**: side writes only insert, and a row that exists does not change. So an item that is resent writes them
+/// once, and several items may have the same row: it then exists with the first of them that is written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SideWrites {
+    /// The requests that the item carries out.
+    pub audit: Vec<Arc<AuditRow>>,
+}
+
+impl SideWrites {
+    /// Side writes with one audit row.
+    pub fn with_audit(row: Arc<AuditRow>) -> Self {
+        Self { audit: vec![row] }
+    }
+
+    /// The size of the rows in bytes, roughly.
+    pub fn size(&self) -> usize {
+        self.audit.iter().map(|row| row.size()).sum()
+    }
 }
 
 /// The condition under which an item is written.

@@ -5,7 +5,7 @@
 use everstep_core::ids::StepKey;
 
 use crate::error::{Error, Result};
-use crate::item::{Gate, Item, WaitChange};
+use crate::item::{Gate, Item, SideWrites, WaitChange};
 
 pub(crate) fn has_nul(text: &str) -> bool {
     text.as_bytes().contains(&0)
@@ -32,7 +32,12 @@ pub(crate) fn check_item(item: &Item) -> Result<()> {
             WaitChange::Close(step) => check([step.as_str()])?,
         }
     }
-    Ok(())
+    item.side.as_deref().map_or(Ok(()), check_side)
+}
+
+/// Rejects side writes with a text that cannot be stored.
+pub(crate) fn check_side(side: &SideWrites) -> Result<()> {
+    check(side.audit.iter().flat_map(|row| row.texts()))
 }
 
 /// A text after which a page of names starts, without the NUL characters that cannot be sent to every database.

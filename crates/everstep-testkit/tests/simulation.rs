@@ -155,6 +155,11 @@ mod planted {
     }
 
     #[test]
+    fn side_writes_without_their_item_are_caught() {
+        caught(Bug::SideWritesWithoutItem, alone);
+    }
+
+    #[test]
     fn a_park_that_races_a_signal_is_caught() {
         caught(Bug::ParkRacesSignal, several);
     }

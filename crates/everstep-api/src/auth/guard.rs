@@ -85,8 +85,8 @@ pub(crate) async fn authenticate(State(app): State<AppState>, mut request: Reque
     }
 }
 
-/// Lets through whoever has what a route needs. The answer remembers the gate, for the audit.
-pub(crate) async fn permit(gate: Gate, request: Request, next: Next) -> Response {
+/// Lets through whoever has what a route needs. The request and the answer remember the gate, for the audit.
+pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>().expect("a guarded route has a caller");
     if caller.is_ticket && gate.tickets == TicketPolicy::Rejected {
         return reject("a ticket opens live routes alone").into_response();
@@ -97,6 +97,7 @@ pub(crate) async fn permit(gate: Gate, request: Request, next: Next) -> Response
         tracing::info!(key = %caller.key, %permission, path = %workers::redact(request.uri().path()), "a key was refused");
         return lacks_permission(permission).into_response();
     }
+    request.extensions_mut().insert(gate);
     let mut response = next.run(request).await;
     response.extensions_mut().insert(gate);
     response

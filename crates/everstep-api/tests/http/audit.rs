@@ -47,19 +47,83 @@ async fn what_an_admin_does_is_written_before_it_is_answered() {
     assert!(!all[0].to_string().contains("\"open\""), "{}", all[0]);
 }
 
+/// The row of a request, read as soon as the request is answered.
+async fn newest(server: &Server) -> (Value, Value, Value) {
+    let mut rows = entries(server, "?limit=1").await;
+    let row = rows.pop().expect("a row");
+    (row["action"].clone(), row["target"].clone(), row["details"]["status"].clone())
+}
+
 #[tokio::test]
-async fn what_is_done_to_runs_is_written_soon() {
+async fn starts_and_controls_are_audited_when_they_are_answered() {
     let server = Server::start().await;
     let run = server.start_chain("flow", &[wait_for_go()]).await;
+    let start = "POST /v1/workflows/{name}/runs";
+    assert_eq!(newest(&server).await, (json!(start), json!("/v1/workflows/flow/runs"), json!(201)));
     server.wait_for(&run, "waiting").await;
-    server.post(&format!("{run}/signals/go"), &Value::Null).await.is(200);
-    let all = wait_for(&server, "", 3).await;
-    assert_eq!(all[0]["action"], "POST /v1/runs/{id}/signals/{event}");
-    assert_eq!(all[0]["target"], format!("{run}/signals/go"));
+    for control in ["pause", "resume"] {
+        let path = format!("{run}/{control}");
+        server.post(&path, &Value::Null).await.is(200);
+        assert_eq!(newest(&server).await, (json!(format!("POST /v1/runs/{{id}}/{control}")), json!(path), json!(200)));
+    }
+    let forked = server.post(&format!("{run}/fork"), &Value::Null).await.is(201);
+    assert_eq!(newest(&server).await, (json!("POST /v1/runs/{id}/fork"), json!(format!("{run}/fork")), json!(201)));
+    let fork = format!("/v1/runs/{}", forked["run"]["id"].as_str().unwrap());
+    server.post(&format!("{fork}/cancel"), &Value::Null).await.is(200);
+    assert_eq!(newest(&server).await.1, format!("{fork}/cancel"));
+    server.post_with(&format!("{run}/signals/go"), &[("x-request-id", "r7")], &Value::Null).await.is(200);
+    let [row, ..] = &entries(&server, "").await[..] else { panic!("a row") };
     assert_eq!(
-        (&all[1]["action"], &all[1]["details"]["status"]),
-        (&json!("POST /v1/workflows/{name}/runs"), &json!(201))
+        (&row["action"], &row["details"]["requestId"]),
+        (&json!("POST /v1/runs/{id}/signals/{event}"), &json!("r7"))
     );
+    let test = json!({"definition": chain(&[]), "input": {}});
+    server.post("/v1/test-runs", &test).await.is(201);
+    assert_eq!(newest(&server).await, (json!("POST /v1/test-runs"), json!("/v1/test-runs"), json!(201)));
+    server.post("/v1/workflow-runs", &json!({"definitionId": "flow", "input": {}})).await.is(201);
+    assert_eq!(newest(&server).await.0, "POST /v1/workflow-runs");
+    // One row each, and one for the workflow that was saved.
+    assert_eq!(entries(&server, "").await.len(), 9);
+}
+
+#[tokio::test]
+async fn a_request_for_many_runs_has_one_audit_row() {
+    let server = Server::start().await;
+    server.put("/v1/workflows/flow", &chain(&[wait_for_go()])).await.is(201);
+    let runs = json!({"runs": [{"idempotencyKey": "a"}, {"idempotencyKey": "b"}, {"input": {}}, {"version": 9}]});
+    server.post("/v1/workflows/flow/runs/batch", &runs).await.is(207);
+    let batch = "?action=POST%20/v1/workflows/%7Bname%7D/runs/batch";
+    assert_eq!(entries(&server, batch).await.len(), 1);
+    // Nothing new: the row is written as one of a request that changes no run.
+    let again = json!({"runs": [{"idempotencyKey": "a"}, {"idempotencyKey": "b"}]});
+    server.post("/v1/workflows/flow/runs/batch", &again).await.is(200);
+    let rows = wait_for(&server, batch, 2).await;
+    assert_eq!((&rows[0]["details"]["status"], &rows[1]["details"]["status"]), (&json!(200), &Value::Null));
+
+    let cancel = json!({"action": "cancel", "filter": {"workflow": "flow"}});
+    assert_eq!(server.post("/v1/runs/bulk", &cancel).await.is(200)["accepted"], 3);
+    let bulk = "?action=POST%20/v1/runs/bulk";
+    assert_eq!(entries(&server, bulk).await.len(), 1);
+    assert_eq!(server.post("/v1/runs/bulk", &cancel).await.is(200)["ignored"], 3);
+    wait_for(&server, bulk, 2).await;
+}
+
+#[tokio::test]
+async fn a_request_that_changes_no_run_is_audited_soon() {
+    let server = Server::start().await;
+    server.put("/v1/workflows/flow", &chain(&[wait_for_go()])).await.is(201);
+    let keyed = [("idempotency-key", "once")];
+    let started = server.post_with("/v1/workflows/flow/runs", &keyed, &json!({})).await.is(201);
+    server.post_with("/v1/workflows/flow/runs", &keyed, &json!({})).await.is(200);
+    let starts = wait_for(&server, "?action=POST%20/v1/workflows/%7Bname%7D/runs", 2).await;
+    assert_eq!((&starts[0]["details"]["status"], &starts[1]["details"]["status"]), (&json!(200), &json!(201)));
+    let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
+    assert_eq!(server.post(&format!("{run}/signals/other"), &Value::Null).await.is(200)["outcome"], "ignored");
+    wait_for(&server, "?action=POST%20/v1/runs/%7Bid%7D/signals/%7Bevent%7D", 1).await;
+    // A refused control changes nothing and has no row.
+    server.post(&format!("{run}/resume"), &Value::Null).await.refuses(409, "INVALID_TRANSITION");
+    server.put("/v1/workflows/flow", &chain(&[])).await.is(200);
+    assert_eq!(entries(&server, "").await.len(), 5);
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ impl Listener {
 
     fn input(&self) -> RunInput {
         let input = Input::Signal { event: "go".to_owned(), payload: Payload::null() };
-        RunInput { workspace: WorkspaceId::DEFAULT, run: self.run, input, expected: None, key: None }
+        RunInput::new(WorkspaceId::DEFAULT, self.run, input)
     }
 
     async fn status(&self) -> Status {

@@ -123,6 +123,11 @@ impl Reply {
         matches!(self, Self::Accepted | Self::Buffered | Self::Repeated)
     }
 
+    /// Whether this input, and no earlier one, wrote an entry for what was asked for.
+    pub fn is_recorded(&self) -> bool {
+        matches!(self, Self::Accepted | Self::Buffered)
+    }
+
     pub fn ignored(why: &'static str) -> Self {
         Self::Ignored(Cow::Borrowed(why))
     }

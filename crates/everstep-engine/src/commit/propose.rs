@@ -1,15 +1,16 @@
 //! Makes an item of what was decided for a run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::journal::{Dispatch, Entry, Event, codec};
-use everstep_core::run::{Input, State, inbox};
+use everstep_core::run::{Input, Reply, State, inbox};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::{Gate, InboxInput, Item, NewEntry, NewRun, Projection};
+use everstep_store::{Gate, InboxInput, Item, NewEntry, NewRun, Projection, SideWrites};
 
-use crate::run::{ActiveRun, Decided, InFlight, Ownership, Rest};
+use crate::run::{ActiveRun, Decided, Envelope, InFlight, Ownership, Rest};
 
 /// The overhead of a row in a batch, roughly.
 const ROW_OVERHEAD_BYTES: usize = 128;
@@ -63,6 +64,8 @@ pub(crate) fn propose(
         .collect();
     let inbox_inputs: Vec<_> = inbox::inputs_after(run.state(), &entries).into_iter().map(inbox_input).collect();
     bytes += inbox_inputs.iter().map(|input| ROW_OVERHEAD_BYTES + input.input.len()).sum::<usize>();
+    let side = side_writes(&answered);
+    bytes += side.as_ref().map_or(0, |side| side.size());
     let in_flight = InFlight {
         dispatched,
         has_inbox_inputs: !inbox_inputs.is_empty(),
@@ -86,8 +89,22 @@ pub(crate) fn propose(
         waits,
         taken: in_flight.answered.iter().filter_map(|(envelope, _)| envelope.inbox).collect(),
         inbox_inputs,
+        side,
     };
     (item, bytes, in_flight)
+}
+
+/// The audit rows of the requests that an item carries out. Most items have none.
+fn side_writes(answered: &[(Envelope, Reply)]) -> Option<Box<SideWrites>> {
+    let mut side: Option<Box<SideWrites>> = None;
+    for (envelope, reply) in answered {
+        if let Some(row) = &envelope.audit
+            && reply.is_recorded()
+        {
+            side.get_or_insert_default().audit.push(Arc::clone(row));
+        }
+    }
+    side
 }
 
 fn inbox_input((to, input): (RunId, Input)) -> InboxInput {

@@ -1,10 +1,12 @@
 //! The way to other nodes. Everything is true without it, only slower.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use everstep_core::ids::{NodeId, RunId, WorkspaceId};
 use everstep_core::run::{Input, Reply};
+use everstep_store::AuditRow;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -58,6 +60,17 @@ pub struct RunInput {
     /// The idempotency key of a signal or control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The row of the audit that exists with the entry that the input writes. It is written if the reply says
+    /// [`Reply::is_recorded`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Arc<AuditRow>>,
+}
+
+impl RunInput {
+    /// An input without conditions.
+    pub fn new(workspace: WorkspaceId, run: RunId, input: Input) -> Self {
+        Self { workspace, run, input, expected: None, key: None, audit: None }
+    }
 }
 
 /// What a node may tell another without waiting for an answer.
@@ -86,4 +99,32 @@ impl Peers for NoPeers {
     }
 
     fn hint(&self, _: &Peer, _: Hint) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use everstep_core::payload::Payload;
+    use everstep_core::time::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_input_has_its_audit_row_also_on_another_node() {
+        let run = RunId::new(Timestamp::EPOCH, 1);
+        let row = AuditRow {
+            id: run.uuid(),
+            workspace: WorkspaceId::DEFAULT,
+            at: Timestamp::EPOCH,
+            actor: "key:1".to_owned(),
+            action: "POST /v1/runs/{id}/cancel".to_owned(),
+            target: "/v1/runs/1/cancel".to_owned(),
+            details: Payload::from(json!({"status": 200})),
+        };
+        let cancel = RunInput::new(WorkspaceId::DEFAULT, run, Input::Cancel { reason: None });
+        for input in [RunInput { audit: Some(Arc::new(row)), ..cancel.clone() }, cancel] {
+            let sent = serde_json::to_vec(&input).expect("an input is plain data");
+            assert_eq!(serde_json::from_slice::<RunInput>(&sent).expect("it is an input"), input);
+        }
+    }
 }

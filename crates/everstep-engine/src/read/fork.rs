@@ -9,7 +9,7 @@ use everstep_core::ids::{CommitId, RunId, StepKey, WorkspaceId};
 use everstep_core::journal::{Dispatch, Event};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
-use everstep_store::RunRow;
+use everstep_store::{RunRow, SideWrites};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
@@ -62,13 +62,14 @@ impl From<everstep_store::Error> for ForkError {
 
 impl Engine {
     /// Makes a new run of the entries of another, up to the end of the item that holds `at`: without `at` as far as
-    /// the run was not over. The same key again is the same fork.
+    /// the run was not over. The same key again is the same fork. The side writes exist with a fork that is created.
     pub async fn fork(
         &self,
         workspace: WorkspaceId,
         source: RunId,
         at: Option<u64>,
         key: Option<&str>,
+        side: SideWrites,
     ) -> Result<ForkedRun, ForkError> {
         let store = &self.world().runs;
         let row = store.get_run(workspace, source).await?.ok_or(Error::RunNotFound(source))?;
@@ -82,7 +83,7 @@ impl Engine {
             return self.found(run, &past).await;
         }
         let at = past.find(at)?;
-        match self.write_fork(row, at, run, now).await {
+        match self.write_fork(row, at, run, now, side).await {
             Ok(Some(at)) => Ok(past.forked(run, true, at)),
             Ok(None) => Err(Error::RunNotFound(source).into()),
 
@@ -96,11 +97,18 @@ impl Engine {
     }
 
     /// Writes the new run, in a task of its own: if the caller goes away, the run is still counted and claimed.
-    async fn write_fork(&self, source: RunRow, at: u64, run: RunId, now: Timestamp) -> Result<Option<u64>, Error> {
+    async fn write_fork(
+        &self,
+        source: RunRow,
+        at: u64,
+        run: RunId,
+        now: Timestamp,
+        side: SideWrites,
+    ) -> Result<Option<u64>, Error> {
         let (reply, answer) = oneshot::channel();
         let engine = self.clone();
         self.world().spawn.spawn(Box::pin(async move {
-            let copied = engine.world().runs.fork_run(source.workspace, source.id, at, run, now).await;
+            let copied = engine.world().runs.fork_run(source.workspace, source.id, at, run, now, side).await;
             if matches!(copied, Ok(Some(_))) && !source.is_test {
                 engine.tally().change(source.workspace, &source.workflow, None, Status::Running);
             }

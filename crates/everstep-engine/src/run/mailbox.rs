@@ -6,7 +6,7 @@ use std::sync::Arc;
 use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::run::{Input, Reply, State};
 use everstep_core::time::Timestamp;
-use everstep_store::{InboxId, InboxRow};
+use everstep_store::{AuditRow, InboxId, InboxRow};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -29,12 +29,23 @@ pub(crate) struct Envelope {
     pub(crate) key: Option<String>,
     /// The workspace of the sender. A run of another workspace does not exist for it.
     pub(crate) workspace: Option<WorkspaceId>,
+    /// The row of the audit that exists with the entry that the input writes.
+    pub(crate) audit: Option<Arc<AuditRow>>,
 }
 
 impl Envelope {
     /// An input that needs no reply.
     pub(crate) fn new(input: Input) -> Self {
-        Self { input, reply_to: ReplyTo::Discard, seq: None, inbox: None, expected: None, key: None, workspace: None }
+        Self {
+            input,
+            reply_to: ReplyTo::Discard,
+            seq: None,
+            inbox: None,
+            expected: None,
+            key: None,
+            workspace: None,
+            audit: None,
+        }
     }
 
     /// Decodes an inbox row. A row that cannot be decoded stays for a build that can.

@@ -181,7 +181,7 @@ impl Shard {
                 let (ReplyTo::Worker(session, n), Some(workspace)) = (reply_to, workspace) else { continue };
                 let answer = match peer.as_ref().filter(|_| !is_lost) {
                     Some(peer) => {
-                        let input = RunInput { workspace, run, input, expected: None, key: None };
+                        let input = RunInput::new(workspace, run, input);
                         world.peers.send(peer, input).await
                     }
                     None => Err(Error::Unreachable(owner)),

@@ -12,6 +12,7 @@
 
 use everstep_core::run::Input;
 use everstep_core::status::Status;
+use everstep_store::SideWrites;
 
 use super::Shard;
 use crate::commit::propose;
@@ -21,8 +22,19 @@ use crate::start::{self, StartRequest};
 
 impl Shard {
     pub(super) fn start(&mut self, request: StartRequest) {
-        let StartRequest { run: id, workspace, workflow, new, input, parent, arrivals, wants_row, permit, reply } =
-            request;
+        let StartRequest {
+            run: id,
+            workspace,
+            workflow,
+            new,
+            input,
+            audit,
+            parent,
+            arrivals,
+            wants_row,
+            permit,
+            reply,
+        } = request;
         let services = &self.services;
         if services.shared.is_stopping() {
             let _ = reply.send(Err(Error::Stopping));
@@ -54,7 +66,12 @@ impl Shard {
             }
         };
         let writer = services.writer(now);
-        let (mut item, bytes, mut in_flight) = propose::propose(&mut run, decided, Some(new), rest, &writer);
+        let (mut item, mut bytes, mut in_flight) = propose::propose(&mut run, decided, Some(new), rest, &writer);
+        if let Some(row) = audit {
+            let side = SideWrites::with_audit(row);
+            bytes += side.size();
+            item.side = Some(Box::new(side));
+        }
         if !has_room && let Some(projection) = &mut item.projection {
             projection.status = Status::Pending;
             in_flight.status = Status::Pending;

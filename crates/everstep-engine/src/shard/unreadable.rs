@@ -84,6 +84,7 @@ impl Shard {
                 waits: Vec::new(),
                 taken: Vec::new(),
                 inbox_inputs: Vec::new(),
+                side: None,
             };
             let entries = if was_paused { Vec::new() } else { vec![entry] };
             self.unreadable.pausing.insert(loaded.run.id, Pausing { row: loaded.run.clone(), entries });

@@ -1,6 +1,7 @@
 -- Makes a run like another, as it was before its first step, with the entries up to the end of the item that holds
 -- entry :at: unowned, running and due. An item's first entry names its proposal. No row if there is no such entry.
--- Served by the primary key of runs and journal_by_seq (run_id, seq).
+-- Its side rows exist with it or not at all.
+-- Served by the primary keys of runs and audit, and journal_by_seq (run_id, seq).
 with
 last as materialized (
     select coalesce(
@@ -48,6 +49,17 @@ copied as (
     where run_id = :source
         and seq <= (select seq from last)
     order by seq
+),
+audited as (
+    insert into audit (workspace, id, at, actor, action, target, details)
+    select workspace, id, at, actor, action, target, details
+    from unnest(
+        :audit_workspaces::uuid[], :audit_ids::uuid[], :audit_at::bigint[], :audit_actors::text[],
+        :audit_actions::text[], :audit_targets::text[], :audit_details::bytea[]
+    ) as new (workspace, id, at, actor, action, target, details)
+    where exists (select from last)
+    order by workspace, id
+    on conflict do nothing
 )
 select seq
 from last

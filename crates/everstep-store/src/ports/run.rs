@@ -8,7 +8,7 @@ use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item};
+use crate::item::{CommitOutcome, InboxId, Item, SideWrites};
 use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest};
 
 /// Every promise here is proved by `everstep_testkit::contract::runs`.
@@ -49,6 +49,8 @@ pub trait RunStore: Send + Sync {
     /// * An inbox input for a run that has ended is dropped. One for a run that does not exist (yet) is kept, and
     ///   deleted by a sweep after an hour.
     /// * A run whose projection has an end time loses its waits.
+    /// * Side writes ([`SideWrites`]) exist with their item or not at all. A row that exists does not change, so items
+    ///   may share one: it exists if one of them was written.
     /// * A start without a projection is pending, unowned and due at its creation.
     /// * After an error either nothing was written or the outcome is unknown; the same items may be sent again
     ///   and are then answered `Duplicate` if they had been written.
@@ -101,6 +103,7 @@ pub trait RunStore: Send + Sync {
     /// Makes a new run from the beginning of another one: it has the same workflow, version, input and tags, and the
     /// entries up to the end of the item that holds entry `at`. It is unowned, running and due at `now`,
     /// has no parent and no idempotency key, and opens no waits. The source does not change.
+    /// Its side writes exist with it or not at all.
     /// Returns the seq of the last copied entry; `None` if there is no such run or entry.
     async fn fork_run(
         &self,
@@ -109,6 +112,7 @@ pub trait RunStore: Send + Sync {
         at: u64,
         run: RunId,
         now: Timestamp,
+        side: SideWrites,
     ) -> Result<Option<u64>>;
 
     /// Deletes a test run that has ended, with all its rows. `false`: there is no such run.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
-use rusqlite::{OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use uuid::Uuid;
 
 use super::columns;
@@ -111,23 +111,12 @@ impl AccessStore for SqliteStore {
     }
 
     async fn add_audit(&self, rows: &[AuditRow]) -> Result<()> {
-        texts::check(rows.iter().flat_map(|row| [row.actor.as_str(), &row.action, &row.target]))?;
+        texts::check(rows.iter().flat_map(AuditRow::texts))?;
         let rows = rows.to_vec();
         self.write(move |database| {
             let tx = database.begin()?;
-            {
-                let mut statement = tx.prepare_cached(query!("add_audit"))?;
-                for row in &rows {
-                    statement.execute(named_params! {
-                        ":workspace": row.workspace.uuid().into_bytes(),
-                        ":id": row.id.into_bytes(),
-                        ":at": row.at.micros(),
-                        ":actor": row.actor,
-                        ":action": row.action,
-                        ":target": row.target,
-                        ":details": row.details.json().as_bytes(),
-                    })?;
-                }
+            for row in &rows {
+                insert_audit(&tx, row)?;
             }
             Ok(tx.commit()?)
         })
@@ -158,6 +147,20 @@ impl AccessStore for SqliteStore {
         })
         .await
     }
+}
+
+/// Adds a row to the audit, unless it exists.
+pub(super) fn insert_audit(connection: &Connection, row: &AuditRow) -> rusqlite::Result<()> {
+    connection.prepare_cached(query!("add_audit"))?.execute(named_params! {
+        ":workspace": row.workspace.uuid().into_bytes(),
+        ":id": row.id.into_bytes(),
+        ":at": row.at.micros(),
+        ":actor": row.actor,
+        ":action": row.action,
+        ":target": row.target,
+        ":details": row.details.json().as_bytes(),
+    })?;
+    Ok(())
 }
 
 fn insert_key(database: &Database, statement: &str, key: &KeyRow) -> Result<usize> {

@@ -11,6 +11,7 @@ use super::schema::migrate;
 use super::{Database, Options, SqliteStore};
 use crate::access::KeyRow;
 use crate::filter::RunFilter;
+use crate::item::SideWrites;
 use crate::migrations::SQLITE;
 use crate::ports::{AccessStore, RunStore};
 use crate::workflows::Deletion;
@@ -89,7 +90,7 @@ async fn a_database_of_the_release_before_is_found_whole() {
     database.join(node, std::time::Duration::from_secs(10), None).unwrap();
     assert_eq!(database.claim_runs(node, "", Timestamp::from_micros(5), 10).unwrap(), [run]);
     let fork = RunId::new(Timestamp::EPOCH, 2);
-    assert_eq!(database.fork_run(HERE, run, 1, fork, Timestamp::EPOCH).unwrap(), Some(1));
+    assert_eq!(database.fork_run(HERE, run, 1, fork, Timestamp::EPOCH, &SideWrites::default()).unwrap(), Some(1));
     database.recount().unwrap();
     assert_eq!(database.counts(HERE).unwrap()[0].n, 2);
     drop(database);

@@ -111,6 +111,18 @@ macro_rules! contract_tests {
                     calls_are_counted,
                     maintenance_changes_nothing_that_is_read,
                 }
+                side {
+                    audit_rows_exist_with_their_item,
+                    a_batch_writes_the_audit_rows_of_its_applied_items,
+                    a_resent_item_writes_its_audit_rows_once,
+                    a_conflicting_item_writes_no_audit_rows,
+                    a_lost_item_writes_no_audit_rows,
+                    a_start_that_exists_writes_no_audit_rows,
+                    items_share_an_audit_row,
+                    parallel_commits_share_an_audit_row,
+                    a_fork_writes_its_audit_rows,
+                    an_audit_row_with_a_nul_is_refused_with_its_item,
+                }
                 forks {
                     a_fork_begins_as_its_source_did,
                     a_fork_ends_with_an_item,

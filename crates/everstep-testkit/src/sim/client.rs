@@ -11,6 +11,7 @@ use everstep_engine::{Error, RunInput, Start};
 use everstep_store::RunRow;
 use serde_json::{Value, json};
 
+use super::audit::{self, Asked};
 use super::executor::{Executor, OUTSIDE};
 use super::judge::{Judge, is_code};
 use super::ledger::{Fate, Signal};
@@ -44,7 +45,10 @@ impl Client {
         while answers < wanted {
             self.sleep(0, 4_000).await;
             let definitions = Arc::clone(&definitions);
+            let audit = self.audit(Asked::Start(key.clone()));
+            let row = audit.id;
             let start = Start {
+                audit: Some(audit),
                 key: Some((name.clone(), key.clone())),
                 version,
                 may_be_code,
@@ -67,6 +71,7 @@ impl Client {
             };
             answers += 1;
             let mut ledger = self.judge.store.ledger();
+            ledger.answer_audited(row, if started.created { Fate::Accepted } else { Fate::Nothing });
             let before = ledger.started.insert(key.clone(), started.run);
             if before.is_some_and(|before| before != started.run) {
                 ledger.violation(format!("key {key} was answered with two runs"));
@@ -246,10 +251,15 @@ impl Client {
         let server = self.server();
         let is_signal = matches!(input, Input::Signal { .. } | Input::BufferedSignal { .. });
         let waited = if is_signal { self.waits(run) } else { Vec::new() };
-        let addressed = RunInput { workspace: WorkspaceId::DEFAULT, run, input, expected: None, key };
+        let audit = Asked::from_input(run, &input).map(|asked| self.audit(asked));
+        let row = audit.as_ref().map(|row| row.id);
+        let addressed = RunInput { key, audit, ..RunInput::new(WorkspaceId::DEFAULT, run, input) };
         self.executor.note(|| format!("{run} {:?} by server {}", addressed.input, server.index));
         let reply = server.ask(|engine| async move { engine.route(addressed).await }).await;
         self.executor.note(|| format!("{run} {reply:?} by server {}", server.index));
+        if let Some(row) = row {
+            self.judge.store.ledger().answer_audited(row, audit::fate_of_reply(reply.as_ref()));
+        }
         match reply {
             Some(Ok(Reply::Accepted | Reply::Buffered | Reply::Repeated)) => Fate::Accepted,
             Some(Ok(Reply::Ignored(_) | Reply::Refused { .. })) => {

@@ -96,6 +96,7 @@ impl InboxSender {
             waits: Vec::new(),
             taken: Vec::new(),
             inbox_inputs: vec![InboxInput { to, input: serde_json::to_vec(&input).expect("inputs are plain data") }],
+            side: None,
         };
         self.store.direct(|db| {
             let outcomes = db.join(sender, Duration::from_secs(60), None).and_then(|_| db.commit(sender, &[item]));

@@ -17,6 +17,7 @@ use everstep_core::workflow::{Style, Workflow};
 use everstep_engine::World;
 use everstep_store::RunRow;
 
+use super::audit;
 use super::ledger::{Fate, Ledger};
 use super::scripts::Scripts;
 use super::store::SimStore;
@@ -169,6 +170,7 @@ impl Judge {
             entries += journal.len();
             format!("{journal:?}").hash(&mut hasher);
         }
+        audit::check(&self.store, &started, |run| self.journal(run))?;
         let stored = self.store.count_entries();
         if stored != entries as u64 {
             return Err(format!("{stored} entries are stored, {entries} belong to runs that were started"));
@@ -254,6 +256,23 @@ fn check_attempts(ledger: &Ledger, run: RunId, written: &[(NodeId, Entry)]) -> R
 
 /// A signal that was accepted stands in the journal once; one of which nothing was written does not stand there.
 fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), String> {
+    let mut seen = signals_in(journal);
+    for (number, signal) in ledger.signals.iter().filter(|(_, signal)| signal.run == run) {
+        let times = seen.remove(number).unwrap_or(0);
+        let is_right = match signal.fate {
+            Fate::Accepted => times == 1,
+            Fate::Nothing => times == 0,
+            Fate::Unknown => times <= 1,
+        };
+        if !is_right {
+            return Err(format!("{run}: signal {number}, answered {:?}, stands there {times} times", signal.fate));
+        }
+    }
+    if seen.is_empty() { Ok(()) } else { Err(format!("{run}: signals that nobody sent: {seen:?}")) }
+}
+
+/// The numbers of the signals in a journal, and how often each is there.
+pub(super) fn signals_in(journal: &[Entry]) -> BTreeMap<u64, usize> {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     // What a wait was given, a scope around it gives as well.
     let mut waits = BTreeSet::new();
@@ -275,18 +294,7 @@ fn check_signals(ledger: &Ledger, run: RunId, journal: &[Entry]) -> Result<(), S
             _ => {}
         }
     }
-    for (number, signal) in ledger.signals.iter().filter(|(_, signal)| signal.run == run) {
-        let times = seen.remove(number).unwrap_or(0);
-        let is_right = match signal.fate {
-            Fate::Accepted => times == 1,
-            Fate::Nothing => times == 0,
-            Fate::Unknown => times <= 1,
-        };
-        if !is_right {
-            return Err(format!("{run}: signal {number}, answered {:?}, stands there {times} times", signal.fate));
-        }
-    }
-    if seen.is_empty() { Ok(()) } else { Err(format!("{run}: signals that nobody sent: {seen:?}")) }
+    seen
 }
 
 /// Whether a wait was answered by an inbox signal.

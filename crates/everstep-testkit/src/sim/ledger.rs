@@ -8,7 +8,9 @@ use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::run::Input;
 use everstep_core::time::Timestamp;
 use tokio::sync::Notify;
+use uuid::Uuid;
 
+use super::audit::AuditedRequest;
 use super::executor::{BEGIN, Process};
 
 pub(super) struct Ledger {
@@ -34,6 +36,8 @@ pub(super) struct Ledger {
     pub(super) results: Vec<(RunId, Input)>,
     /// Signals that people sent, by what they say.
     pub(super) signals: BTreeMap<u64, Signal>,
+    /// Requests with a row of the audit, by the id of the row.
+    pub(super) audited: BTreeMap<Uuid, AuditedRequest>,
     /// Signals that were sent through the inbox, by run and step.
     pub(super) inbox_signals: BTreeSet<(RunId, StepKey)>,
     /// The number of signals that were sent through the inbox to each run.
@@ -124,6 +128,7 @@ impl Ledger {
             failed: BTreeSet::new(),
             results: Vec::new(),
             signals: BTreeMap::new(),
+            audited: BTreeMap::new(),
             inbox_signals: BTreeSet::new(),
             inbox_signals_sent: BTreeMap::new(),
             full_until: None,

@@ -9,8 +9,10 @@
 //! * `server` runs the engine; `store` is its database, behind a `wire`; `peers` carries what servers tell each other.
 //! * `fleet` has the workers that run code workflows: `worker` is one of them, `carrier` and `socket` the ways to a server and back,
 //!   `scripts` are the functions that they run, and `turns` says what must hold of them.
+//! * `audit` has the requests with a row of the audit, and compares the rows with the journals.
 //! * `watch` and `judge` say what must hold, from what stands in the `ledger`.
 
+mod audit;
 mod carrier;
 mod client;
 mod executor;

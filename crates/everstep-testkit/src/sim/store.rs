@@ -9,7 +9,7 @@ use everstep_core::time::Timestamp;
 use everstep_store::sqlite::Database;
 use everstep_store::{
     ActivationOutcome, CommitOutcome, Counts, Deletion, Error, InboxId, InboxRow, Item, NewWorkflow, NodeRow,
-    Precondition, RegistrationOutcome, Result, RunFilter, RunPage, RunRow, RunStore, SaveOutcome, Snapshot,
+    Precondition, RegistrationOutcome, Result, RunFilter, RunPage, RunRow, RunStore, SaveOutcome, SideWrites, Snapshot,
     StoredEntry, StoredRun, Tick, TickRequest, VersionRow, WaitChange, WorkflowRow, WorkflowStore, WorkflowSummary,
 };
 
@@ -221,8 +221,9 @@ impl RunStore for SimStore {
         at: u64,
         run: RunId,
         now: Timestamp,
+        side: SideWrites,
     ) -> Result<Option<u64>> {
-        self.call("fork_run", move |db| db.fork_run(workspace, source, at, run, now)).await
+        self.call("fork_run", move |db| db.fork_run(workspace, source, at, run, now, &side)).await
     }
 
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {

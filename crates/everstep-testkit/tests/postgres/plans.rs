@@ -6,7 +6,7 @@ use everstep_core::status::Status;
 use everstep_store::postgres::{Options, PostgresStore};
 use everstep_store::{
     AccessStore, AuditFilter, AuditRow, Item, NewWorkflow, RegistrationOutcome, ResourceKind, ResourceRow,
-    ResourceStore, RunFilter, RunStore, Snapshot, TickRequest, WaitChange, WorkflowStore,
+    ResourceStore, RunFilter, RunStore, SideWrites, Snapshot, TickRequest, WaitChange, WorkflowStore,
 };
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, Durability};
@@ -53,6 +53,10 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     let news = apply(store, node, &Item { inbox_inputs: vec![inbox_input(run, "news")], ..park(parked, at(0)) }).await;
     let waiting = Item { waits: vec![WaitChange::Open(wait("s", "paid"))], taken: news, ..step(run, 2) };
     apply(store, node, &waiting).await;
+    let audited = |item: Item| Item { side: Some(Box::new(SideWrites::with_audit(audit_row(0)))), ..item };
+    apply(store, node, &audited(start(new_run(), Some(node)))).await;
+    let waits = vec![WaitChange::Open(wait("t", "paid"))];
+    apply(store, node, &Item { waits, ..audited(step(owned_run(store, node).await, 2)) }).await;
     // Refused, so that its reason is looked up.
     commit(store, node, &waiting).await;
     // Workers serve many lanes, of which most are empty.
@@ -75,7 +79,7 @@ async fn do_everything(store: &PostgresStore) -> RunId {
     store.journal(run, 0, 10).await.unwrap();
     store.sweep(at(0), 10).await.unwrap();
     let fork = new_run();
-    assert_eq!(store.fork_run(HERE, run, 2, fork, at(0)).await.unwrap(), Some(3));
+    assert_eq!(store.fork_run(HERE, run, 2, fork, at(0), SideWrites::with_audit(audit_row(0))).await.unwrap(), Some(3));
     assert!(!store.delete_test_run(HERE, fork).await.unwrap());
     apply(store, node, &end(run, 4, at(1))).await;
     store.leave(node, at(0)).await.unwrap();
@@ -109,16 +113,7 @@ async fn do_lists(store: &PostgresStore, run: RunId) {
     activate_workflow(store, HERE, "orders", 1).await.unwrap();
     store.list_workflows(HERE, None, 10).await.unwrap();
     store.list_versions(HERE, "orders", None, 10).await.unwrap();
-    let row = AuditRow {
-        id: new_run().uuid(),
-        workspace: HERE,
-        at: at(0),
-        actor: "key:1".to_owned(),
-        action: "start".to_owned(),
-        target: "run".to_owned(),
-        details: Payload::null(),
-    };
-    store.add_audit(&[row]).await.unwrap();
+    store.add_audit(&[AuditRow::clone(&audit_row(0))]).await.unwrap();
     let filter = AuditFilter { actor: Some("key:1".to_owned()), ..AuditFilter::default() };
     assert!(!store.list_audit(HERE, filter, None, 10).await.unwrap().is_empty());
     let resource = ResourceRow {

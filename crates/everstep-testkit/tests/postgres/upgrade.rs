@@ -6,7 +6,7 @@ use std::time::Duration;
 use everstep_core::ids::RunId;
 use everstep_core::journal::Kind;
 use everstep_core::status::Status;
-use everstep_store::{AccessStore, Deletion, Error, RunFilter, RunStore, WorkflowStore};
+use everstep_store::{AccessStore, Deletion, Error, RunFilter, RunStore, SideWrites, WorkflowStore};
 use everstep_testkit::contract::{fixtures::*, run};
 use everstep_testkit::postgres::{Cluster, TestDatabase};
 
@@ -95,7 +95,7 @@ fn a_database_of_the_release_before_is_found_whole() {
         let node = member(&store).await;
         assert_eq!(store.claim_runs(node, "", at(0), 10).await.unwrap(), [run]);
         apply(&store, node, &step(run, 2)).await;
-        assert_eq!(store.fork_run(HERE, run, 1, new_run(), at(0)).await.unwrap(), Some(1));
+        assert_eq!(store.fork_run(HERE, run, 1, new_run(), at(0), SideWrites::default()).await.unwrap(), Some(1));
     });
 }
 

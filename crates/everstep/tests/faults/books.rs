@@ -14,12 +14,14 @@ use everstep_core::time::Timestamp;
 use everstep_core::workflow::{Style, Workflow};
 use everstep_expressions::Expressions;
 use everstep_handlers::{Ports, Registry};
-use everstep_store::{RunFilter, RunRow, Stores, WorkflowStore, postgres, sqlite};
+use everstep_store::{AccessStore, AuditFilter, AuditRow, RunFilter, RunRow, Stores, WorkflowStore, postgres, sqlite};
 use everstep_testkit::postgres::TestDatabase;
 
 pub(crate) struct Books {
     workflows: BTreeMap<(String, u32), Workflow>,
     pub(crate) accounts: Vec<Account>,
+    /// All rows of the audit, newest first.
+    pub(crate) audit: Vec<AuditRow>,
 }
 
 /// One run.
@@ -41,7 +43,8 @@ impl Books {
 
     async fn read(stores: &Stores) -> Self {
         let store = &stores.runs;
-        let mut books = Self { workflows: BTreeMap::new(), accounts: Vec::new() };
+        let mut books =
+            Self { workflows: BTreeMap::new(), accounts: Vec::new(), audit: read_audit(&*stores.access).await };
         let mut after = None;
         loop {
             let page = store.list_runs(WorkspaceId::DEFAULT, RunFilter::default(), after, 500).await.unwrap();
@@ -146,6 +149,18 @@ impl Account {
     /// The first entry that was written at a time or later.
     pub(crate) fn first_since(&self, at: Timestamp) -> Option<&Entry> {
         self.journal.iter().map(|(_, entry)| entry).find(|entry| entry.at >= at)
+    }
+}
+
+async fn read_audit(store: &dyn AccessStore) -> Vec<AuditRow> {
+    let mut rows: Vec<AuditRow> = Vec::new();
+    loop {
+        let before = rows.last().map(|row| row.id);
+        let page = store.list_audit(WorkspaceId::DEFAULT, AuditFilter::default(), before, 1_000).await.unwrap();
+        if page.is_empty() {
+            return rows;
+        }
+        rows.extend(page);
     }
 }
 

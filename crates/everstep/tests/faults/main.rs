@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod apart;
+mod audit;
 mod books;
 mod children;
 mod crowd;

@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 use axum::Json;
 use axum::extract::State;
 use everstep_core::ids::RunId;
-use everstep_core::run::{Input, Reply};
+use everstep_core::run::Reply;
 use everstep_engine::{Error, RunInput};
 use everstep_store::RunFilter;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
+use uuid::Uuid;
 
 use super::cursor::{read_cursor, write_cursor};
 use super::filter;
 use super::wire::{Action, Bulk, Gathered, Refusal};
-use crate::auth::Caller;
+use crate::audit::AuditDraft;
 use crate::http::body::Body;
 use crate::http::headers::IdempotencyKey;
 use crate::http::problem::Problem;
@@ -36,7 +37,7 @@ const REFUSALS_MAX: usize = 20;
 /// repeated call does nothing twice.
 pub(crate) async fn post(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     key: IdempotencyKey,
     body: Body<{ 64 * 1024 }>,
 ) -> Result<Json<Gathered>, Problem> {
@@ -53,19 +54,26 @@ pub(crate) async fn post(
     if !(1..=RUNS_MAX).contains(&limit) {
         return Err(Problem::invalid(format!("limit is a whole number from 1 to {RUNS_MAX}, not {limit}")));
     }
-    let key = key.into_inner();
-    let input = action.input(reason);
+    let workspace = audit.caller().workspace;
+    // Each run gets a copy; the runs share the audit row.
+    let control = RunInput {
+        key: key.into_inner(),
+        audit: Some(audit.shared_row()),
+        ..RunInput::new(workspace, RunId::from_uuid(Uuid::nil()), action.input(reason))
+    };
     let mut after = cursor.as_deref().map(read_cursor).transpose()?;
     let mut gathered = Gathered::default();
     let began = Instant::now();
     loop {
         let room = usize::try_from(limit - gathered.matched).expect("a call is bounded").min(LIST_BATCH_RUNS);
-        let page = app.engine.runs().list(caller.workspace, filter.clone(), after, room).await?;
+        let page = app.engine.runs().list(workspace, filter.clone(), after, room).await?;
         gathered.matched += page.runs.len() as u64;
         if !dry_run {
-            let asks: Vec<_> = page.runs.iter().map(|run| ask(&app, &caller, run.id, &input, key.clone())).collect();
+            let asks: Vec<_> =
+                page.runs.iter().map(|run| ask(&app, RunInput { run: run.id, ..control.clone() })).collect();
             let mut answers = stream::iter(asks).buffer_unordered(CONCURRENT_RUNS);
             while let Some((run, answer)) = answers.next().await {
+                audit.record(answer.as_ref().is_ok_and(Reply::is_recorded));
                 gathered.count(run, answer);
             }
         }
@@ -79,10 +87,9 @@ pub(crate) async fn post(
 
 type Asked = BoxFuture<'static, (RunId, Result<Reply, Error>)>;
 
-fn ask(app: &AppState, caller: &Caller, run: RunId, input: &Input, key: Option<String>) -> Asked {
-    let addressed = RunInput { workspace: caller.workspace, run, input: input.clone(), expected: None, key };
+fn ask(app: &AppState, control: RunInput) -> Asked {
     let engine = app.engine.clone();
-    Box::pin(async move { (run, engine.route(addressed).await) })
+    Box::pin(async move { (control.run, engine.route(control).await) })
 }
 
 impl Gathered {

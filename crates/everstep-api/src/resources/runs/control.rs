@@ -12,7 +12,7 @@ use everstep_engine::RunInput;
 
 use super::show;
 use super::wire::{Action, Cancel, Control, Outcome};
-use crate::auth::Caller;
+use crate::audit::AuditDraft;
 use crate::http::body::Body;
 use crate::http::deadline::within_deadline;
 use crate::http::headers::{IdempotencyKey, IfMatch};
@@ -34,7 +34,7 @@ type Answer = Result<Json<Outcome>, Problem>;
 /// Gives a run a signal; the body is its payload.
 pub(crate) async fn signal(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     Path((id, event)): Path<(String, String)>,
     query: Query,
     key: IdempotencyKey,
@@ -49,39 +49,39 @@ pub(crate) async fn signal(
         Some(true) => Input::BufferedSignal { event, payload },
         Some(false) | None => Input::Signal { event, payload },
     };
-    deliver(&app, &caller, &id, key, version.or(None)?, input).await
+    deliver(&app, &audit, &id, key, version.or(None)?, input).await
 }
 
 /// Gives a run of a workflow a signal.
 pub(crate) async fn signal_of_workflow(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     Path((name, id, event)): Path<(String, String, String)>,
     query: Query,
     key: IdempotencyKey,
     version: IfMatch,
     body: Body<{ limits::PAYLOAD_BYTES }>,
 ) -> Answer {
-    show::row_of(&app, caller.workspace, &name, &id).await?;
-    signal(State(app), caller, Path((id, event)), query, key, version, body).await
+    show::row_of(&app, audit.caller().workspace, &name, &id).await?;
+    signal(State(app), audit, Path((id, event)), query, key, version, body).await
 }
 
 /// Cancels a run of a workflow.
 pub(crate) async fn cancel_of_workflow(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     Path((name, id)): Path<(String, String)>,
     key: IdempotencyKey,
     version: IfMatch,
 ) -> Answer {
-    show::row_of(&app, caller.workspace, &name, &id).await?;
-    deliver(&app, &caller, &id, key, version.or(None)?, Input::Cancel { reason: None }).await
+    show::row_of(&app, audit.caller().workspace, &name, &id).await?;
+    deliver(&app, &audit, &id, key, version.or(None)?, Input::Cancel { reason: None }).await
 }
 
 /// A request to cancel, pause, resume or retry a run.
 pub(crate) struct ControlRequest {
     app: AppState,
-    caller: Caller,
+    audit: AuditDraft,
     id: String,
     key: IdempotencyKey,
     version: IfMatch,
@@ -92,16 +92,16 @@ impl FromRequest<AppState> for ControlRequest {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, Response> {
-        type Parts = (Caller, Path<String>, IdempotencyKey, IfMatch, Body<CONTROL_BODY_BYTES_MAX>);
-        let (caller, Path(id), key, version, body) =
+        type Parts = (AuditDraft, Path<String>, IdempotencyKey, IfMatch, Body<CONTROL_BODY_BYTES_MAX>);
+        let (audit, Path(id), key, version, body) =
             <Parts as FromRequest<AppState>>::from_request(request, app).await?;
-        Ok(Self { app: app.clone(), caller, id, key, version, body })
+        Ok(Self { app: app.clone(), audit, id, key, version, body })
     }
 }
 
 /// Sends a control to a run.
 pub(crate) async fn control(action: Action, request: ControlRequest) -> Answer {
-    let ControlRequest { app, caller, id, key, version, body } = request;
+    let ControlRequest { app, audit, id, key, version, body } = request;
     let Cancel { reason, expected_version } = match action {
         Action::Cancel => body.json_or_default()?,
         // The others have no reason.
@@ -110,7 +110,7 @@ pub(crate) async fn control(action: Action, request: ControlRequest) -> Answer {
             Cancel { reason: None, expected_version }
         }
     };
-    deliver(&app, &caller, &id, key, version.or(expected_version)?, action.input(reason)).await
+    deliver(&app, &audit, &id, key, version.or(expected_version)?, action.input(reason)).await
 }
 
 impl Action {
@@ -127,15 +127,18 @@ impl Action {
 
 async fn deliver(
     app: &AppState,
-    caller: &Caller,
+    audit: &AuditDraft,
     id: &str,
     key: IdempotencyKey,
     expected: Option<u64>,
     input: Input,
 ) -> Answer {
-    let (workspace, key) = (caller.workspace, key.into_inner());
-    let addressed = RunInput { workspace, run: show::read_id(id)?, input, expected, key };
-    answer(within_deadline(app.engine.route(addressed)).await?)
+    let (workspace, run) = (audit.caller().workspace, show::read_id(id)?);
+    let row = Some(audit.row(StatusCode::OK));
+    let addressed = RunInput { expected, key: key.into_inner(), audit: row, ..RunInput::new(workspace, run, input) };
+    let reply = within_deadline(app.engine.route(addressed)).await?;
+    audit.record(reply.is_recorded());
+    answer(reply)
 }
 
 fn answer(reply: Reply) -> Answer {

@@ -5,10 +5,11 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::ids::RunId;
 use everstep_engine::ForkError;
+use everstep_store::SideWrites;
 
 use super::show;
 use super::wire::{Fork, Forked, NotUndone, StartedChild};
-use crate::auth::Caller;
+use crate::audit::AuditDraft;
 use crate::http::body::Body;
 use crate::http::deadline::within_deadline;
 use crate::http::headers::IdempotencyKey;
@@ -17,7 +18,7 @@ use crate::server::AppState;
 
 pub(crate) async fn post(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     Path(id): Path<String>,
     key: IdempotencyKey,
     body: Body<{ 16 * 1024 }>,
@@ -25,9 +26,12 @@ pub(crate) async fn post(
     let Fork { at } = body.json_or_default()?;
     let source = show::read_id(&id)?;
     let key = key.into_inner();
-    let forking = app.engine.fork(caller.workspace, source, at, key.as_deref());
+    let workspace = audit.caller().workspace;
+    let side = SideWrites::with_audit(audit.row(StatusCode::CREATED));
+    let forking = app.engine.fork(workspace, source, at, key.as_deref(), side);
     let forked = within_deadline(async { forking.await.map_err(|error| refuse(source, error)) }).await?;
-    let run = show::show(&app, show::row(&app, caller.workspace, forked.run).await?).await?;
+    audit.record(forked.created);
+    let run = show::show(&app, show::row(&app, workspace, forked.run).await?).await?;
     let children = forked.children.into_iter().map(|(step, run)| StartedChild { step, run }).collect();
     let not_undone = NotUndone { children, steps: forked.repeated };
     let status = if forked.created { StatusCode::CREATED } else { StatusCode::OK };

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::show;
 use super::wire;
 use super::wire::{Batch, OfDefinition, OfWorkflow, Started, StartedBatch, StartedOne};
-use crate::auth::Caller;
+use crate::audit::AuditDraft;
 use crate::http::body::Body;
 use crate::http::deadline::within_deadline;
 use crate::http::headers::{self, IdempotencyKey};
@@ -42,7 +42,7 @@ type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<S
 /// Starts a run of a workflow. Its key is the workflow's own: two workflows may use the same.
 pub(crate) async fn of_workflow(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     Path(name): Path<String>,
     query: Query,
     header: IdempotencyKey,
@@ -51,8 +51,8 @@ pub(crate) async fn of_workflow(
     let mut asked: OfWorkflow = body.json_or_default()?;
     asked.idempotency_key = header.or(asked.idempotency_key)?;
     check_name(&name)?;
-    let start = prepare(caller.workspace, &name, asked)?;
-    self::start(&app, start, &query, Unknown::IsCode).await
+    let start = prepare(audit.caller().workspace, &name, asked)?;
+    self::start(&app, &audit, start, &query, Unknown::IsCode).await
 }
 
 /// A start of a workflow, as it is asked for.
@@ -71,7 +71,7 @@ fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Star
 /// Starts many runs of a workflow. Each is started, or refused, by itself; they share what it costs to write them.
 pub(crate) async fn batch(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     Path(name): Path<String>,
     header: IdempotencyKey,
     body: Body<BATCH_BODY_BYTES_MAX>,
@@ -85,7 +85,8 @@ pub(crate) async fn batch(
         return Err(Problem::invalid(format!("runs holds 1 to {BATCH_STARTS_MAX} starts, not {}", runs.len())));
     }
     check_name(&name)?;
-    let starts: Vec<_> = runs.into_iter().map(|asked| prepare(caller.workspace, &name, asked)).collect();
+    let (workspace, row) = (audit.caller().workspace, audit.shared_row());
+    let starts: Vec<_> = runs.into_iter().map(|asked| prepare(workspace, &name, asked)).collect();
     // What is common to all is found out once.
     let mut versions: BTreeMap<_, Result<Arc<Version>, Problem>> = BTreeMap::new();
     for start in starts.iter().flatten() {
@@ -97,14 +98,16 @@ pub(crate) async fn batch(
     let starts = starts.into_iter().map(|start| async {
         let start = start?;
         let version = versions[&start.version].as_ref().map_err(Problem::clone)?;
-        within_deadline(app.engine.start_run(Start { found: Some(Arc::clone(version)), ..start })).await
+        let (found, audit) = (Some(Arc::clone(version)), Some(Arc::clone(&row)));
+        within_deadline(app.engine.start_run(Start { found, audit, ..start })).await
     });
     let started = future::join_all(starts).await;
+    audit.record(started.iter().flatten().any(|started| started.created));
     let mut warning = None;
     for workflow in versions.values().flatten().map(|found| &found.workflow).filter(|workflow| workflow.needs_worker())
     {
         let elsewhere = &app.hub.elsewhere;
-        let is_served = elsewhere.is_served(&app.engine, caller.workspace, &name, workflow.version).await;
+        let is_served = elsewhere.is_served(&app.engine, workspace, &name, workflow.version).await;
         // What was started is told, whether or not this can be found out.
         if is_served.is_ok_and(|is_so| !is_so) {
             warning = Some(wire::warning(&name, workflow.version));
@@ -194,7 +197,7 @@ pub(crate) fn of_definition_doc() -> Doc {
 /// Starts a run of a workflow that the body names. Its key is the workspace's.
 pub(crate) async fn of_definition(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     query: Query,
     header: IdempotencyKey,
     body: Body<START_BODY_BYTES_MAX>,
@@ -208,8 +211,8 @@ pub(crate) async fn of_definition(
     }
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     check_size(&input)?;
-    let start = Start { workspace: caller.workspace, key, ..Start::new(definition_id, input) };
-    self::start(&app, start, &query, Unknown::IsRefused).await
+    let start = Start { workspace: audit.caller().workspace, key, ..Start::new(definition_id, input) };
+    self::start(&app, &audit, start, &query, Unknown::IsRefused).await
 }
 
 /// Refuses an input that is too large, as a body would be. The engine checks everything else.
@@ -238,12 +241,14 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 }
 
 /// Starts a run; with `waitSeconds` the answer comes as soon as it has ended or is paused, or when the time is over.
-async fn start(app: &AppState, start: Start, query: &Query, unknown: Unknown) -> Answer {
+async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query, unknown: Unknown) -> Answer {
     let seconds = show::wait_seconds(query)?;
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
     let workspace = start.workspace;
-    let start = settle(app, Start { detail, ..start }, unknown).await?;
+    let row = Some(audit.row(StatusCode::CREATED));
+    let start = settle(app, Start { detail, audit: row, ..start }, unknown).await?;
     let mut started = within_deadline(begin(app, start, unknown)).await?;
+    audit.record(started.created);
     let mut run = None;
     if let Some(began) = started.began.take() {
         run = Some(show::show_begun(app, *began).await);

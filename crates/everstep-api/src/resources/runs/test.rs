@@ -11,7 +11,7 @@ use everstep_engine::{RunInput, Start};
 use super::show;
 use super::start;
 use super::wire::{Started, TestRun};
-use crate::auth::Caller;
+use crate::audit::AuditDraft;
 use crate::http::body::Body;
 use crate::http::deadline::within_deadline;
 use crate::http::problem::Problem;
@@ -24,15 +24,17 @@ const BODY_BYTES_MAX: usize = 16 * 1024 * 1024 + limits::PAYLOAD_BYTES;
 type Answer = Result<(StatusCode, [(header::HeaderName, HeaderValue); 1], Json<Started>), Problem>;
 
 /// Starts a run of a definition, which is checked as it would be when saved.
-pub(crate) async fn post(State(app): State<AppState>, caller: Caller, body: Body<BODY_BYTES_MAX>) -> Answer {
+pub(crate) async fn post(State(app): State<AppState>, audit: AuditDraft, body: Body<BODY_BYTES_MAX>) -> Answer {
     let TestRun { definition, input } = body.json()?;
     start::check_size(&input)?;
     let StrictValue(definition) = serde_json::from_str(definition.json())
         .map_err(|error| Problem::invalid(format!("the definition is not what this route expects: {error}")))?;
     let version = app.engine.library().compile_test(&definition).map_err(workflows::refuse)?;
-    let start = Start { workspace: caller.workspace, ..Start::of_version(&version, input) };
+    let (workspace, row) = (audit.caller().workspace, audit.row(StatusCode::CREATED));
+    let start = Start { workspace, audit: Some(row), ..Start::of_version(&version, input) };
     let started = within_deadline(app.engine.start_run(start)).await?;
-    let run = show::show(&app, show::row(&app, caller.workspace, started.run).await?).await?;
+    audit.record(started.created);
+    let run = show::show(&app, show::row(&app, workspace, started.run).await?).await?;
     let place = HeaderValue::from_str(&format!("/v1/runs/{}", started.run)).expect("an id is plain text");
     Ok((StatusCode::CREATED, [(header::LOCATION, place)], Json(Started { run, created: true, warning: None })))
 }
@@ -40,10 +42,10 @@ pub(crate) async fn post(State(app): State<AppState>, caller: Caller, body: Body
 /// Stops a test run and deletes it, with its journal.
 pub(crate) async fn delete(
     State(app): State<AppState>,
-    caller: Caller,
+    audit: AuditDraft,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let workspace = caller.workspace;
+    let workspace = audit.caller().workspace;
     let row = show::row(&app, workspace, show::read_id(&id)?).await?;
     if !row.is_test {
         let detail = format!("run {} is not a test run", row.id);
@@ -52,9 +54,10 @@ pub(crate) async fn delete(
     }
     if row.ended_at.is_none() {
         let input = Input::Cancel { reason: Some("the test was stopped".to_owned()) };
-        let addressed = RunInput { workspace, run: row.id, input, expected: None, key: None };
-        // The answer does not matter: the run may have ended by itself.
-        within_deadline(app.engine.route(addressed)).await?;
+        // The run may not be deleted at once, so the status is not known.
+        let addressed = RunInput { audit: Some(audit.shared_row()), ..RunInput::new(workspace, row.id, input) };
+        // The answer matters only to the audit: the run may have ended by itself.
+        audit.record(within_deadline(app.engine.route(addressed)).await?.is_recorded());
     }
     if !app.engine.delete_test_run(workspace, row.id).await? {
         return Err(Problem::unavailable("the test run has not ended yet; try again"));

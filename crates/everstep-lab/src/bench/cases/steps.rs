@@ -101,6 +101,7 @@ fn item(run: RunId, commit: CommitId, entries: Vec<NewEntry>) -> Item {
         waits: Vec::new(),
         taken: Vec::new(),
         inbox_inputs: Vec::new(),
+        side: None,
     }
 }
 

@@ -1,4 +1,5 @@
-//! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`.
+//! The three statements of a commit agree: `runs.sql` and `steps.sql` are parts of `all.sql`. With side rows, a batch is
+//! written by `runs.sql` or `all.sql` and the part `side.sql`, which is added to their texts.
 //!
 //! A batch is written by the shortest statement that does everything its items need. So a change of one statement must
 //! be made in the others, unless it is about something that they leave out. This test compares the parts (the
@@ -6,9 +7,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::postgres::queries::add_part;
+
 const ALL: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/all.sql"));
 const RUNS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/runs.sql"));
 const STEPS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/steps.sql"));
+
+const SIDE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/commit/side.sql"));
 
 /// A difference: these lines of a part of the longer statement are others in the shorter one.
 struct Difference {
@@ -163,6 +168,23 @@ fn the_statement_for_runs_is_a_part_of_the_whole_one() {
 #[test]
 fn the_statement_for_steps_is_a_part_of_the_one_for_runs() {
     assert_agree(RUNS, STEPS, STEPS_DIFFERENCES, STEPS_OMITTED);
+}
+
+#[test]
+fn side_rows_add_one_part_and_change_no_other() {
+    for statement in [RUNS, ALL] {
+        let with_side = add_part(statement, SIDE);
+        assert_agree(&with_side, statement, &[], &["audited"]);
+        assert_eq!(names(&with_side).last(), Some(&"audited"));
+        assert!(parts(&with_side)["audited"].contains("in (select run from opened)) is true"));
+    }
+}
+
+#[test]
+fn items_without_side_rows_have_statements_without_them() {
+    for statement in [STEPS, RUNS, ALL] {
+        assert!(!statement.contains("audit"), "{statement}");
+    }
 }
 
 #[test]

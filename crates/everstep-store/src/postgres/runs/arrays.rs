@@ -5,6 +5,7 @@ use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use uuid::Uuid;
 
+use crate::access::AuditRow;
 use crate::error::Result;
 use crate::item::{InboxId, InboxInput, Item, NewRun, Projection, Wait};
 use crate::numbers;
@@ -266,6 +267,55 @@ impl<'a> InboxInputs<'a> {
 
     pub(super) fn len(&self) -> usize {
         self.senders.len()
+    }
+}
+
+arrays! {
+    /// Rows of the audit, each once.
+    AuditRows {
+        workspaces: "audit_workspaces", Uuid;
+        ids: "audit_ids", Uuid;
+        at: "audit_at", i64;
+        actors: "audit_actors", &'a str;
+        actions: "audit_actions", &'a str;
+        targets: "audit_targets", &'a str;
+        details: "audit_details", &'a [u8];
+    }
+}
+
+impl<'a> AuditRows<'a> {
+    pub(super) fn push(&mut self, row: &'a AuditRow) {
+        self.workspaces.push(row.workspace.uuid());
+        self.ids.push(row.id);
+        self.at.push(row.at.micros());
+        self.actors.push(&row.actor);
+        self.actions.push(&row.action);
+        self.targets.push(&row.target);
+        self.details.push(row.details.json().as_bytes());
+    }
+}
+
+arrays! {
+    /// Which item has which row of the audit.
+    Audited {
+        runs: "audited_runs", Uuid;
+        ids: "audited_ids", Uuid;
+    }
+}
+
+impl Audited<'_> {
+    pub(super) fn push(&mut self, item: &Item, row: &AuditRow) {
+        self.runs.push(item.run.uuid());
+        self.ids.push(row.id);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    pub(super) fn has(&self, row: &AuditRow) -> bool {
+        // A batch has a few hundred items at most, and most rows are of one item.
+        self.ids.contains(&row.id)
     }
 }
 

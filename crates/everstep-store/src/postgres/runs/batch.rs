@@ -6,9 +6,9 @@ use everstep_core::ids::{NodeId, StepKey};
 use everstep_core::journal::FORMAT;
 use uuid::Uuid;
 
-use super::arrays::{Bare, Closed, Entries, Heads, InboxInputs, Projections, Starts, Taken, Waits};
+use super::arrays::{AuditRows, Audited, Bare, Closed, Entries, Heads, InboxInputs, Projections, Starts, Taken, Waits};
 use crate::error::Result;
-use crate::item::{Gate, Item, Wait, WaitChange};
+use crate::item::{Gate, Item, SideWrites, Wait, WaitChange};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::postgres::queries::{Param, Query, param, query};
@@ -31,6 +31,8 @@ pub(super) struct Batch<'a> {
     inbox_inputs: InboxInputs<'a>,
     /// Pairs of an item's index and the index of its first inbox input.
     first_inputs: Vec<(usize, usize)>,
+    audit: AuditRows<'a>,
+    audited: Audited<'a>,
     /// The largest need of its items.
     needs: Needs,
 }
@@ -86,7 +88,19 @@ impl<'a> Batch<'a> {
         for input in &item.inbox_inputs {
             self.inbox_inputs.push(item, input);
         }
+        if let Some(side) = &item.side {
+            self.push_side(item, side);
+        }
         Ok(())
+    }
+
+    fn push_side(&mut self, item: &Item, side: &'a SideWrites) {
+        for row in &side.audit {
+            if !self.audited.has(row) {
+                self.audit.push(row);
+            }
+            self.audited.push(item, row);
+        }
     }
 
     /// Adds the entries and the row of a run that exists.
@@ -143,7 +157,10 @@ impl<'a> Batch<'a> {
 
     /// The statement that writes it, and its parameters in their order there.
     pub(super) fn statement(&self) -> (&'static Query, Vec<Param<'_>>) {
+        let has_side = !self.audited.is_empty();
         let statement = match self.needs {
+            Needs::Steps | Needs::Runs if has_side => query!("commit/runs" with "commit/side"),
+            Needs::All if has_side => query!("commit/all" with "commit/side"),
             Needs::Steps => query!("commit/steps"),
             Needs::Runs => query!("commit/runs"),
             Needs::All => query!("commit/all"),
@@ -160,6 +177,10 @@ impl<'a> Batch<'a> {
         params.extend(self.closed.params());
         params.extend(self.waits.params());
         params.extend(self.inbox_inputs.params());
+        if has_side {
+            params.extend(self.audit.params());
+            params.extend(self.audited.params());
+        }
         params.retain(|(name, ..)| statement.takes(name));
         (statement, params)
     }

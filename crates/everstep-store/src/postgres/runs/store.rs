@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::rows;
 use crate::error::{Error, Result};
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item};
+use crate::item::{CommitOutcome, InboxId, Item, SideWrites};
 use crate::journal::Readable;
 use crate::ports::RunStore;
 use crate::postgres::columns;
@@ -218,8 +218,9 @@ impl RunStore for PostgresStore {
         at: u64,
         run: RunId,
         now: Timestamp,
+        side: SideWrites,
     ) -> Result<Option<u64>> {
-        self.fork(workspace, source, at, run, now).await
+        self.fork(workspace, source, at, run, now, &side).await
     }
 
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {

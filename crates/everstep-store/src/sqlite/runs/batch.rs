@@ -1,6 +1,6 @@
 //! The parts of a commit: the rows of new runs, the heads of items, and the rows after a head.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use everstep_core::ids::{CommitId, NodeId, RunId, StepKey};
 use everstep_core::journal::FORMAT;
@@ -8,15 +8,18 @@ use everstep_core::planted::{self, Bug};
 use everstep_core::status::Status;
 use everstep_core::time::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, named_params};
+use uuid::Uuid;
 
 use super::sweep;
 use crate::error::Error;
-use crate::item::{CommitOutcome, Gate, InboxId, InboxInput, Item, NewRun, Projection, SentInput, Wait, WaitChange};
+use crate::item::{
+    CommitOutcome, Gate, InboxId, InboxInput, Item, NewRun, Projection, SentInput, SideWrites, Wait, WaitChange,
+};
 use crate::numbers;
 use crate::pack::Packed;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
-use crate::sqlite::{columns, errors};
+use crate::sqlite::{access, columns, errors};
 
 type Id = [u8; 16];
 
@@ -38,6 +41,8 @@ pub(super) struct Batch<'tx> {
     entry: CachedStatement<'tx>,
     /// Ids of deleted runs whose journals are not deleted completely; read when the first run starts.
     graves: OnceCell<Vec<Id>>,
+    /// The audit row that was written last: neighbouring items may share it.
+    last_audit: Cell<Option<Uuid>>,
 }
 
 impl<'tx> Batch<'tx> {
@@ -49,6 +54,7 @@ impl<'tx> Batch<'tx> {
             head: tx.prepare_cached(query!("commit/3_head"))?,
             entry: tx.prepare_cached(query!("commit/4_entry"))?,
             graves: OnceCell::new(),
+            last_audit: Cell::new(None),
         })
     }
 
@@ -218,7 +224,20 @@ impl<'tx> Batch<'tx> {
             }
         }
         let sent = item.inbox_inputs.iter().map(|input| self.send(item, input)).collect::<Result<_, _>>()?;
+        if let Some(side) = &item.side {
+            self.write_side(side)?;
+        }
         Ok(CommitOutcome::Applied(sent))
+    }
+
+    /// Writes the side rows of an item whose head was written.
+    pub(super) fn write_side(&self, side: &SideWrites) -> Result<(), Stop> {
+        for row in &side.audit {
+            if self.last_audit.replace(Some(row.id)) != Some(row.id) {
+                access::insert_audit(self.tx, row)?;
+            }
+        }
+        Ok(())
     }
 
     fn append(&mut self, packed: &Packed<'_>, index: usize) -> Result<(), Stop> {

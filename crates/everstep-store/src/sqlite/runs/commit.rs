@@ -1,6 +1,7 @@
 //! The commit: many items in one transaction, each all or nothing.
 
 use everstep_core::ids::NodeId;
+use everstep_core::planted::{self, Bug};
 
 use super::batch::{Batch, Stop};
 use super::nodes;
@@ -56,10 +57,16 @@ impl Database {
             }
             let mut outcomes = Vec::with_capacity(items.len());
             for (index, (packed, refused)) in items.iter().zip(refused).enumerate() {
-                outcomes.push(match refused {
+                let outcome = match refused {
                     Some(outcome) => outcome,
                     None => batch.write(packed).map_err(|stop| stop.at_index(index))?,
-                });
+                };
+                if planted::is_planted(Bug::SideWritesWithoutItem)
+                    && let Some(side) = &packed.item.side
+                {
+                    batch.write_side(side)?;
+                }
+                outcomes.push(outcome);
             }
             outcomes
         };

@@ -6,10 +6,12 @@ use rusqlite::{OptionalExtension, named_params};
 
 use super::sweep::{close_grave, delete_journal};
 use crate::error::Result;
-use crate::numbers;
+use crate::item::SideWrites;
+use crate::sqlite::access::insert_audit;
 use crate::sqlite::columns;
 use crate::sqlite::database::Database;
 use crate::sqlite::queries::query;
+use crate::{numbers, texts};
 
 impl Database {
     pub fn fork_run(
@@ -19,7 +21,9 @@ impl Database {
         at: u64,
         run: RunId,
         now: Timestamp,
+        side: &SideWrites,
     ) -> Result<Option<u64>> {
+        texts::check_side(side)?;
         let (id, source) = (run.uuid().into_bytes(), source.uuid().into_bytes());
         let tx = self.begin()?;
         let last = tx
@@ -43,6 +47,9 @@ impl Database {
         tx.prepare_cached(query!("fork_run/3_entries"))?.execute(named_params! {
             ":run": id, ":source": source, ":last": numbers::clamp_seq(last),
         })?;
+        for row in &side.audit {
+            insert_audit(&tx, row)?;
+        }
         tx.commit()?;
         Ok(Some(last))
     }

@@ -10,7 +10,7 @@ use everstep_core::time::Timestamp;
 
 use crate::error::Result;
 use crate::filter::RunFilter;
-use crate::item::{CommitOutcome, InboxId, Item};
+use crate::item::{CommitOutcome, InboxId, Item, SideWrites};
 use crate::pack::Packed;
 use crate::ports::RunStore;
 use crate::rows::{Counts, InboxRow, NodeRow, RunPage, RunRow, Snapshot, StoredEntry, StoredRun, Tick, TickRequest};
@@ -100,8 +100,9 @@ impl RunStore for SqliteStore {
         at: u64,
         run: RunId,
         now: Timestamp,
+        side: SideWrites,
     ) -> Result<Option<u64>> {
-        self.write(move |database| database.fork_run(workspace, source, at, run, now)).await
+        self.write(move |database| database.fork_run(workspace, source, at, run, now, &side)).await
     }
 
     async fn delete_test_run(&self, workspace: WorkspaceId, run: RunId) -> Result<bool> {

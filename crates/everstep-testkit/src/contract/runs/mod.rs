@@ -8,6 +8,7 @@ pub mod forks;
 pub mod inbox;
 pub mod nodes;
 pub mod reads;
+pub mod side;
 pub mod starts;
 pub mod sweep;
 pub mod tick;

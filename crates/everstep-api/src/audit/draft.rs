@@ -1,0 +1,119 @@
+//! The audit row of a request that changes a run. The engine writes it in the item of the run.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode};
+use everstep_core::payload::Payload;
+use everstep_core::time::Timestamp;
+use everstep_store::AuditRow;
+use serde_json::{Value, json};
+
+use crate::auth::{Caller, Gate};
+use crate::id;
+use crate::server::AppState;
+use crate::workers;
+
+/// Characters of a field that a client determines.
+const FIELD_CHARS_MAX: usize = 1_024;
+
+/// The facts about a request that its audit row contains. The request carries them.
+pub(super) struct RequestFacts {
+    caller: Caller,
+    method: Method,
+    target: String,
+    idempotency_key: Option<String>,
+    request_id: Option<String>,
+    /// Whether the row was written with an item.
+    is_written: AtomicBool,
+}
+
+impl RequestFacts {
+    pub(super) fn from_parts(parts: &Parts) -> Self {
+        Self {
+            caller: parts.extensions.get::<Caller>().cloned().expect("a guarded route has a caller"),
+            method: parts.method.clone(),
+            target: shorten(&workers::redact(parts.uri.path())),
+            idempotency_key: text(&parts.headers, "idempotency-key"),
+            request_id: text(&parts.headers, "x-request-id"),
+            is_written: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn is_written(&self) -> bool {
+        self.is_written.load(Ordering::Relaxed)
+    }
+
+    /// The row of a route's path, with details.
+    pub(super) fn row(&self, path: &str, mut details: Value, now: Timestamp) -> AuditRow {
+        details["keyName"] = (*self.caller.name).into();
+        if let Some(key) = &self.idempotency_key {
+            details["idempotencyKey"] = key.as_str().into();
+        }
+        if let Some(id) = &self.request_id {
+            details["requestId"] = id.as_str().into();
+        }
+        AuditRow {
+            id: id::new_id(now),
+            workspace: self.caller.workspace,
+            at: now,
+            actor: format!("key:{}", self.caller.key),
+            action: format!("{} {path}", self.method),
+            target: self.target.clone(),
+            details: Payload::from(details),
+        }
+    }
+}
+
+/// What a handler needs in order to have the audit row of its request written with an item.
+///
+/// A handler gives the row to the engine, and then records whether an item with the row was written. If none was, the
+/// request gets its row as requests do that change no run.
+pub(crate) struct AuditDraft {
+    facts: Arc<RequestFacts>,
+    path: &'static str,
+    now: Timestamp,
+}
+
+impl AuditDraft {
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.facts.caller
+    }
+
+    /// The row of a request that is answered with a status, if its item is written.
+    pub(crate) fn row(&self, status: StatusCode) -> Arc<AuditRow> {
+        Arc::new(self.facts.row(self.path, json!({"status": status.as_u16()}), self.now))
+    }
+
+    /// The row that the items of several runs share. The status of the answer is not known when the first is written.
+    pub(crate) fn shared_row(&self) -> Arc<AuditRow> {
+        Arc::new(self.facts.row(self.path, json!({}), self.now))
+    }
+
+    /// Records whether an item with the row was written.
+    pub(crate) fn record(&self, is_written: bool) {
+        self.facts.is_written.fetch_or(is_written, Ordering::Relaxed);
+    }
+}
+
+impl FromRequestParts<AppState> for AuditDraft {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Infallible> {
+        let facts =
+            parts.extensions.get::<Arc<RequestFacts>>().cloned().expect("a request that changes runs is audited");
+        let gate = parts.extensions.get::<Gate>().expect("a guarded route has a gate");
+        Ok(Self { facts, path: gate.path, now: app.engine.world().clock.now() })
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(shorten)
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(FIELD_CHARS_MAX).collect()
+}

@@ -1,0 +1,189 @@
+//! Requests with a row of the audit: a row exists with the entry that its request wrote, and not without it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::journal::{Entry, Event};
+use everstep_core::payload::Payload;
+use everstep_core::run::{Input, Reply};
+use everstep_engine::Error;
+use everstep_store::AuditRow;
+use uuid::Uuid;
+
+use super::client::Client;
+use super::judge::signals_in;
+use super::ledger::{Fate, Ledger};
+use super::store::SimStore;
+
+/// A request, and what its sender was told.
+#[derive(Clone)]
+pub(super) struct AuditedRequest {
+    asked: Asked,
+    fate: Fate,
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Asked {
+    /// A start under this key.
+    Start(String),
+    /// A signal with this number.
+    Signal(RunId, u64),
+    Pause(RunId),
+    Resume(RunId),
+    Cancel(RunId),
+    Retry(RunId),
+}
+
+impl Asked {
+    /// What a person asks for; `None` for what the engine or a worker sends itself.
+    pub(super) fn from_input(run: RunId, input: &Input) -> Option<Self> {
+        match input {
+            Input::Signal { payload, .. } | Input::BufferedSignal { payload, .. } => payload
+                .value()
+                .get("signal")
+                .and_then(serde_json::Value::as_u64)
+                .map(|number| Self::Signal(run, number)),
+            Input::Pause { .. } => Some(Self::Pause(run)),
+            Input::Resume => Some(Self::Resume(run)),
+            Input::Cancel { .. } => Some(Self::Cancel(run)),
+            Input::Retry => Some(Self::Retry(run)),
+            Input::Start { .. }
+            | Input::Result { .. }
+            | Input::TaskLost { .. }
+            | Input::Timer { .. }
+            | Input::ChildEnded { .. }
+            | Input::ChildStarted { .. }
+            | Input::BeginTurn { .. }
+            | Input::LoseTurn { .. }
+            | Input::Report { .. }
+            | Input::SetContext { .. }
+            | Input::Fail { .. }
+            | Input::Settle => None,
+        }
+    }
+}
+
+impl Client {
+    /// The row of a request that is about to be sent.
+    pub(super) fn audit(&self, asked: Asked) -> Arc<AuditRow> {
+        let mut ledger = self.judge.store.ledger();
+        let id = Uuid::from_u128(ledger.audited.len() as u128 + 1);
+        let action = format!("{asked:?}");
+        ledger.audited.insert(id, AuditedRequest { asked, fate: Fate::Unknown });
+        Arc::new(AuditRow {
+            id,
+            workspace: WorkspaceId::DEFAULT,
+            at: self.executor.now(),
+            actor: "key:1".to_owned(),
+            action,
+            target: String::new(),
+            details: Payload::null(),
+        })
+    }
+}
+
+impl Ledger {
+    /// Records what the sender of a request was told.
+    pub(super) fn answer_audited(&mut self, row: Uuid, fate: Fate) {
+        if let Some(request) = self.audited.get_mut(&row) {
+            request.fate = fate;
+        }
+    }
+}
+
+/// What the reply to an input says about its row.
+pub(super) fn fate_of_reply(reply: Option<&Result<Reply, Error>>) -> Fate {
+    match reply {
+        Some(Ok(reply)) if reply.is_recorded() => Fate::Accepted,
+        Some(Err(Error::OutcomeUnknown(_))) | None => Fate::Unknown,
+        Some(Ok(_) | Err(_)) => Fate::Nothing,
+    }
+}
+
+/// Checks all rows of the audit against the replies and the journals.
+pub(super) fn check(
+    store: &SimStore,
+    started: &BTreeMap<String, RunId>,
+    journal: impl Fn(RunId) -> Result<Vec<Entry>, String>,
+) -> Result<(), String> {
+    let rows = store.audit_rows();
+    let (requests, runs) = {
+        let ledger = store.ledger();
+        (ledger.audited.clone(), ledger.runs())
+    };
+    let mut written = BTreeMap::new();
+    for row in &rows {
+        let request = requests.get(row).ok_or_else(|| format!("audit row {row} belongs to no request"))?;
+        if request.fate == Fate::Nothing {
+            return Err(format!("audit row {row} exists and nothing was written for it: {:?}", request.asked));
+        }
+        *written.entry(request.asked.clone()).or_insert(0) += 1;
+    }
+    let is_missing = |(row, request): &(&Uuid, &AuditedRequest)| request.fate == Fate::Accepted && !rows.contains(*row);
+    if let Some((row, request)) = requests.iter().find(is_missing) {
+        return Err(format!("audit row {row} is missing; its request was accepted: {:?}", request.asked));
+    }
+    for key in started.keys() {
+        let count = written.remove(&Asked::Start(key.clone())).unwrap_or(0);
+        if count != 1 {
+            return Err(format!("the start of {key} has {count} audit rows"));
+        }
+    }
+    for run in runs {
+        for (asked, entries) in asked_in(run, &journal(run)?) {
+            let count = written.remove(&asked).unwrap_or(0);
+            // A parent that ends cancels its children, without a request.
+            let is_right = if asked == Asked::Cancel(run) { count <= entries } else { count == entries };
+            if !is_right {
+                return Err(format!("{asked:?} has {count} audit rows and {entries} entries"));
+            }
+        }
+    }
+    if written.is_empty() { Ok(()) } else { Err(format!("audit rows without an entry: {written:?}")) }
+}
+
+/// What was asked for by the entries of a run, and how often.
+fn asked_in(run: RunId, journal: &[Entry]) -> BTreeMap<Asked, usize> {
+    let mut asked: BTreeMap<_, _> =
+        signals_in(journal).into_iter().map(|(number, times)| (Asked::Signal(run, number), times)).collect();
+    let controls = journal.iter().filter_map(|entry| match &entry.event {
+        // A pause with a reason is the engine's own.
+        Event::RunPaused { reason } => reason.is_none().then_some(Asked::Pause(run)),
+        Event::RunResumed => Some(Asked::Resume(run)),
+        Event::RunCancelled { .. } => Some(Asked::Cancel(run)),
+        Event::RunRetried => Some(Asked::Retry(run)),
+        Event::RunStarted { .. }
+        | Event::StepDispatched { .. }
+        | Event::StepCompleted { .. }
+        | Event::StepFailed { .. }
+        | Event::StepSkipped { .. }
+        | Event::TimerSet { .. }
+        | Event::TimerFired { .. }
+        | Event::WaitOpened { .. }
+        | Event::WaitResolved { .. }
+        | Event::SignalBuffered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TurnLost { .. }
+        | Event::ContextSet { .. }
+        | Event::RunCompleted { .. }
+        | Event::RunFailed { .. } => None,
+    });
+    for control in controls {
+        *asked.entry(control).or_insert(0) += 1;
+    }
+    asked
+}
+
+impl SimStore {
+    /// The ids of all rows of the audit.
+    fn audit_rows(&self) -> BTreeSet<Uuid> {
+        self.direct(|db| {
+            let mut statement = db.connection().prepare("select id from audit")?;
+            let rows = statement.query_map([], |row| row.get::<_, [u8; 16]>(0))?;
+            rows.map(|id| id.map(Uuid::from_bytes)).collect::<Result<_, rusqlite::Error>>()
+        })
+        .expect("the database is in memory")
+    }
+}
