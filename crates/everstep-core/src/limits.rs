@@ -12,6 +12,10 @@ pub const JOURNAL_ENTRIES: u64 = 500_000;
 pub const LOG_BYTES: usize = 64 * 1024;
 /// Bytes of the message of a worker's failure that are kept.
 pub const FAILURE_MESSAGE_BYTES: usize = 16 * 1024;
+/// Bytes of the stack trace of an error that are kept.
+pub const STACK_BYTES: usize = 16 * 1024;
+/// Unawaited steps that the end of a function names.
+pub const UNAWAITED_STEPS: usize = 20;
 /// Events that one decision writes before it stops and goes on in the next item.
 pub const EVENTS_PER_DECISION: usize = 256;
 /// Dispatches in a row that end without any result before the step fails.

@@ -209,7 +209,7 @@ fn a_parent_hears_why_a_function_failed_and_not_where() {
     let failed =
         Report::Failed { step: step.clone(), attempt: 1, failure: failure.clone(), retry, logs: vec![], took: 0 };
     game.input(report(failed));
-    game.input(report(Report::Threw { failure, step: Some(step.clone()) }));
+    game.input(report(Report::threw(failure, Some(step.clone()))));
     let known = game.state.failure().unwrap();
     assert_eq!((known.code.as_str(), &known.step, known.attempts), ("NO_STOCK", &Some(step), Some(1)));
     let [(_, Input::ChildEnded { result: Err(told), .. })] = game.sent_inputs.as_slice() else {

@@ -98,7 +98,8 @@ fn events() -> Vec<Event> {
         Event::RunPaused { reason: None },
         Event::RunResumed,
         Event::RunRetried,
-        Event::RunCompleted { output: Payload::from(json!({"x": 1})) },
+        Event::run_completed(Payload::from(json!({"x": 1}))),
+        Event::RunCompleted { output: Payload::from(json!({"unawaited": 1})), unawaited: vec!["one".into(), step()] },
         Event::RunCancelled { reason: None },
         Event::RunCancelled { reason: Some("not needed".into()) },
     ];
@@ -118,8 +119,10 @@ fn events() -> Vec<Event> {
             started_at: Some(Timestamp::from_micros(7)),
         });
         events.push(Event::RunPaused { reason: Some(failure.clone()) });
-        events.push(Event::RunFailed { failure: failure.clone(), step: None });
-        events.push(Event::RunFailed { failure, step: Some(step()) });
+        events.push(Event::run_failed(failure.clone(), None));
+        events.push(Event::run_failed(failure.clone(), Some(step())));
+        let (stack, unawaited) = (Some("Error: no\n    at run (a.js:1:2)".into()), vec!["one".into()]);
+        events.push(Event::RunFailed { failure, step: None, stack, unawaited });
     }
     events
 }
@@ -417,4 +420,21 @@ fn journals_of_functions_are_read_for_ever() {
     assert_eq!(open, [("c", 1), ("nap", 1), ("ok", 1), ("pay", 1)]);
     let retried = states[2].code().unwrap().step(&"b".into()).unwrap();
     assert_eq!((retried.attempt, retried.failures, &retried.end), (1, 1, &None), "it may be tried again");
+}
+
+/// Journals of functions that ended without awaiting a step; the second one has thrown an error outside its steps.
+#[test]
+fn journals_with_stacks_and_unawaited_steps_are_read_for_ever() {
+    let states = replay_of("6.jsonl", &code());
+    let statuses: Vec<_> = states.iter().map(State::status).collect();
+    assert_eq!(statuses, [Status::Completed, Status::Failed]);
+    assert_eq!(states[0].output().unwrap().json(), r#"{"ok":true}"#);
+    assert_eq!(states[1].failure().unwrap(), &Failure::fatal("TYPE_ERROR", "no luck"));
+    let rows = read_history("6.jsonl");
+    let event = |at: usize| codec::decode(1, rows[at].0, rows[at].1.clone()).unwrap().event;
+    let Event::RunCompleted { unawaited, .. } = event(3) else { panic!("{:?}", event(3)) };
+    assert_eq!(unawaited, ["one".into(), "nap".into()]);
+    let Event::RunFailed { stack, unawaited, .. } = event(6) else { panic!("{:?}", event(6)) };
+    assert_eq!(stack.as_deref(), Some("TypeError: no luck\n    at run (file:///app/order.js:3:9)"));
+    assert_eq!(unawaited, ["one".into()]);
 }

@@ -83,9 +83,11 @@ texts! {
     a_function_is_told_of_the_failure_when_no_attempt_is_left
     a_function_runs_another_workflow
     a_function_that_diverges_is_paused
+    a_function_that_ends_names_the_steps_that_it_did_not_await
     a_function_that_remembers_too_much_fails_its_steps
     a_function_that_returns_cancels_what_it_called
     a_function_that_throws_fails_its_run
+    a_function_that_throws_keeps_its_stack
     a_function_that_was_called_tells_its_end
     a_function_waits_for_a_signal
     a_graph_has_neither_turns_nor_kept_signals

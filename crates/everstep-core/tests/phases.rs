@@ -55,8 +55,8 @@ fn event(name: &str) -> Event {
         PAUSED => Event::RunPaused { reason: Some(failure()) },
         RESUMED => Event::RunResumed,
         RETRIED => Event::RunRetried,
-        COMPLETED => Event::RunCompleted { output: Payload::null() },
-        FAILED => Event::RunFailed { failure: failure(), step: None },
+        COMPLETED => Event::run_completed(Payload::null()),
+        FAILED => Event::run_failed(failure(), None),
         CANCELLED => Event::RunCancelled { reason: None },
         _ => panic!("no event is called {name:?}"),
     }

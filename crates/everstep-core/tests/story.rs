@@ -94,7 +94,7 @@ fn a_loop_and_a_run_that_end_cancel_what_is_open() {
         dispatched("each[0].a", 1, Dispatch::Task),
         dispatched("b", 1, Dispatch::Task),
         failed("each", failure()),
-        Event::RunFailed { failure: failure(), step: None },
+        Event::run_failed(failure(), None),
         Event::RunRetried,
     ];
     let story = fold(None, events[..6].to_vec());
@@ -132,7 +132,7 @@ fn a_retry_leaves_a_loop_alone_whose_failure_was_handled() {
         failed("each", failure()),
         dispatched("b", 1, Dispatch::Task),
         failed("b", failure()),
-        Event::RunFailed { failure: failure(), step: None },
+        Event::run_failed(failure(), None),
         Event::RunRetried,
         dispatched("b", 2, Dispatch::Task),
     ];
@@ -222,7 +222,7 @@ fn a_retry_of_code_opens_the_steps_that_failed_the_run_and_no_others() {
         fatal("refused"),
         called(1),
         fatal("last"),
-        Event::RunFailed { failure: Failure::fatal("X", "no"), step: Some("last".into()) },
+        Event::run_failed(Failure::fatal("X", "no"), Some("last".into())),
     ];
     let workflow = code_workflow();
     let handled = [("handled", "failed"), ("refused", "failed")];
@@ -242,8 +242,7 @@ fn a_retry_of_code_opens_the_steps_that_failed_the_run_and_no_others() {
 fn a_second_retry_of_code_counts_from_the_step_that_was_open() {
     let fatal = |step: &str| failed(step, Failure::fatal("X", "no"));
     let turn = |turn| Event::TurnStarted { turn, worker: "w".to_owned() };
-    let run_failed =
-        |step: Option<&str>| Event::RunFailed { failure: Failure::fatal("X", "no"), step: step.map(Into::into) };
+    let run_failed = |step: Option<&str>| Event::run_failed(Failure::fatal("X", "no"), step.map(Into::into));
     let nap = Event::TimerSet { step: "nap".into(), attempt: 1, due: Timestamp::NEVER, why: TimerPurpose::Sleep };
     let events = vec![
         started(),
@@ -333,7 +332,7 @@ fn updates_are_written_as_json_with_and_without_values() {
         started(),
         dispatched("each[0].a", 1, Dispatch::Task),
         Event::StepCompleted { step: "each[0].a".into(), attempt: 1, outcome },
-        Event::RunCompleted { output: Payload::from(json!(1)) },
+        Event::run_completed(Payload::from(json!(1))),
     ];
     let journal = entries(events);
     let mut story = Story::new(None);
@@ -396,7 +395,35 @@ fn wild_event(random: &mut Random) -> Event {
         11 => Event::RunPaused { reason: None },
         12 => Event::RunResumed,
         13 => Event::RunRetried,
-        14 => Event::RunFailed { failure, step: Some(step) },
+        14 => Event::run_failed(failure, Some(step)),
         _ => Event::RunCancelled { reason: None },
     }
+}
+
+#[test]
+fn the_end_of_a_function_names_unawaited_steps_and_keeps_its_stack() {
+    let threw = Event::RunFailed {
+        failure: Failure::fatal("BROKEN", "no luck"),
+        step: None,
+        stack: Some("Error: no luck\n    at run".into()),
+        unawaited: vec!["one".into()],
+    };
+    let returned = Event::RunCompleted { output: Payload::null(), unawaited: vec!["two".into(), "three".into()] };
+    let story = fold(None, vec![started(), threw.clone()]);
+    assert_eq!(story.run.stack.as_deref(), Some("Error: no luck\n    at run"));
+    assert_eq!(story.run.unawaited, ["one".into()]);
+    // A retry continues the run: only its next end counts.
+    let story = fold(None, vec![started(), threw.clone(), Event::RunRetried]);
+    assert_eq!((&story.run.stack, &story.run.unawaited), (&None, &vec![]));
+    let story = fold(None, vec![started(), threw.clone(), Event::RunRetried, returned]);
+    assert_eq!((&story.run.stack, &story.run.unawaited), (&None, &vec!["two".into(), "three".into()]));
+
+    let entry = Entry::new(2, at(2), threw);
+    let mut story = Story::new(None);
+    let update = story.apply(&entry).remove(0);
+    let json = serde_json::to_value(&update).unwrap();
+    assert_eq!(json["unawaited"], json!(["one"]));
+    assert_eq!(json["stack"], "Error: no luck\n    at run");
+    let json = serde_json::to_value(update.without_values()).unwrap();
+    assert_eq!((&json["unawaited"], json.get("stack")), (&json!(["one"]), None));
 }

@@ -316,8 +316,8 @@ fn wild_event(random: &mut Random, keys: &[StepKey]) -> Event {
         13 => Event::RunResumed,
         14 => Event::RunRetried,
         _ => (*random.pick(&[
-            Event::RunCompleted { output: Payload::null() },
-            Event::RunFailed { failure: Failure::fatal("A", ""), step: None },
+            Event::run_completed(Payload::null()),
+            Event::run_failed(Failure::fatal("A", ""), None),
             Event::RunCancelled { reason: None },
         ]))
         .clone(),

@@ -124,7 +124,7 @@ async fn a_failed_attempt_is_tried_again_and_fails_for_good() {
         matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Failed { attempts: 2, .. }))
     );
     assert!(matches!(worker.next().await, WorkerMessage::Ack { .. }));
-    let threw = Report::Threw { failure: Failure::fatal("DOWN", "no answer"), step: Some("pay".into()) };
+    let threw = Report::threw(Failure::fatal("DOWN", "no answer"), Some("pay".into()));
     worker.done(&turn, threw).await;
     let row = finish(&engine, run).await;
     assert_eq!((row.status, row.error.unwrap().code.as_str()), (Status::Failed, "DOWN"));

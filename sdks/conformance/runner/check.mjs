@@ -28,10 +28,11 @@ export function checkRun(expected, { run, journal, ledger, signal, steps }) {
     const told = mismatch(wanted, found, what);
     if (told) wrong.push(told);
   };
-  const { status, output, error, waitingFor, version } = expected;
+  const { status, output, error, unawaited, waitingFor, version } = expected;
   if (status !== undefined) compare('status', status, run.status);
   if (output !== undefined) compare('output', output, run.output);
   if (error !== undefined) compare('error', error, run.error);
+  if (unawaited !== undefined) compare('unawaited', unawaited, run.unawaited);
   if (waitingFor !== undefined) compare('waitingFor', waitingFor, run.waitingFor);
   if (version !== undefined) compare('workflow version', version, run.workflowVersion);
   if (expected.journal) compare('journal', expected.journal, journal.map(line));

@@ -8,7 +8,7 @@ const TRANSPORTS = ['socket', 'http'];
 const SCENARIO = ['proves', 'requirements', 'stores', 'transports', 'servers', 'settings', 'programs', 'proxies', 'workers', 'do', 'expect'];
 const WORKER = ['serves', 'via', 'transport', 'concurrency'];
 const SERVED = ['workflow', 'version', 'retention', 'program'];
-const EXPECTED = ['run', 'status', 'output', 'error', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
+const EXPECTED = ['run', 'status', 'output', 'error', 'unawaited', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
 
 /** What may stand in an action, by its verb. */
 const VERBS = {

@@ -57,6 +57,11 @@ const OPERATIONS = {
     return { value: await Promise.race(race.map((block) => branch(ctx, block, scope, tools))) };
   },
 
+  async forget(ctx, { forget }, scope, tools) {
+    void branch(ctx, forget, scope, tools);
+    return {};
+  },
+
   async if(ctx, { if: condition, then = [], else: otherwise = [] }, scope, tools) {
     return playBlock(ctx, fill(condition, scope) ? then : otherwise, scope, tools);
   },

@@ -56,6 +56,8 @@ export interface RunError {
   message: string;
   step?: string;
   attempts?: number;
+  /** The stack trace of the error that the function has thrown. Lists leave it out. */
+  stack?: string;
 }
 
 export interface RunSummary {
@@ -78,6 +80,8 @@ export interface Run<Output = unknown> extends RunSummary {
   /** The return value of the workflow; null until it has completed. */
   output: Output | null;
   waitingFor: string | null;
+  /** Steps that the function had not awaited when it ended. */
+  unawaited: string[];
   idempotencyKey: string | null;
   retentionDays: number;
 }

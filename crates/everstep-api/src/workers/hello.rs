@@ -21,6 +21,8 @@ const WORKFLOWS_MAX: usize = 1_000;
 /// capacity, because blocked runs do not count against it.
 const CAPACITY_MAX: usize = 10_000;
 const RETENTION_DAYS_MAX: u32 = 36_500;
+/// Optional parts of the protocol. A worker uses them only if the server names them.
+const FEATURES: &[&str] = &["unawaited"];
 
 /// `POST /v1/worker/sessions`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -161,6 +163,9 @@ pub(crate) struct Welcome {
     max_message_bytes: usize,
     /// Reports in a request or a frame.
     max_reports: usize,
+    /// What this server accepts beyond the first version of the protocol: `unawaited` is the field of `returned` and
+    /// `threw`.
+    features: &'static [&'static str],
 }
 
 impl Welcome {
@@ -170,6 +175,7 @@ impl Welcome {
             lease_seconds: engine.worker_lease().as_secs_f64(),
             max_message_bytes: REQUEST_BYTES_MAX,
             max_reports: REPORTS_MAX,
+            features: FEATURES,
         }
     }
 }

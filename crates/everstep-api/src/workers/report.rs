@@ -85,6 +85,10 @@ pub(crate) struct WireReport<'a> {
     input: Option<&'a RawValue>,
     /// Of `blocked`: the highest seq that the worker has received for the run.
     seq: Option<u64>,
+    /// Of `returned` and `threw`: the steps that the function did not await, though they still run or have failed.
+    #[serde(borrow)]
+    #[schemars(with = "Option<Vec<String>>", length(max = 20))]
+    unawaited: Option<Vec<BorrowedText<'a>>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -115,7 +119,8 @@ struct ReportedError {
     /// Default: `ERROR`.
     code: Option<HumanText>,
     message: HumanText,
-    /// The stack trace. It is stored with the log lines of the attempt.
+    /// The stack trace. That of `failed` is stored with the log lines of the attempt, and that of `threw` with the end
+    /// of the run.
     stack: Option<HumanText>,
     /// Whether another attempt may succeed. Default: true. Only steps are retried.
     retryable: Option<bool>,
@@ -159,10 +164,13 @@ impl WireReport<'_> {
                 input: self.input.take().map_or_else(empty_object, |raw| Payload::from_raw(raw.to_owned())),
                 timeout_ms: self.timeout()?,
             },
-            ReportKind::Returned => Report::Returned { output: payload_or_null(self.output.take()) },
+            ReportKind::Returned => {
+                Report::Returned { output: payload_or_null(self.output.take()), unawaited: self.unawaited()? }
+            }
             ReportKind::Threw => {
                 let step = if self.step.is_some() { Some(self.step()?) } else { None };
-                Report::Threw { failure: self.error()?.0, step }
+                let (failure, stack) = self.error()?;
+                Report::Threw { failure, step, stack: stack.map(String::from), unawaited: self.unawaited()? }
             }
             ReportKind::Blocked => Report::Blocked { seq: self.seq.take().ok_or("seq is missing")? },
             ReportKind::Diverged => Report::Diverged { failure: self.error()?.0 },
@@ -193,20 +201,21 @@ impl WireReport<'_> {
             ("version", self.version.is_some()),
             ("input", self.input.is_some()),
             ("seq", self.seq.is_some()),
+            ("unawaited", self.unawaited.is_some()),
         ];
         members.into_iter().find(|(_, is_present)| *is_present).map(|(name, _)| name)
     }
 
     fn step(&mut self) -> Result<StepKey, String> {
-        let BorrowedText(name) = self.step.take().ok_or("step is missing")?;
-        match name.len() {
-            0 => Err("step is empty; every step has a name".to_owned()),
-            length if length > STEP_NAME_BYTES_MAX => {
-                Err(format!("step has {length} bytes; the limit for the name of a step is {STEP_NAME_BYTES_MAX}"))
-            }
-            _ if name.contains('\0') => Err("step contains a NUL character".to_owned()),
-            _ => Ok(StepKey::from(&*name)),
+        check_step("step", &self.step.take().ok_or("step is missing")?)
+    }
+
+    fn unawaited(&mut self) -> Result<Vec<StepKey>, String> {
+        let names = self.unawaited.take().unwrap_or_default();
+        if names.len() > limits::UNAWAITED_STEPS {
+            return Err(format!("unawaited names {} steps; the limit is {}", names.len(), limits::UNAWAITED_STEPS));
         }
+        names.iter().map(|name| check_step("unawaited: a step", name)).collect()
     }
 
     fn attempt(&mut self) -> Result<u32, String> {
@@ -293,6 +302,18 @@ impl WireReport<'_> {
             }
             version => Ok(version),
         }
+    }
+}
+
+/// Checks the name of a step.
+fn check_step(what: &str, BorrowedText(name): &BorrowedText<'_>) -> Result<StepKey, String> {
+    match name.len() {
+        0 => Err(format!("{what} is empty; every step has a name")),
+        length if length > STEP_NAME_BYTES_MAX => {
+            Err(format!("{what} has {length} bytes; the limit for the name of a step is {STEP_NAME_BYTES_MAX}"))
+        }
+        _ if name.contains('\0') => Err(format!("{what} contains a NUL character")),
+        _ => Ok(StepKey::from(&**name)),
     }
 }
 

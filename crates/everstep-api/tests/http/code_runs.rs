@@ -43,6 +43,50 @@ async fn a_name_that_nobody_knows_starts_a_run_of_code() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_function_is_shown_with_unawaited_steps_and_its_stack() {
+    let server = Server::start().await;
+    let mut worker = Worker::open(&server, &[("flow", 1)]).await;
+    let hello = server.post("/v1/worker/sessions", &crate::workers::hello(&[("other", 1)])).await.is(201);
+    assert_eq!(hello["features"], json!(["unawaited"]), "{hello}");
+    let returned = start(&server, "flow", &Value::Null).await;
+    let turn = worker.turn().await;
+    worker.send(&turn, &[json!({"kind": "returned", "output": 5, "unawaited": ["one", "two"]})]).await;
+    let shown = server.get(&format!("{returned}?waitSeconds=10")).await.is(200);
+    assert_eq!((&shown["output"], &shown["unawaited"]), (&json!(5), &json!(["one", "two"])), "{shown}");
+    let last = async |run: &str| {
+        let journal = server.get(&format!("{run}/journal")).await.is(200);
+        journal["entries"].as_array().unwrap().last().unwrap()["data"].clone()
+    };
+    assert_eq!(last(&returned).await, json!({"output": 5, "unawaited": ["one", "two"]}));
+
+    let threw = start(&server, "flow", &Value::Null).await;
+    let turn = worker.turn().await;
+    let stack = format!("TypeError: no\n    at run (order.js:3:9)\n{}", "x".repeat(20_000));
+    let error = json!({"code": "TYPE", "message": "no", "stack": stack});
+    worker.send(&turn, &[json!({"kind": "threw", "error": error, "unawaited": ["one"]})]).await;
+    let shown = server.wait_for(&threw, "failed").await;
+    let kept = shown["error"]["stack"].as_str().unwrap();
+    assert!(kept.starts_with("TypeError: no\n    at run (order.js:3:9)\n") && kept.ends_with('…'), "{kept}");
+    assert!(kept.len() <= 16 * 1024, "{}", kept.len());
+    assert_eq!(shown["unawaited"], json!(["one"]));
+    let entry = last(&threw).await;
+    let error = json!({"code": "TYPE", "message": "no", "retryable": false, "stack": kept});
+    assert_eq!(entry, json!({"error": error, "unawaited": ["one"]}));
+    // Lists leave the stack out; a function that awaits everything names nothing.
+    let listed = server.get("/v1/runs?status=failed").await.is(200);
+    assert_eq!(listed["runs"][0]["error"], json!({"code": "TYPE", "message": "no"}));
+    let plain = start(&server, "flow", &Value::Null).await;
+    let turn = worker.turn().await;
+    worker.send(&turn, &[json!({"kind": "returned"})]).await;
+    assert_eq!(server.wait_for(&plain, "completed").await["unawaited"], json!([]));
+    assert_eq!(last(&plain).await, json!({"output": null}));
+    let turn = json!({"run": turn["run"], "turn": 1});
+    let many = json!({"kind": "returned", "unawaited": vec!["x"; 21]});
+    let refused = worker.send(&turn, &[many]).await;
+    assert_eq!(refused[0]["refused"][0]["code"], "VALIDATION_ERROR", "{refused:?}");
+}
+
+#[tokio::test]
 async fn the_steps_of_a_run_of_code_are_shown_with_their_times() {
     let server = Server::start().await;
     let mut worker = Worker::open(&server, &[("flow", 1)]).await;

@@ -56,12 +56,23 @@ pub enum Report {
         timeout_ms: Option<u64>,
     },
     /// The function has returned.
-    Returned { output: Payload },
+    Returned {
+        output: Payload,
+        /// Steps that it did not await.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unawaited: Vec<StepKey>,
+    },
     /// The function has thrown, outside any step or because of one.
     Threw {
         failure: Failure,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<StepKey>,
+        /// The stack trace of the error.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stack: Option<String>,
+        /// Steps that the function did not await.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unawaited: Vec<StepKey>,
     },
     /// The function and the journal disagree.
     Diverged { failure: Failure },
@@ -72,6 +83,16 @@ pub enum Report {
 }
 
 impl Report {
+    /// A function that has returned and has awaited all its steps.
+    pub fn returned(output: impl Into<Payload>) -> Self {
+        Self::Returned { output: output.into(), unawaited: Vec::new() }
+    }
+
+    /// A function that has thrown an error without a stack trace, and has awaited all its steps.
+    pub fn threw(failure: Failure, step: Option<StepKey>) -> Self {
+        Self::Threw { failure, step, stack: None, unawaited: Vec::new() }
+    }
+
     /// The step that it is about. A throw is about the run, whatever step it names.
     pub fn step(&self) -> Option<&StepKey> {
         match self {

@@ -44,7 +44,7 @@ pub(crate) fn on_turn_lost(draft: &mut Draft<'_>, turn: u32) -> Reply {
     draft.write(Event::TurnLost { turn });
     if progress(draft.state).losses >= limits::CONSECUTIVE_LOST_TURNS {
         let message = format!("{} workers in a row were lost without any progress", limits::CONSECUTIVE_LOST_TURNS);
-        draft.write(Event::RunFailed { failure: Failure::fatal(code::WORKER_LOST, message), step: None });
+        draft.write(Event::run_failed(Failure::fatal(code::WORKER_LOST, message), None));
     }
     Reply::Accepted
 }
@@ -86,11 +86,19 @@ pub(crate) fn on_report(draft: &mut Draft<'_>, turn: u32, report: Report) -> Rep
         Report::Called { step, workflow, version, input, timeout_ms } => {
             draft.call(step, workflow, version, input, timeout_ms);
         }
-        Report::Returned { output } => draft.write(match returned(&output) {
-            Ok(()) => Event::RunCompleted { output },
-            Err(failure) => Event::RunFailed { failure, step: None },
+        Report::Returned { output, unawaited } => {
+            let unawaited = trim::steps(unawaited);
+            draft.write(match returned(&output) {
+                Ok(()) => Event::RunCompleted { output, unawaited },
+                Err(failure) => Event::RunFailed { failure, step: None, stack: None, unawaited },
+            });
+        }
+        Report::Threw { failure, step, stack, unawaited } => draft.write(Event::RunFailed {
+            failure: thrown(failure),
+            step,
+            stack: stack.map(trim::stack),
+            unawaited: trim::steps(unawaited),
         }),
-        Report::Threw { failure, step } => draft.write(Event::RunFailed { failure: thrown(failure), step }),
         Report::Diverged { failure } => {
             let reason = Failure { code: code::NONDETERMINISTIC.to_owned(), ..thrown(failure) };
             draft.write(Event::RunPaused { reason: Some(reason) });
@@ -113,11 +121,11 @@ impl Draft<'_> {
             Report::Slept { step, .. } => (step, StepKind::Sleep),
             Report::Waited { step, .. } => (step, StepKind::Wait),
             Report::Called { step, .. } => (step, StepKind::Call),
-            Report::Returned { output } => {
+            Report::Returned { output, .. } => {
                 let is_same = self.state.output() == Some(output);
                 return is_same.then_some(Reply::Repeated);
             }
-            Report::Threw { failure, step } => {
+            Report::Threw { failure, step, .. } => {
                 let is_same = |known: &Failure| {
                     let attempts = known.attempts;
                     *known == Failure { step: step.clone(), attempts, ..thrown(failure.clone()) }

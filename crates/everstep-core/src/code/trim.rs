@@ -1,6 +1,7 @@
 //! What workers say at length is cut, with a mark.
 
 use crate::failure::Failure;
+use crate::ids::StepKey;
 use crate::limits;
 
 /// Cuts the log of an attempt.
@@ -25,6 +26,17 @@ pub(crate) fn logs(mut lines: Vec<String>) -> Vec<String> {
 pub(crate) fn failure(failure: Failure) -> Failure {
     let Failure { code, message, .. } = failure;
     Failure { code: text(code, 128), message: text(message, limits::FAILURE_MESSAGE_BYTES), ..failure }
+}
+
+/// Cuts the stack trace of an error.
+pub(crate) fn stack(stack: String) -> Box<str> {
+    text(stack, limits::STACK_BYTES).into()
+}
+
+/// Cuts a list of steps. Their names are those of a report, which bounds them.
+pub(crate) fn steps(mut steps: Vec<StepKey>) -> Vec<StepKey> {
+    steps.truncate(limits::UNAWAITED_STEPS);
+    steps
 }
 
 fn text(mut text: String, most: usize) -> String {
@@ -60,5 +72,7 @@ mod tests {
         assert_eq!(cut.code.len(), 128);
         let short = Failure::transient("A", "b");
         assert_eq!(failure(short.clone()), short);
+        let cut = stack("ä".repeat(limits::STACK_BYTES));
+        assert!(cut.len() <= limits::STACK_BYTES && cut.ends_with("ä…"), "{}", cut.len());
     }
 }

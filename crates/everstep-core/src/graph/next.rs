@@ -40,7 +40,7 @@ use crate::time::Timestamp;
 pub(crate) fn next(run: GraphRun<'_>, cx: Cx<'_>) -> Vec<Event> {
     let GraphRun { graph, state, progress, .. } = run;
     if let Some((step, failure)) = progress.unhandled.as_deref() {
-        return vec![Event::RunFailed { failure: failure.clone(), step: Some(step.clone()) }];
+        return vec![Event::run_failed(failure.clone(), Some(step.clone()))];
     }
     if let Some(step) = state.open.first_todo() {
         return again(run, step, cx);
@@ -256,13 +256,13 @@ fn end(run: GraphRun<'_>) -> Event {
     let ends = &run.progress.ends;
     if let Some(step) = &ends.error {
         let failure = Failure::fatal(code::END_ERROR, format!("the run reached {step}, an end in error"));
-        return Event::RunFailed { failure, step: Some(step.clone()) };
+        return Event::run_failed(failure, Some(step.clone()));
     }
     if ends.reached == 0 {
         let failure = Failure::fatal(code::END_NOT_REACHED, why_not_reached(run));
-        return Event::RunFailed { failure, step: None };
+        return Event::run_failed(failure, None);
     }
-    Event::RunCompleted { output: Payload::from(Value::Object(ends.output.clone())) }
+    Event::run_completed(Payload::from(Value::Object(ends.output.clone())))
 }
 
 fn why_not_reached(run: GraphRun<'_>) -> String {

@@ -43,6 +43,16 @@ struct Extras {
     /// The workflow of a test run, beside its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     definition: Option<Payload>,
+    /// The steps that a function did not await, beside its output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unawaited: Vec<StepKey>,
+}
+
+impl Extras {
+    fn is_empty(&self) -> bool {
+        let Self { key, cause, definition, unawaited } = self;
+        key.is_none() && cause.is_none() && definition.is_none() && unawaited.is_empty()
+    }
 }
 
 #[derive(Deserialize)]
@@ -100,6 +110,9 @@ struct Turn {
 struct RunFailed {
     failure: Failure,
     step: Option<StepKey>,
+    stack: Option<Box<str>>,
+    #[serde(default)]
+    unawaited: Vec<StepKey>,
 }
 
 #[derive(Serialize)]
@@ -107,6 +120,10 @@ struct RunFailedRef<'a> {
     failure: &'a Failure,
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<&'a StepKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[StepKey]>::is_empty")]
+    unawaited: &'a [StepKey],
 }
 
 /// Writes an entry as a row.
@@ -132,8 +149,10 @@ pub fn encode(entry: &Entry) -> Row {
         Event::TurnStarted { turn, worker } => json(&Turn { turn: *turn, worker: worker.clone() }),
         Event::TurnLost { turn } => json(&Turn { turn: *turn, worker: String::new() }),
         Event::RunPaused { reason } => json(reason),
-        Event::RunCompleted { output } => output.json().as_bytes().to_vec(),
-        Event::RunFailed { failure, step } => json(&RunFailedRef { failure, step: step.as_ref() }),
+        Event::RunCompleted { output, .. } => output.json().as_bytes().to_vec(),
+        Event::RunFailed { failure, step, stack, unawaited } => {
+            json(&RunFailedRef { failure, step: step.as_ref(), stack: stack.as_deref(), unawaited })
+        }
         Event::RunCancelled { reason } => json(reason),
         Event::StepSkipped { .. } | Event::TimerFired { .. } | Event::RunResumed | Event::RunRetried => Vec::new(),
     };
@@ -141,7 +160,10 @@ pub fn encode(entry: &Entry) -> Row {
     if let Event::RunStarted { cause, definition, .. } = event {
         (extras.cause, extras.definition) = (cause.clone(), definition.clone());
     }
-    if extras.key.is_some() || extras.cause.is_some() || extras.definition.is_some() {
+    if let Event::RunCompleted { unawaited, .. } = event {
+        extras.unawaited.clone_from(unawaited);
+    }
+    if !extras.is_empty() {
         payload.push(b'\n');
         payload.extend(json(&extras));
     }
@@ -215,8 +237,17 @@ fn read_event(row: Row) -> Result<(Event, Extras), String> {
         Kind::RunPaused => with(read(bytes)?, |reason| Event::RunPaused { reason }),
         Kind::RunResumed => (Event::RunResumed, read_extras(bytes)?),
         Kind::RunRetried => (Event::RunRetried, read_extras(bytes)?),
-        Kind::RunCompleted => with(read(bytes)?, |output| Event::RunCompleted { output }),
-        Kind::RunFailed => with(read(bytes)?, |RunFailed { failure, step }| Event::RunFailed { failure, step }),
+        Kind::RunCompleted => {
+            let (output, mut extras) = read(bytes)?;
+            let unawaited = std::mem::take(&mut extras.unawaited);
+            (Event::RunCompleted { output, unawaited }, extras)
+        }
+        Kind::RunFailed => with(read(bytes)?, |RunFailed { failure, step, stack, unawaited }| Event::RunFailed {
+            failure,
+            step,
+            stack,
+            unawaited,
+        }),
         Kind::RunCancelled => with(read(bytes)?, |reason| Event::RunCancelled { reason }),
     })
 }

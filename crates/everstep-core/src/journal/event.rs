@@ -98,10 +98,16 @@ pub enum Event {
     RunRetried,
     RunCompleted {
         output: Payload,
+        /// Steps that a function did not await before it returned.
+        unawaited: Vec<StepKey>,
     },
     RunFailed {
         failure: Failure,
         step: Option<StepKey>,
+        /// The stack trace of the error that a function has thrown.
+        stack: Option<Box<str>>,
+        /// Steps that a function did not await before it ended.
+        unawaited: Vec<StepKey>,
     },
     RunCancelled {
         reason: Option<String>,
@@ -216,6 +222,16 @@ impl Event {
     /// A step that failed without a word of its own.
     pub fn failed(step: StepKey, attempt: u32, failure: Failure) -> Self {
         Self::StepFailed { step, attempt, failure, logs: Vec::new(), started_at: None }
+    }
+
+    /// A run that completed, without unawaited steps.
+    pub fn run_completed(output: Payload) -> Self {
+        Self::RunCompleted { output, unawaited: Vec::new() }
+    }
+
+    /// A run that failed, without a stack trace and unawaited steps.
+    pub fn run_failed(failure: Failure, step: Option<StepKey>) -> Self {
+        Self::RunFailed { failure, step, stack: None, unawaited: Vec::new() }
     }
 
     pub fn kind(&self) -> Kind {

@@ -68,8 +68,8 @@ impl State {
             Event::RunResumed => live_if(self.is_paused(), "the run is not paused")?,
             Event::RunRetried => live_if(matches!(self.phase, Phase::Failed { .. }), "the run has not failed")?,
             Event::RunPaused { reason } => Phase::Paused { at, reason: reason.clone() },
-            Event::RunCompleted { output } => Phase::Completed { output: output.clone() },
-            Event::RunFailed { failure, step } => {
+            Event::RunCompleted { output, .. } => Phase::Completed { output: output.clone() },
+            Event::RunFailed { failure, step, .. } => {
                 Phase::Failed { failure: self.progress.run_failure(failure, step.as_ref()) }
             }
             Event::RunCancelled { .. } => Phase::Cancelled { paused_by: self.failure().cloned() },

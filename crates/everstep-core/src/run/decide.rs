@@ -268,7 +268,7 @@ impl Draft<'_> {
             }
             if self.state.seq + limits::EVENTS_PER_DECISION as u64 >= limits::JOURNAL_ENTRIES {
                 let message = format!("the journal reached {} entries", limits::JOURNAL_ENTRIES);
-                self.write(Event::RunFailed { failure: Failure::fatal(code::JOURNAL_TOO_LONG, message), step: None });
+                self.write(Event::run_failed(Failure::fatal(code::JOURNAL_TOO_LONG, message), None));
                 break;
             }
             let events = style::next(self.workflow, self.state, self.cx);

@@ -58,7 +58,7 @@ impl Draft<'_> {
         if !matches!(self.state.phase, Phase::Live | Phase::Paused { .. }) {
             return self.refuse("INVALID_TRANSITION", "is not running");
         }
-        self.write(Event::RunFailed { failure, step: None });
+        self.write(Event::run_failed(failure, None));
         Reply::Accepted
     }
 

@@ -80,12 +80,14 @@ pub fn read<'e>(entry: &'e Entry, context: StepContext<'e>) -> Option<Update<'e>
         }
         Event::RunResumed => run(entry, RunChange::Resumed),
         Event::RunRetried => run(entry, RunChange::Retried),
-        Event::RunCompleted { output } => {
-            Update::Run(RunUpdate { output: Some(output), ..run_update(entry, RunChange::Completed) })
+        Event::RunCompleted { output, unawaited } => {
+            Update::Run(RunUpdate { output: Some(output), unawaited, ..run_update(entry, RunChange::Completed) })
         }
-        Event::RunFailed { failure, step } => Update::Run(RunUpdate {
+        Event::RunFailed { failure, step, stack, unawaited } => Update::Run(RunUpdate {
             failure: Some(failure),
             failed_step: step.as_ref(),
+            stack: stack.as_deref(),
+            unawaited,
             ..run_update(entry, RunChange::Failed)
         }),
         Event::RunCancelled { reason } => {
@@ -107,6 +109,8 @@ fn run_update(entry: &Entry, change: RunChange) -> RunUpdate<'_> {
         output: None,
         failure: None,
         failed_step: None,
+        stack: None,
+        unawaited: &[],
         reason: None,
         worker: None,
     }

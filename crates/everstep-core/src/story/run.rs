@@ -23,6 +23,10 @@ pub struct RunStory {
     pub failure: Option<Failure>,
     /// The step that made the run fail.
     pub failed_step: Option<StepKey>,
+    /// The stack trace of the error that the function has thrown.
+    pub stack: Option<Box<str>>,
+    /// Steps that the function did not await before it ended.
+    pub unawaited: Vec<StepKey>,
     /// Why the run was cancelled.
     pub reason: Option<String>,
     /// The worker that has the run's turn.
@@ -40,6 +44,8 @@ impl Default for RunStory {
             output: None,
             failure: None,
             failed_step: None,
+            stack: None,
+            unawaited: Vec::new(),
             reason: None,
             worker: None,
         }
@@ -61,7 +67,8 @@ impl RunStory {
             }
             RunChange::Resumed | RunChange::Retried => {
                 (self.status, self.paused_at, self.ended_at) = (Status::Running, None, None);
-                (self.failure, self.failed_step) = (None, None);
+                (self.failure, self.failed_step, self.stack) = (None, None, None);
+                self.unawaited.clear();
             }
             RunChange::Completed => self.end(Status::Completed, update),
             RunChange::Failed => self.end(Status::Failed, update),
@@ -76,6 +83,8 @@ impl RunStory {
             self.failure = update.failure.cloned();
         }
         self.failed_step = update.failed_step.cloned();
+        self.stack = update.stack.map(Box::from);
+        self.unawaited = update.unawaited.to_vec();
         self.reason = update.reason.map(str::to_owned);
     }
 }

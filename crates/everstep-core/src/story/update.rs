@@ -31,11 +31,11 @@ impl Update<'_> {
         }
     }
 
-    /// The same without outputs and log lines.
+    /// The same without outputs, log lines and stack traces.
     #[must_use]
     pub fn without_values(self) -> Self {
         match self {
-            Self::Run(update) => Self::Run(RunUpdate { output: None, ..update }),
+            Self::Run(update) => Self::Run(RunUpdate { output: None, stack: None, ..update }),
             Self::Step(update) => Self::Step(StepUpdate { output: None, logs: &[], ..update }),
         }
     }
@@ -59,6 +59,12 @@ pub struct RunUpdate<'e> {
     /// The step that made the run fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_step: Option<&'e StepKey>,
+    /// The stack trace of the error that the function has thrown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<&'e str>,
+    /// Steps that the function did not await before it ended.
+    #[serde(skip_serializing_if = "<[StepKey]>::is_empty")]
+    pub unawaited: &'e [StepKey],
     /// Why the run was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'e str>,

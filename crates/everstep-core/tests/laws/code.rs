@@ -71,7 +71,7 @@ impl Function {
                 let known = state.code().unwrap().step(step);
                 match known.and_then(|known| known.end.as_ref()) {
                     Some(End::Failure(failure)) if !act.is_caught() => {
-                        return vec![Report::Threw { failure: failure.clone(), step: Some(step.clone()) }];
+                        return vec![Report::threw(failure.clone(), Some(step.clone()))];
                     }
                     Some(_) => continue,
                     None => waits = true,
@@ -90,7 +90,7 @@ impl Function {
                 Some(End::Failure(_) | End::Slept | End::Timeout) | None => json!(null),
             };
         let output: Vec<_> = self.stages.iter().flatten().map(given).collect();
-        vec![Report::Returned { output: Payload::from(json!(output)) }]
+        vec![Report::returned(json!(output))]
     }
 }
 
@@ -311,7 +311,9 @@ impl Player {
         assert!(most <= 1 + retries, "seed {}: {ends:?} after {retries} retries", self.seed);
         if self.game.state.status() == Status::Completed {
             let expected = self.function.go_on(&self.game.state);
-            let [Report::Returned { output }] = expected.as_slice() else { panic!("seed {}: {expected:?}", self.seed) };
+            let [Report::Returned { output, .. }] = expected.as_slice() else {
+                panic!("seed {}: {expected:?}", self.seed)
+            };
             assert_eq!(self.game.state.output(), Some(output), "seed {}", self.seed);
         }
     }

@@ -3,10 +3,12 @@
 //! `report 1 completed a {"x":1}`, `report 1 failed a#2 CODE {"maxAttempts":2}`, `report 1 fatal a CODE`,
 //! `report 1 slept nap 5m` (or `until 5000`), `report 1 waited ok for go {"x":1} 7d`, `report 1 called pay other@2 {} 1h`,
 //! `report 1 returned {}`, `report 1 threw CODE a`, `report 1 diverged`, `report 1 blocked 3`, `report 1 declined`.
+//! The end of a function may add `unawaited a,b`, and a throw `stack`.
 //! JSON has no spaces in it; `big:9` is a text of nine bytes as JSON, `deep:9` is nested nine levels deep.
 
 use everstep_core::code::{End, Moment, Report};
 use everstep_core::failure::Failure;
+use everstep_core::ids::StepKey;
 use everstep_core::payload::Payload;
 use everstep_core::retry::RetryPolicy;
 use everstep_core::run::State;
@@ -66,13 +68,24 @@ pub(crate) fn report(text: &str) -> Report {
             let (input, timeout_ms) = (json(word(2)), word(3).map(millis));
             Report::Called { step, workflow: workflow.into(), version, input, timeout_ms }
         }
-        "returned" => Report::Returned { output: json(word(0)) },
-        "threw" => Report::Threw { failure: failure(word(0)), step: word(1).map(Into::into) },
+        "returned" => Report::Returned { output: json(word(0)), unawaited: unawaited(&words) },
+        "threw" => Report::Threw {
+            failure: failure(word(0)),
+            step: word(1).filter(|word| !["stack", "unawaited"].contains(word)).map(Into::into),
+            stack: words.contains(&"stack").then(|| "Error: no luck\n    at run".to_owned()),
+            unawaited: unawaited(&words),
+        },
         "diverged" => Report::Diverged { failure: failure(word(0)) },
         "blocked" => Report::Blocked { seq: word(0).unwrap().parse().unwrap() },
         "declined" => Report::Declined { failure: failure(Some("WORKFLOW_VERSION_MISMATCH")) },
         _ => panic!("unknown report {verb:?}"),
     }
+}
+
+/// The steps that a report names after `unawaited`.
+fn unawaited(words: &[&str]) -> Vec<StepKey> {
+    let names = words.iter().skip_while(|word| **word != "unawaited").nth(1);
+    names.map(|names| names.split(',').map(Into::into).collect()).unwrap_or_default()
 }
 
 fn failure(code: Option<&str>) -> Failure {

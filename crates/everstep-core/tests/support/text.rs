@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use everstep_core::failure::Failure;
 use everstep_core::graph::Problem;
-use everstep_core::ids::RunId;
+use everstep_core::ids::{RunId, StepKey};
 use everstep_core::journal::{Dispatch, Event, Outcome, Resolution};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
@@ -302,13 +302,23 @@ fn show(event: &Event) -> String {
         Event::RunPaused { .. } => "paused".into(),
         Event::RunResumed => "resumed".into(),
         Event::RunRetried => "retried".into(),
-        Event::RunCompleted { output } => format!("run completed = {}", output.json()),
-        Event::RunFailed { failure, step } => {
+        Event::RunCompleted { output, unawaited } => {
+            format!("run completed = {}{}", output.json(), not_awaited(unawaited))
+        }
+        Event::RunFailed { failure, step, stack, unawaited } => {
             let at = step.as_ref().map(|step| format!(" at {step}")).unwrap_or_default();
-            format!("run failed {}{at}", failure.code)
+            let stack = if stack.is_some() { " with a stack" } else { "" };
+            format!("run failed {}{at}{stack}{}", failure.code, not_awaited(unawaited))
         }
         Event::RunCancelled { .. } => "run cancelled".into(),
     }
+}
+
+fn not_awaited(steps: &[StepKey]) -> String {
+    if steps.is_empty() {
+        return String::new();
+    }
+    format!(" without awaiting {}", steps.iter().map(StepKey::as_str).collect::<Vec<_>>().join(", "))
 }
 
 /// The definition that a head describes.

@@ -83,9 +83,13 @@ fn wild_report(random: &mut Random) -> Report {
             Report::Called { step, workflow, version, input, timeout_ms }
         }
         _ => match random.below(5) {
-            0 if random.chance(20) => Report::Returned { output: payload(random) },
+            0 if random.chance(20) => {
+                Report::Returned { output: payload(random), unawaited: vec![step; random.below(30)] }
+            }
             1 if random.chance(40) => {
-                Report::Threw { failure: failure(random), step: random.chance(60).then_some(step) }
+                let unawaited = vec![step.clone(); random.below(30)];
+                let stack = random.chance(50).then(|| "x".repeat(random.below(40_000)));
+                Report::Threw { failure: failure(random), step: random.chance(60).then_some(step), stack, unawaited }
             }
             2 => Report::Diverged { failure: failure(random) },
             3 => Report::Blocked { seq: millis(random) },
@@ -226,8 +230,8 @@ fn wild_event(random: &mut Random) -> Event {
         }
         _ => random
             .pick(&[
-                Event::RunCompleted { output: Payload::null() },
-                Event::RunFailed { failure: Failure::fatal("A", ""), step: Some(step.clone()) },
+                Event::run_completed(Payload::null()),
+                Event::run_failed(Failure::fatal("A", ""), Some(step.clone())),
                 Event::RunCancelled { reason: None },
             ])
             .clone(),

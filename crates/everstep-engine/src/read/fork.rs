@@ -265,7 +265,7 @@ mod tests {
         past.apply(1, Some(named(1)), &Event::RunStarted { input: Payload::null(), cause: None, definition: None });
         past.apply(2, None, &Event::StepDispatched { step: step(), attempt: 1, dispatch: Dispatch::Task });
         past.apply(3, Some(named(2)), &Event::StepCompleted { step: step(), attempt: 1, outcome: Default::default() });
-        past.apply(4, None, &Event::RunCompleted { output: Payload::null() });
+        past.apply(4, None, &Event::run_completed(Payload::null()));
         past.close();
         past
     }

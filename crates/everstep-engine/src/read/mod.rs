@@ -4,12 +4,14 @@
 //!   `follow` and `followed` its way to read a journal as it grows.
 //! * `snapshot` is what a run does at one moment, from memory or from its state.
 //! * `library` compiles workflow versions; `active_version` reads which one is active.
+//! * `function_end` is what the end of a function left behind, for runs of code.
 //! * `fork` copies a part of a journal into a new run.
 
 mod active_version;
 mod follow;
 mod followed;
 mod fork;
+mod function_end;
 mod journal;
 mod library;
 mod logs;
@@ -20,6 +22,7 @@ mod steps;
 pub use follow::Follower;
 pub(crate) use followed::FollowedRuns;
 pub use fork::{ForkError, ForkedRun};
+pub use function_end::FunctionEnd;
 pub use journal::{JournalEntry, JournalPage};
 pub use library::{DefinitionOutcome, Library, SaveOptions, Version};
 pub use logs::{LogLine, LogPage};

@@ -103,7 +103,7 @@ pub(crate) fn completed(step: &str, output: Value) -> Report {
 }
 
 pub(crate) fn returned(output: Value) -> Report {
-    Report::Returned { output: Payload::from(output) }
+    Report::returned(output)
 }
 
 pub(crate) async fn start(engine: &Engine) -> RunId {

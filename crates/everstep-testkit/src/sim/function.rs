@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use everstep_core::code::Report;
 use everstep_core::failure::Failure;
 use everstep_core::ids::StepKey;
-use everstep_core::payload::Payload;
 use everstep_engine::{StepOutcome, StepRecord, Turn};
 
 use super::scripts::{self, Demand, End, EndOutcome, Ends, Op};
@@ -126,8 +125,8 @@ impl Function {
         if let Some(end) = played.end {
             self.has_ended = true;
             return Next::Ended(match end {
-                Ok(value) => Report::Returned { output: Payload::from(value) },
-                Err(step) => Report::Threw { failure: Failure::fatal("THREW", "a step failed"), step: Some(step) },
+                Ok(value) => Report::returned(value),
+                Err(step) => Report::threw(Failure::fatal("THREW", "a step failed"), Some(step)),
             });
         }
         let attempt = |step: &StepKey| match self.steps.get(step) {

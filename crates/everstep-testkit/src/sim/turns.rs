@@ -141,7 +141,7 @@ pub(super) fn check(ledger: &Ledger, run: RunId, script: &[Op], journal: &[Entry
     }
     let lost = journal.iter().filter(|entry| matches!(entry.event, Event::TurnLost { .. })).count();
     match journal.last().map(|entry| &entry.event) {
-        Some(Event::RunCompleted { output }) => match &played.end {
+        Some(Event::RunCompleted { output, .. }) => match &played.end {
             Some(Ok(value)) if value == output.value() => Ok(()),
             end => Err(format!("{run} gave {}, and its function comes to {end:?}", output.json())),
         },
@@ -149,7 +149,7 @@ pub(super) fn check(ledger: &Ledger, run: RunId, script: &[Op], journal: &[Entry
             let is_so = lost >= limits::CONSECUTIVE_LOST_TURNS as usize;
             if is_so { Ok(()) } else { Err(format!("{run} has lost {lost} turns and was given up")) }
         }
-        Some(Event::RunFailed { failure, step }) => match &played.end {
+        Some(Event::RunFailed { failure, step, .. }) => match &played.end {
             Some(Err(thrown)) if failure.code == "THREW" && step.as_ref() == Some(thrown) => Ok(()),
             end => Err(format!("{run} failed with {failure} at {step:?}, and its function comes to {end:?}")),
         },

@@ -88,7 +88,8 @@ pub(crate) async fn row_of(
 /// behind.
 pub(crate) async fn show(app: &AppState, row: RunRow) -> Result<Run, Problem> {
     if row.ended_at.is_some() {
-        return Ok(Run::from_row(row));
+        let end = app.engine.runs().function_end(&row).await?;
+        return Ok(Run::from_row(row).with_end(end));
     }
     if let Some(snapshot) = app.engine.snapshot(row.id).await {
         return Ok(show_snapshot(app, row, snapshot, Where::Here).await);

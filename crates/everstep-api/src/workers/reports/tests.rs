@@ -43,9 +43,15 @@ fn every_kind_of_report_is_read() {
     let call = r#""kind":"call","step":"c","workflow":"child","version":2,"input":[1],"timeoutMs":5"#;
     let Ok(Report::Called { workflow, version, input, timeout_ms, .. }) = read(call) else { panic!() };
     assert_eq!((workflow.as_str(), version, input.json(), timeout_ms), ("child", Some(2), "[1]", Some(5)));
-    assert_eq!(read(r#""kind":"returned""#), Ok(Report::Returned { output: Payload::null() }));
+    assert_eq!(read(r#""kind":"returned""#), Ok(Report::returned(Payload::null())));
     let Ok(Report::Threw { step, .. }) = read(r#""kind":"threw","error":{"message":"x"},"step":"a""#) else { panic!() };
     assert_eq!(step, Some("a".into()));
+    let returned = read(r#""kind":"returned","output":1,"unawaited":["a","b\u00e4"]"#);
+    let unawaited = vec!["a".into(), "bä".into()];
+    assert_eq!(returned, Ok(Report::Returned { output: Payload::from_json("1").unwrap(), unawaited }));
+    let threw = r#""kind":"threw","error":{"message":"x","stack":"Error: x\n    at run"},"unawaited":["a"]"#;
+    let Ok(Report::Threw { stack, unawaited, .. }) = read(threw) else { panic!() };
+    assert_eq!((stack.as_deref(), unawaited), (Some("Error: x\n    at run"), vec!["a".into()]));
     assert_eq!(read(r#""kind":"blocked","seq":9"#), Ok(Report::Blocked { seq: 9 }));
     assert!(matches!(read(r#""kind":"diverged","error":{"message":"x"}"#), Ok(Report::Diverged { .. })));
     assert!(matches!(read(r#""kind":"declined","error":{"message":"x"}"#), Ok(Report::Declined { .. })));
@@ -58,6 +64,12 @@ fn what_is_wrong_with_a_report_is_said_of_it_alone() {
         (r#""kind":"finished""#, "unknown variant"),
         (r#""kind":"returned","result":1"#, "unknown field"),
         (r#""kind":"returned","step":"a""#, "has no step"),
+        (r#""kind":"blocked","seq":1,"unawaited":[]"#, "has no unawaited"),
+        (r#""kind":"returned","unawaited":[""]"#, "unawaited: a step is empty"),
+        (
+            r#""kind":"returned","unawaited":["","","","","","","","","","","","","","","","","","","","",""]"#,
+            "unawaited names 21 steps; the limit is 20",
+        ),
         (r#""kind":"blocked","seq":1,"output":2"#, "has no output"),
         (r#""kind":"completed","attempt":1"#, "step is missing"),
         (r#""kind":"completed","step":"","attempt":1"#, "step is empty"),

@@ -27,6 +27,9 @@ pub(crate) async fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     }
     let reason = if run["status"] == "cancelled" { cancel_reason(&remote, &id, &run).await? } else { None };
     output::print(head(&run, reason))?;
+    for line in unawaited(&run, &steps) {
+        output::print(line)?;
+    }
     let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
     let now = run["endedAt"].is_null().then(|| SystemClock::default().wall());
     for line in timeline::draw(&steps, now, width) {
@@ -43,6 +46,18 @@ async fn cancel_reason(remote: &Remote, id: &str, run: &Value) -> anyhow::Result
     let mut entries = page["entries"].as_array().into_iter().flatten().rev();
     let cancelled = entries.find(|entry| entry["event"] == "RunCancelled");
     Ok(cancelled.and_then(|entry| entry["data"]["reason"].as_str()).map(str::to_owned))
+}
+
+/// A line per step that the function did not await: it still ran, or had failed.
+fn unawaited(run: &Value, steps: &[Value]) -> Vec<String> {
+    let end = if run["status"] == "failed" { "threw" } else { "returned" };
+    let has_failed = |name: &Value| steps.iter().any(|step| step["key"] == *name && step["status"] == "failed");
+    let describe = |name: &Value| {
+        let state = if has_failed(name) { "had failed" } else { "was still running" };
+        let name = text::safe(name.as_str().unwrap_or_default());
+        format!("step \"{name}\" {state} when the function {end}: missing await?")
+    };
+    run["unawaited"].as_array().into_iter().flatten().map(describe).collect()
 }
 
 /// What there is to say about a run besides its steps.
@@ -67,4 +82,29 @@ fn head(run: &Value, cancel_reason: Option<String>) -> String {
     lines.push(("error", (!error.is_null()).then(|| text::safe_block(&timeline::describe_error(error), INDENT))));
     let lines = lines.into_iter().filter_map(|(name, value)| Some(format!("{name:<9} {}", value?)));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unawaited_steps_and_stacks_are_shown() {
+        let error = json!({"code": "TYPE", "message": "no", "stack": "TypeError: no\n    at run \u{1b}[2J"});
+        let run = json!({"status": "failed", "error": error, "unawaited": ["one", "two\u{7}"]});
+        let steps = [json!({"key": "one", "status": "failed"})];
+        let lines = [
+            "step \"one\" had failed when the function threw: missing await?",
+            "step \"two\\u{7}\" was still running when the function threw: missing await?",
+        ];
+        assert_eq!(unawaited(&run, &steps), lines);
+        let shown = head(&run, None);
+        assert!(
+            shown.ends_with("\nerror     TYPE: no\n          TypeError: no\n              at run \\u{1b}[2J"),
+            "{shown}"
+        );
+        let completed = json!({"status": "completed", "unawaited": ["one"]});
+        let line = "step \"one\" was still running when the function returned: missing await?";
+        assert_eq!(unawaited(&completed, &[]), [line]);
+    }
 }

@@ -114,12 +114,21 @@ enum Data {
     Output {
         #[schemars(with = "Json")]
         output: Payload,
+        /// Steps that the function did not await before it returned.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[schemars(with = "Vec<String>")]
+        unawaited: Vec<StepKey>,
     },
     RunFailed {
+        /// With `stack` if the function has thrown an error that has one.
         error: Value,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<String>")]
         failed_step: Option<StepKey>,
+        /// Steps that the function did not await before it ended.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[schemars(with = "Vec<String>")]
+        unawaited: Vec<StepKey>,
     },
     Cancelled {
         reason: Option<String>,
@@ -222,8 +231,14 @@ impl Data {
             Event::TimerSet { due, why, .. } => Self::Timer { due: Time::from_timestamp(due), why: why.as_str() },
             Event::ContextSet { values } => Self::Values { values },
             Event::RunPaused { reason } => Self::Paused { reason: reason.as_ref().map(describe) },
-            Event::RunCompleted { output } => Self::Output { output },
-            Event::RunFailed { failure, step } => Self::RunFailed { error: describe(&failure), failed_step: step },
+            Event::RunCompleted { output, unawaited } => Self::Output { output, unawaited },
+            Event::RunFailed { failure, step, stack, unawaited } => {
+                let mut error = describe(&failure);
+                if let Some(stack) = stack {
+                    error["stack"] = String::from(stack).into();
+                }
+                Self::RunFailed { error, failed_step: step, unawaited }
+            }
             Event::RunCancelled { reason } => Self::Cancelled { reason },
             Event::TurnStarted { turn, worker } => Self::TurnStarted { turn, worker },
             Event::TurnLost { turn } => Self::TurnLost { turn },

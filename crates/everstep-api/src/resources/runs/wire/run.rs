@@ -3,7 +3,7 @@
 use everstep_core::failure::Failure;
 use everstep_core::ids::{NodeId, RunId, StepKey};
 use everstep_core::payload::Payload;
-use everstep_engine::RunSnapshot;
+use everstep_engine::{FunctionEnd, RunSnapshot};
 use everstep_store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,6 +47,10 @@ pub(crate) struct Run {
     worker: Option<String>,
     /// The steps under way, at most 100.
     open: Vec<Open>,
+    /// Steps that the function had not awaited when it ended: they still ran, or had failed. Perhaps an `await` is
+    /// missing.
+    #[schemars(with = "Vec<String>")]
+    unawaited: Vec<StepKey>,
     #[schemars(with = "Json")]
     tags: Payload,
     idempotency_key: Option<String>,
@@ -79,6 +83,7 @@ impl Run {
             is_unserved: false,
             worker: None,
             open: Vec::new(),
+            unawaited: Vec::new(),
             tags: row.tags,
             idempotency_key: row.key.map(|(_, key)| key),
             retention_days: row.retention_days,
@@ -92,6 +97,15 @@ impl Run {
     /// What to say to whoever has started it, if no worker goes on with it.
     pub(crate) fn warning(&self) -> Option<String> {
         self.is_unserved.then(|| waiting::warning(&self.workflow, self.workflow_version))
+    }
+
+    /// The run with what the end of its function left behind.
+    pub(crate) fn with_end(mut self, end: FunctionEnd) -> Self {
+        self.unawaited = end.unawaited;
+        if let Some(error) = &mut self.error {
+            error.stack = end.stack;
+        }
+        self
     }
 
     /// The run with what its state says: the row may follow a second later.
@@ -219,10 +233,20 @@ pub(crate) struct Error {
     /// How often that step was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
+    /// The stack trace of the error that a function has thrown. Lists leave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    stack: Option<Box<str>>,
 }
 
 impl Error {
     pub(crate) fn from_failure(failure: Failure) -> Self {
-        Self { code: failure.code, message: failure.message, step: failure.step, attempts: failure.attempts }
+        Self {
+            code: failure.code,
+            message: failure.message,
+            step: failure.step,
+            attempts: failure.attempts,
+            stack: None,
+        }
     }
 }
