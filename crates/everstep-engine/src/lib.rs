@@ -42,6 +42,6 @@ pub use read::{
 pub use start::{Start, StartDetail, StartReply, StartedRun, TEST};
 pub use watch::{Notification, RunEnd, Watch};
 pub use workers::{
-    Backlog, Hello, ServedWorkflow, Session, SessionId, StepOutcome, StepRecord, Turn, WorkerBatch, WorkerInfo,
-    WorkerMessage, WorkerReport,
+    Backlog, Hello, ServedWorkflow, Session, SessionId, StepOutcome, StepRecord, Turn, TurnEnd, WorkerBatch,
+    WorkerInfo, WorkerMessage, WorkerReport,
 };

@@ -16,7 +16,7 @@ use everstep_core::retry::{Backoff, RetryPolicy};
 use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_engine::{
-    Engine, Hello, SaveOptions, ServedWorkflow, Start, StepOutcome, Turn, WorkerMessage, WorkerReport,
+    Engine, Hello, SaveOptions, ServedWorkflow, Start, StepOutcome, Turn, TurnEnd, WorkerMessage, WorkerReport,
 };
 use everstep_store::Precondition;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ async fn a_run_that_only_waits_leaves_its_worker_and_wakes_with_a_new_turn() {
     worker.done(&turn, slept("nap", 400)).await;
     let seq = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap().seq;
     worker.done(&turn, Report::Blocked { seq }).await;
-    assert!(matches!(worker.next().await, WorkerMessage::Revoked { turn: 1, .. }));
+    assert_eq!(worker.next().await, WorkerMessage::Revoked { run, turn: 1, end: TurnEnd::Parked });
     let row = engine.world().runs.get_run(WORKSPACE, run).await.unwrap().unwrap();
     assert_eq!((row.status, row.owner), (Status::Waiting, None));
     let again = worker.turn().await;
@@ -255,8 +255,9 @@ async fn a_cancelled_run_is_taken_from_its_worker() {
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let run = start(&engine).await;
     let turn = worker.turn().await;
-    engine.send(run, Input::Cancel { reason: None }).await.unwrap();
-    assert!(matches!(worker.next().await, WorkerMessage::Cancelled { turn: 1, .. }));
+    engine.send(run, Input::Cancel { reason: Some("duplicate".into()) }).await.unwrap();
+    let end = TurnEnd::Cancelled(Some("duplicate".into()));
+    assert_eq!(worker.next().await, WorkerMessage::Cancelled { run, turn: 1, end });
     let late = worker.say(&turn, completed("pay", json!(5))).await;
     assert!(matches!(&late, WorkerMessage::Refused { code, .. } if code == "RUN_ENDED"), "{late:?}");
     assert_eq!(finish(&engine, run).await.status, Status::Cancelled);
@@ -269,8 +270,10 @@ async fn a_paused_run_keeps_what_was_under_way_and_resumes_with_a_new_turn() {
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let run = start(&engine).await;
     let turn = worker.turn().await;
-    engine.send(run, Input::Pause { reason: None }).await.unwrap();
-    assert!(matches!(worker.next().await, WorkerMessage::Revoked { turn: 1, .. }));
+    let reason = Failure::fatal("BUDGET", "too many mails");
+    engine.send(run, Input::Pause { reason: Some(reason) }).await.unwrap();
+    let end = TurnEnd::Paused(Some("BUDGET: too many mails".into()));
+    assert_eq!(worker.next().await, WorkerMessage::Revoked { run, turn: 1, end });
     worker.done(&turn, completed("pay", json!(5))).await;
     assert!(matches!(worker.say(&turn, returned(json!(1))).await, WorkerMessage::Refused { .. }));
     engine.send(run, Input::Resume).await.unwrap();
@@ -290,7 +293,7 @@ async fn what_runs_on_in_a_paused_run_hears_of_its_cancel() {
     assert!(matches!(worker.next().await, WorkerMessage::Revoked { turn: 1, .. }));
     engine.send(run, Input::Cancel { reason: None }).await.unwrap();
     let told = worker.next().await;
-    assert!(matches!(told, WorkerMessage::Cancelled { turn: 1, .. }), "{told:?}");
+    assert_eq!(told, WorkerMessage::Cancelled { run, turn: 1, end: TurnEnd::Cancelled(None) });
 }
 
 #[tokio::test]
@@ -465,7 +468,7 @@ async fn what_a_worker_holds_in_vain_keeps_nobody_out() {
     let turn = worker.turn().await;
     assert_eq!(turn.run, waiting);
     // It is told that what it holds is no run.
-    assert!(matches!(worker.next().await, WorkerMessage::Cancelled { run, turn: 3 } if run == gone));
+    assert!(matches!(worker.next().await, WorkerMessage::Cancelled { run, turn: 3, .. } if run == gone));
     assert!(engine.world().runs.calls() - calls < 50, "nothing is claimed over and over");
     worker.done(&turn, returned(json!(1))).await;
 }

@@ -198,7 +198,7 @@ async fn a_worker_that_comes_back_hears_that_its_run_has_ended() {
     let mut told = Vec::new();
     for _ in 0..2 {
         match again.next().await {
-            WorkerMessage::Cancelled { run, turn: 1 } => told.push(run),
+            WorkerMessage::Cancelled { run, turn: 1, .. } => told.push(run),
             message => panic!("expected a cancel, not {message:?}"),
         }
     }

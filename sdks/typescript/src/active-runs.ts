@@ -5,8 +5,8 @@ import type { LogLevel } from "./log.js";
 import { opensStep, type Outbox, withoutUnawaited } from "./outbox.js";
 import { type Body, type Host, Replay } from "./replay.js";
 import { messageOf, reportedError } from "./reported-error.js";
-import { attemptFailed, type LogRecord, runFailed, runPaused, sourceOf, stepFailed, unawaited } from "./run-log.js";
-import type { NumberedMessage, Report, Turn, TurnRef, Wake } from "./wire.js";
+import { attemptFailed, type LogRecord, runEnded, runFailed, runPaused, sourceOf, stepFailed, turnRevoked, unawaited } from "./run-log.js";
+import type { LostTurn, NumberedMessage, Report, Turn, TurnRef, Wake } from "./wire.js";
 import type { ServedWorkflow } from "./worker.js";
 
 /** The worker, as its runs see it. */
@@ -240,15 +240,19 @@ export class ActiveRuns implements Host {
     replay.wake(wake);
   }
 
-  private cancel({ run, turn }: TurnRef): void {
-    const replay = this.find({ run, turn });
-    if (replay !== undefined) this.owner.writeLog("info", "run was cancelled, or has failed at the server", sourceOf(replay));
-    this.forget(run, turn, "the run has ended");
+  private cancel(lost: LostTurn): void {
+    const replay = this.find(lost);
+    if (replay !== undefined) this.log(runEnded(replay, lost));
+    this.forget(lost.run, lost.turn, "the run has ended");
   }
 
-  private revoke(ref: TurnRef): void {
-    const replay = this.find(ref);
-    if (replay !== undefined) this.release(replay);
+  private revoke(lost: LostTurn): void {
+    const replay = this.find(lost);
+    if (replay === undefined) return;
+    // A function that disagrees with its journal has paused its run itself, and that is logged.
+    const record = replay.isRevoked ? undefined : turnRevoked(replay, lost);
+    if (record !== undefined) this.log(record);
+    this.release(replay);
   }
 
   /** The run continues without this function. Reports of its running steps are still sent. */

@@ -2,7 +2,7 @@
 
 import type { LogLevel } from "./log.js";
 import type { Replay } from "./replay.js";
-import type { Report, ReportedError, StepRecord } from "./wire.js";
+import type { LostTurn, Report, ReportedError, StepRecord } from "./wire.js";
 
 export interface LogRecord {
   level: LogLevel;
@@ -36,6 +36,22 @@ export function runPaused(run: string, replay: Replay | undefined, report: Repor
   const remedy = `make the function ask for the steps that the journal has, or move the change to a new version; then run: everstep resume ${run}`;
   const { code, message } = report.error;
   return { level: "error", message: `run paused: ${message}; ${remedy}`, fields: { ...sourceOf(replay, run), code } };
+}
+
+/** The server has ended the run of a function that still runs. */
+export function runEnded(replay: Replay, lost: LostTurn): LogRecord {
+  const messages: Record<string, string> = { cancelled: "run was cancelled", failed: "run has failed at the server", ended: "run has ended at the server" };
+  return lostTurn(replay, messages[lost.reason ?? ""] ?? "run was cancelled, or has failed at the server", lost);
+}
+
+/** The server has revoked a turn. Undefined for a run that only waits: such runs come and go all the time. */
+export function turnRevoked(replay: Replay, lost: LostTurn): LogRecord | undefined {
+  if (lost.reason === "paused") return lostTurn(replay, "run was paused", lost);
+  return lost.reason === "moved" ? lostTurn(replay, "run continues in another turn, here or at another worker", lost) : undefined;
+}
+
+function lostTurn(replay: Replay, message: string, { detail }: LostTurn): LogRecord {
+  return { level: "info", message: detail === undefined ? message : `${message}: ${detail}`, fields: sourceOf(replay) };
 }
 
 /** A function has ended without awaiting some of its steps. */

@@ -32,8 +32,15 @@ export interface NumberedMessage {
   later?: number[];
   turns?: Turn[];
   wakes?: Wake[];
-  cancels?: TurnRef[];
-  revoked?: TurnRef[];
+  cancels?: LostTurn[];
+  revoked?: LostTurn[];
+}
+
+/** A turn that the worker loses: why, in a word and for people. */
+export interface LostTurn extends TurnRef {
+  /** `parked`, `paused` or `moved` of a turn that is revoked; `cancelled`, `failed` or `ended` of a run that has ended. */
+  reason?: string;
+  detail?: string;
 }
 
 export interface Turn extends TurnRef {

@@ -143,6 +143,35 @@ withWorker(
 );
 
 withWorker(
+  "a run that the server takes from its worker is logged with the reason",
+  () => [workflow({ name: "waits", run: (ctx) => ctx.step.waitForEvent("go") })],
+  async (server) => {
+    const taken = async (message: object) => {
+      const run = server.start("waits");
+      await server.until(() => run.waits.has("go"), "it waits");
+      const lost = (reasons: object) => [{ run: run.id, turn: 1, ...reasons }];
+      server.tell(Object.fromEntries(Object.entries(message).map(([list, reasons]) => [list, lost(reasons)])));
+      // A later run shows that the message was processed.
+      const next = server.start("waits");
+      await server.until(() => next.waits.has("go"), "the next run waits");
+      return linesOf(run);
+    };
+    lines.length = 0;
+    assert.deepEqual(await taken({ cancels: { reason: "cancelled", detail: "duplicate order" } }), ["info run was cancelled: duplicate order"]);
+    assert.deepEqual(await taken({ cancels: { reason: "failed", detail: "JOURNAL_TOO_LONG: the journal reached 500000 entries" } }), [
+      "info run has failed at the server: JOURNAL_TOO_LONG: the journal reached 500000 entries",
+    ]);
+    assert.deepEqual(await taken({ cancels: { reason: "ended" } }), ["info run has ended at the server"]);
+    assert.deepEqual(await taken({ revoked: { reason: "paused" } }), ["info run was paused"]);
+    assert.deepEqual(await taken({ revoked: { reason: "moved" } }), ["info run continues in another turn, here or at another worker"]);
+    // A run that waits is revoked without a line; so is one of a server that gives no reason.
+    assert.deepEqual(await taken({ revoked: { reason: "parked" } }), []);
+    assert.deepEqual(await taken({ revoked: {} }), []);
+  },
+  { logger },
+);
+
+withWorker(
   "a logger that throws fails no run",
   () => [workflow({ name: "logs", run: (ctx) => ctx.step.run("a", (step) => (step.log.info("begun"), Promise.reject(new NonRetriableError("no"))).catch(() => 5)) })],
   async (server) => {

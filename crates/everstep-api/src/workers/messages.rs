@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use everstep_core::code::StepKind;
 use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
-use everstep_engine::{self as engine, StepOutcome, WorkerMessage};
+use everstep_engine::{self as engine, StepOutcome, TurnEnd, WorkerMessage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,10 +35,10 @@ pub(crate) struct NumberedMessage<'a> {
     wakes: Vec<StepRecord<'a>>,
     /// Runs that were ended from outside, for example cancelled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    cancels: Vec<TurnRef>,
+    cancels: Vec<LostTurn<'a>>,
     /// Runs that have left this worker.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    revoked: Vec<TurnRef>,
+    revoked: Vec<LostTurn<'a>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,12 +48,26 @@ struct RefusedReport<'a> {
     detail: &'a str,
 }
 
-/// A run and the number of one of its turns.
+/// A turn that the worker loses, and why.
 #[derive(Debug, Serialize, JsonSchema)]
-struct TurnRef {
+#[schemars(rename = "WorkerLostTurn")]
+struct LostTurn<'a> {
     #[schemars(with = "Id")]
     run: RunId,
     turn: u32,
+    /// Of `revoked`: the run is `parked` (it waits), `paused`, or has `moved` to another turn or node. Of `cancels`: the
+    /// run was `cancelled`, has `failed` at the server, or has `ended` otherwise.
+    #[schemars(extend("enum" = ["parked", "paused", "moved", "cancelled", "failed", "ended"]))]
+    reason: &'static str,
+    /// More about it, for people: who or what has paused, cancelled or failed the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+impl<'a> LostTurn<'a> {
+    fn new(run: RunId, turn: u32, end: &'a TurnEnd) -> Self {
+        Self { run, turn, reason: end.reason(), detail: end.detail() }
+    }
 }
 
 /// A run that a worker starts or continues.
@@ -135,8 +149,8 @@ impl<'a> NumberedMessage<'a> {
                 WorkerMessage::Wake { run, turn, step } => {
                     lists.wakes.push(StepRecord { run: Some(*run), turn: Some(*turn), ..StepRecord::new(step) });
                 }
-                WorkerMessage::Cancelled { run, turn } => lists.cancels.push(TurnRef { run: *run, turn: *turn }),
-                WorkerMessage::Revoked { run, turn } => lists.revoked.push(TurnRef { run: *run, turn: *turn }),
+                WorkerMessage::Cancelled { run, turn, end } => lists.cancels.push(LostTurn::new(*run, *turn, end)),
+                WorkerMessage::Revoked { run, turn, end } => lists.revoked.push(LostTurn::new(*run, *turn, end)),
             }
         }
         lists
@@ -249,8 +263,8 @@ mod tests {
             WorkerMessage::Wake { run, turn: 2, step: record("c", StepKind::Sleep, 10, StepOutcome::Slept) },
             WorkerMessage::Refused { n: 5, code: "FENCED".into(), detail: "older".to_owned() },
             WorkerMessage::Later { n: 6 },
-            WorkerMessage::Cancelled { run, turn: 2 },
-            WorkerMessage::Revoked { run, turn: 3 },
+            WorkerMessage::Cancelled { run, turn: 2, end: TurnEnd::Cancelled(Some("duplicate".to_owned())) },
+            WorkerMessage::Revoked { run, turn: 3, end: TurnEnd::Parked },
         ];
         let batch = engine::WorkerBatch { m: 1, messages };
         let written: Value = serde_json::from_str(&NumberedMessage::new(&batch).json()).unwrap();
@@ -273,8 +287,8 @@ mod tests {
                 ],
             }],
             "wakes": [{"run": run, "turn": 2, "step": "c", "kind": "sleep", "seq": 10, "status": "slept"}],
-            "cancels": [{"run": run, "turn": 2}],
-            "revoked": [{"run": run, "turn": 3}],
+            "cancels": [{"run": run, "turn": 2, "reason": "cancelled", "detail": "duplicate"}],
+            "revoked": [{"run": run, "turn": 3, "reason": "parked"}],
         });
         assert_eq!(written, expected);
     }

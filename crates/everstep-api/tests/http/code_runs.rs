@@ -231,7 +231,8 @@ async fn a_worker_is_told_that_a_run_was_cancelled() {
     let turn = worker.turn().await;
     server.post(&format!("{run}/cancel"), &json!({"reason": "enough"})).await.is(200);
     let told = worker.poll().await;
-    assert_eq!(told[0]["cancels"], json!([{"run": turn["run"], "turn": 1}]), "{told:?}");
+    let cancelled = json!({"run": turn["run"], "turn": 1, "reason": "cancelled", "detail": "enough"});
+    assert_eq!(told[0]["cancels"], json!([cancelled]), "{told:?}");
     let answers = worker.send(&turn, &[completed("late", &json!(1))]).await;
     assert_eq!(answers[0]["refused"][0]["code"], "RUN_ENDED", "{answers:?}");
 }

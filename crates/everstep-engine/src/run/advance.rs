@@ -54,7 +54,7 @@ impl ActiveRun {
         let renews_waits = self.waits.must_renew() && is_owner;
         if decided.entries.is_empty() && !has_rows && !leaves && !renews_waits {
             self.answer_unwritten(decided, services);
-            self.send_turn(Rest::Active, false, services);
+            self.send_turn(Rest::Active, false, &[], services);
             return self.rest(services);
         }
         let rest = if rest == Rest::Active { self.find_place(&decided, now, services) } else { rest };
@@ -64,7 +64,7 @@ impl ActiveRun {
             self.dispatch(&dispatched, services);
         }
         if planted::is_planted(Bug::TurnBeforeCommit) {
-            self.send_turn(Rest::Active, false, services);
+            self.send_turn(Rest::Active, false, &[], services);
         }
         let writer = services.writer(now);
         let (item, bytes, in_flight) = propose::propose(self, decided, None, rest, &writer);

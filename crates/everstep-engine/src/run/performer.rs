@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everstep_core::code::Report;
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::journal::Entry;
 use everstep_core::run::decide::{self, Decision};
 use everstep_core::run::{Cx, Input, OpenActivity, task};
 use everstep_core::time::Timestamp;
@@ -17,7 +18,7 @@ use super::ownership::Ownership;
 use crate::read::RunSnapshot;
 use crate::shard::Services;
 use crate::tasks::{Job, Tasks};
-use crate::workers::{Seat, WorkerTurn};
+use crate::workers::{Seat, TurnEnd, WorkerTurn};
 
 pub(crate) enum Performer {
     /// Handlers of this server perform the run's tasks.
@@ -290,13 +291,15 @@ impl ActiveRun {
     }
 
     /// Sends a worker its new turn, or takes the turn of a run that has ended, parks or is paused.
-    pub(super) fn send_turn(&mut self, rest: Rest, has_ended_itself: bool, services: &Services) {
+    /// `entries` are those of the item that was written.
+    pub(super) fn send_turn(&mut self, rest: Rest, has_ended_itself: bool, entries: &[Entry], services: &Services) {
         let Performer::Worker(turn) = &mut self.performer else { return };
         if turn.is_live() {
-            turn.send(&self.workflow, &self.state, rest, has_ended_itself);
+            turn.send(&self.workflow, &self.state, rest, has_ended_itself, entries);
         } else if let Some(code) = self.state.code().filter(|_| self.state.has_ended()) {
             // A worker that had the turn when the run was paused may still perform what it had begun.
-            services.workers.cancel_ended(&self.lane, self.state.run, code.turn, code.is_revoked());
+            let end = || TurnEnd::of_ended(&self.state, entries);
+            services.workers.cancel_ended(&self.lane, self.state.run, code.turn, code.is_revoked(), end);
         }
     }
 

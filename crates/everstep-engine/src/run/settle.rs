@@ -86,7 +86,7 @@ impl ActiveRun {
         if is_owner {
             self.dispatch(&in_flight.dispatched, services);
         }
-        self.send_turn(in_flight.rest, has_ended_itself, services);
+        self.send_turn(in_flight.rest, has_ended_itself, &in_flight.entries, services);
         if is_owner {
             self.start_children(services);
         }

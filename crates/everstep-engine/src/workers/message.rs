@@ -8,6 +8,8 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
 
+use super::turn_end::TurnEnd;
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkerMessage {
     /// A report is in the journal, as the entry of this seq; `None` if it wrote none, or the seq is not known.
@@ -21,9 +23,9 @@ pub enum WorkerMessage {
     /// A step that the function may wait for has settled, or may be tried again.
     Wake { run: RunId, turn: u32, step: StepRecord },
     /// The run was cancelled, or has ended otherwise: stop.
-    Cancelled { run: RunId, turn: u32 },
+    Cancelled { run: RunId, turn: u32, end: TurnEnd },
     /// The run is no longer this worker's: start no step of it, and forget it.
-    Revoked { run: RunId, turn: u32 },
+    Revoked { run: RunId, turn: u32, end: TurnEnd },
 }
 
 impl WorkerMessage {
@@ -41,7 +43,8 @@ impl WorkerMessage {
             Self::Turn(turn) => turn.input.size() + turn.steps.iter().map(StepRecord::size).sum::<usize>(),
             Self::Wake { step, .. } => step.size(),
             Self::Refused { detail, .. } => detail.len(),
-            Self::Ack { .. } | Self::Later { .. } | Self::Cancelled { .. } | Self::Revoked { .. } => 0,
+            Self::Cancelled { end, .. } | Self::Revoked { end, .. } => end.detail().map_or(0, str::len),
+            Self::Ack { .. } | Self::Later { .. } => 0,
         };
         size_of::<Self>() + payloads
     }

@@ -2,7 +2,8 @@
 //!
 //! * `registry` has the sessions of a node, `session` is one of them, `outbox` its messages.
 //! * `lanes` says which workers a run needs and how many runs may be claimed; `seats` gives runs to sessions.
-//! * `turns` is what a run has of its worker; `wakes` and `message` are what a worker receives.
+//! * `turns` is what a run has of its worker; `wakes` and `message` are what a worker receives; `turn_end` is why it
+//!   loses a turn.
 //! * `sessions` are the methods of [`Engine`](crate::Engine) for the transport layer.
 
 mod lanes;
@@ -13,6 +14,7 @@ mod seats;
 mod session;
 mod session_id;
 mod sessions;
+mod turn_end;
 mod turns;
 mod wakes;
 
@@ -24,5 +26,6 @@ pub(crate) use registry::Workers;
 pub(crate) use seats::Seat;
 pub use session::{Hello, ServedWorkflow, Session};
 pub use session_id::SessionId;
+pub use turn_end::TurnEnd;
 pub use turns::WorkerReport;
 pub(crate) use turns::{WorkerTurn, report_reply};

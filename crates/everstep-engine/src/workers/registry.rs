@@ -16,6 +16,7 @@ use super::lanes::{Lanes, lane_of};
 use super::message::WorkerMessage;
 use super::session::{Hello, ServedWorkflow, Session, Unflushed};
 use super::session_id::SessionId;
+use super::turn_end::TurnEnd;
 use crate::error::Error;
 use crate::message::ToClaimer;
 use crate::ports::World;
@@ -291,13 +292,15 @@ impl Workers {
         let (session, world) = (Arc::clone(session), self.world.clone());
         self.world.spawn.spawn(Box::pin(async move {
             for run in runs {
-                let row = world.runs.get_run(session.workspace, run).await;
-                if !row.is_ok_and(|row| row.is_none_or(|row| row.ended_at.is_some())) {
-                    continue;
-                }
+                let end = match world.runs.get_run(session.workspace, run).await {
+                    Ok(Some(row)) if row.ended_at.is_some() => TurnEnd::of_status(row.status, row.error.as_ref()),
+                    // The run was deleted after its end.
+                    Ok(None) => TurnEnd::Ended,
+                    Ok(Some(_)) | Err(_) => continue,
+                };
                 let held = session.inner().holds.remove(&run);
                 if let Some(turn) = held {
-                    session.send(WorkerMessage::Cancelled { run, turn });
+                    session.send(WorkerMessage::Cancelled { run, turn, end });
                 }
             }
         }));

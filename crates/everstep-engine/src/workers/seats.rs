@@ -17,6 +17,7 @@ use everstep_core::ids::RunId;
 use super::message::WorkerMessage;
 use super::registry::Workers;
 use super::session::Session;
+use super::turn_end::TurnEnd;
 
 /// A run's seat in a session. Dropping it frees the seat.
 pub(crate) struct Seat {
@@ -72,7 +73,7 @@ impl Workers {
             let held = session.inner().holds.remove(&run);
             let is_holder = held.is_some_and(|turn| code.may_go_on(turn));
             if let Some(turn) = held.filter(|_| !is_holder) {
-                session.put(WorkerMessage::Revoked { run, turn });
+                session.put(WorkerMessage::Revoked { run, turn, end: TurnEnd::Moved });
             }
             if is_holder {
                 session.inner().live.insert(run, last_turn);
@@ -103,11 +104,11 @@ impl Workers {
     }
 
     /// A run that has no seat has ended. Workers that brought it along stop, or all that serve its lane.
-    pub(crate) fn cancel_ended(&self, lane: &str, run: RunId, turn: u32, is_for_all: bool) {
+    pub(crate) fn cancel_ended(&self, lane: &str, run: RunId, turn: u32, is_for_all: bool, end: impl Fn() -> TurnEnd) {
         for session in self.inner().lanes.sessions.get(lane).into_iter().flatten() {
             let held = session.inner().holds.remove(&run);
             if let Some(turn) = held.or(is_for_all.then_some(turn)) {
-                session.put(WorkerMessage::Cancelled { run, turn });
+                session.put(WorkerMessage::Cancelled { run, turn, end: end() });
             }
         }
     }

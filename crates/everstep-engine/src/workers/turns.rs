@@ -28,6 +28,7 @@ use everstep_core::workflow::Workflow;
 
 use super::message::WorkerMessage;
 use super::seats::Seat;
+use super::turn_end::TurnEnd;
 use super::wakes::{Wakes, describe, wake};
 use crate::error::Error;
 use crate::read::RunSnapshot;
@@ -79,8 +80,9 @@ impl LiveTurn {
         }
     }
 
+    /// Another turn or another node continues the run.
     fn revoke(&self, run: RunId) {
-        self.seat.session.send(WorkerMessage::Revoked { run, turn: self.seat.turn });
+        self.seat.session.send(WorkerMessage::Revoked { run, turn: self.seat.turn, end: TurnEnd::Moved });
     }
 }
 
@@ -258,14 +260,23 @@ impl WorkerTurn {
 
     /// Sends the worker a turn that it has not received, or takes the turn of a run that has ended, parks or is
     /// paused. A worker whose report ended the run learns it from the acknowledgement.
-    pub(crate) fn send(&mut self, workflow: &Workflow, state: &State, rest: Rest, has_ended_itself: bool) {
+    ///
+    /// `entries` are those of the item that was written.
+    pub(crate) fn send(
+        &mut self,
+        workflow: &Workflow,
+        state: &State,
+        rest: Rest,
+        has_ended_itself: bool,
+        entries: &[Entry],
+    ) {
         let Some(live) = &mut self.live else { return };
         let (run, session, turn) = (state.run, &live.seat.session, live.seat.turn);
         if rest != Rest::Active || state.is_paused() {
             if !state.has_ended() {
-                session.put(WorkerMessage::Revoked { run, turn });
+                session.put(WorkerMessage::Revoked { run, turn, end: TurnEnd::of_resting(state) });
             } else if !has_ended_itself {
-                session.put(WorkerMessage::Cancelled { run, turn });
+                session.put(WorkerMessage::Cancelled { run, turn, end: TurnEnd::of_ended(state, entries) });
             }
             self.live = None;
             self.is_wanted = false;

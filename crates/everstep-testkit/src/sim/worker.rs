@@ -296,8 +296,8 @@ impl Worker {
                         unanswered.sent = Sent::Later(at);
                     }
                 }
-                WorkerMessage::Cancelled { run, turn } => self.forget(*run, *turn),
-                WorkerMessage::Revoked { run, turn } => {
+                WorkerMessage::Cancelled { run, turn, .. } => self.forget(*run, *turn),
+                WorkerMessage::Revoked { run, turn, .. } => {
                     self.inner().revoked.insert((*run, *turn));
                     self.forget(*run, *turn);
                 }
