@@ -34,8 +34,8 @@ pub struct Start {
     pub workflow: String,
     /// The active version if none is named.
     pub version: Option<u32>,
-    /// Whether an unknown name is taken for a code workflow, which a worker will register.
-    pub may_be_code: bool,
+    /// Whether a name that no worker has registered is accepted as a code workflow. Its run waits for a worker.
+    pub allow_unserved: bool,
     /// The version itself, if the caller has it: see [`Library::find_to_start`](crate::Library::find_to_start) and
     /// [`Library::compile_test`](crate::Library::compile_test). Then no workflow is looked up.
     pub found: Option<Arc<Version>>,
@@ -66,7 +66,7 @@ impl Start {
             workspace: WorkspaceId::DEFAULT,
             workflow: workflow.into(),
             version: None,
-            may_be_code: false,
+            allow_unserved: false,
             found: None,
             input: input.into(),
             key: None,

@@ -94,9 +94,37 @@ async fn a_child_s_output_is_its_step_s() {
 async fn a_workflow_that_nobody_published_fails_its_step() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(folder.path()).await;
-    publish(&engine, "caller", &calls("missing", &json!({}))).await;
+    publish(&engine, "billing", &doubles()).await;
+    let mut caller = calls("biling", &json!({}));
+    caller["nodes"][1]["retry"] = json!({"maxAttempts": 1});
+    publish(&engine, "caller", &caller).await;
     let row = finish(&engine, start(&engine, "caller", json!({})).await).await;
-    assert_eq!((row.status, row.error.unwrap().code.as_str()), (Status::Failed, "WORKFLOW_NOT_FOUND"));
+    let error = row.error.unwrap();
+    assert_eq!((row.status, error.code.as_str()), (Status::Failed, "WORKFLOW_NOT_FOUND"));
+    assert_eq!(error.message, r#"workflow "biling" was not found; did you mean "billing"?"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_retry_policy_of_a_step_applies_to_a_workflow_that_is_not_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let mut caller = calls("double", &json!({"input": {"n": 2}}));
+    caller["nodes"][1]["retry"] = json!({"maxAttempts": 3, "backoff": "fixed", "baseMs": 100});
+    publish(&engine, "caller", &caller).await;
+    let run = start(&engine, "caller", json!({})).await;
+    let failed = async {
+        loop {
+            let entries = engine.world().runs.journal(run, 0, 100).await.unwrap();
+            if entries.iter().any(|entry| entry.row.kind == Kind::StepFailed) {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), failed).await.expect("the first attempt fails");
+    publish(&engine, "double", &doubles()).await;
+    let row = finish(&engine, run).await;
+    assert_eq!((row.status, row.error), (Status::Completed, None));
 }
 
 #[tokio::test(flavor = "multi_thread")]

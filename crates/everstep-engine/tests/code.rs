@@ -383,9 +383,11 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
         matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Completed { .. })),
         "{wake:?}"
     );
-    // What nobody serves yet waits for somebody who does.
-    worker.done(&turn, called("later", "unknown")).await;
-    let mut other = Worker::connect(&engine, "bob", ("unknown", 1), 10, vec![]).await;
+    // A workflow that a worker has registered once waits for the next worker that serves it.
+    let gone = Worker::connect(&engine, "bob", ("payment", 1), 10, vec![]).await;
+    engine.close_session(&gone.session);
+    worker.done(&turn, called("later", "payment")).await;
+    let mut other = Worker::connect(&engine, "bob", ("payment", 1), 10, vec![]).await;
     let child = other.turn().await;
     other.done(&child, returned(json!("at last"))).await;
     let wake = worker.next().await;
@@ -393,18 +395,22 @@ async fn a_function_calls_a_graph_and_a_graph_calls_a_function() {
         matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Completed { .. })),
         "{wake:?}"
     );
-    // What cannot become somebody's fails.
+    // The call of an unknown name fails.
     let options = SaveOptions { activate: false, precondition: Precondition::Anything };
     engine.library().save(WORKSPACE, "draft", &chain(&[]), options).await.unwrap();
-    let start = Start { may_be_code: true, ..Start::new("draft", json!({})) };
+    let start = Start { allow_unserved: true, ..Start::new("draft", json!({})) };
     assert_eq!(engine.start_run(start).await.err().unwrap().code(), "NOT_FOUND");
-    for (step, workflow) in [("wrong", "No Name"), ("draft", "draft")] {
+    let not_found =
+        |message: &str| StepOutcome::Failed { failure: Failure::fatal("WORKFLOW_NOT_FOUND", message), attempts: 1 };
+    for (step, workflow, message) in [
+        ("wrong", "No Name", r#"workflow "No Name" was not found"#),
+        ("draft", "draft", r#"workflow "draft" was not found"#),
+        ("typo", "paymnet", r#"workflow "paymnet" was not found; did you mean "payment"?"#),
+    ] {
         worker.done(&turn, called(step, workflow)).await;
         let wake = worker.next().await;
-        assert!(
-            matches!(&wake, WorkerMessage::Wake { step, .. } if matches!(step.outcome, StepOutcome::Failed { .. })),
-            "{wake:?}"
-        );
+        let WorkerMessage::Wake { step, .. } = wake else { panic!("{wake:?}") };
+        assert_eq!(step.outcome, not_found(message));
     }
     worker.done(&turn, returned(json!("from code"))).await;
     let row = finish(&engine, parent).await;

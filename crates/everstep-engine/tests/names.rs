@@ -5,14 +5,18 @@ mod support;
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod worker;
 
+use std::time::Duration;
+
 use everstep_core::code::Report;
 use everstep_core::failure::Failure;
+use everstep_core::run::Input;
 use everstep_core::status::Status;
 use everstep_core::workflow::Style;
-use everstep_engine::{Hello, ServedWorkflow, Start};
+use everstep_engine::{DefinitionOutcome, Error, Hello, SaveOptions, ServedWorkflow, Start};
+use everstep_store::Precondition;
 use serde_json::json;
-use support::{WORKSPACE, chain, finish, publish};
-use worker::{Worker, place, returned, start};
+use support::{WORKSPACE, chain, engine_with, finish, open, publish};
+use worker::{Worker, hasty, place, returned, start};
 
 #[tokio::test]
 async fn a_name_belongs_to_one_style() {
@@ -93,7 +97,7 @@ async fn versions_go_to_the_workers_that_serve_them() {
     let mut old = Worker::named(&engine, "old", 1, 10, vec![]).await;
     let mut new = Worker::named(&engine, "new", 2, 10, vec![]).await;
     let latest = start(&engine).await;
-    let first = Start { version: Some(1), may_be_code: true, ..Start::new("order", json!({})) };
+    let first = Start { version: Some(1), allow_unserved: true, ..Start::new("order", json!({})) };
     let first = engine.start_run(first).await.unwrap().run;
     let (one, two) = (old.turn().await, new.turn().await);
     assert_eq!(((one.run, one.version), (two.run, two.version)), ((first, 1), (latest, 2)));
@@ -106,4 +110,83 @@ async fn versions_go_to_the_workers_that_serve_them() {
     new.done(&two, returned(json!(2))).await;
     assert_eq!(finish(&engine, first).await.status, Status::Completed);
     assert_eq!(finish(&engine, latest).await.status, Status::Completed);
+}
+
+fn unserved(name: &str, version: Option<u32>) -> Start {
+    Start { version, allow_unserved: true, ..Start::new(name, json!({})) }
+}
+
+fn not_found(name: &str, version: Option<u32>) -> Error {
+    Error::WorkflowNotFound { name: name.to_owned(), version }
+}
+
+#[tokio::test]
+async fn a_name_that_no_worker_has_registered_is_unknown_unless_the_caller_allows_it() {
+    let (_folder, engine) = place().await;
+    for version in [None, Some(1), Some(3)] {
+        let start = Start { version, ..Start::new("order", json!({})) };
+        assert_eq!(engine.start_run(start).await.err(), Some(not_found("order", version)));
+    }
+    // A start that allows it names the workflow, but the next start does not know the name either.
+    for version in [None, Some(3)] {
+        engine.start_run(unserved("order", version)).await.unwrap();
+        let start = Start { version, ..Start::new("order", json!({})) };
+        assert_eq!(engine.start_run(start).await.err(), Some(not_found("order", version)));
+    }
+    let again = engine.start_run(unserved("order", None)).await.unwrap().run;
+    // A worker registers one version: then every version can be started.
+    let mut worker = Worker::named(&engine, "ann", 1, 10, vec![]).await;
+    let mut turns = vec![worker.turn().await.run, worker.turn().await.run];
+    for version in [None, Some(1), Some(3), Some(4)] {
+        let started = engine.start_run(Start { version, ..Start::new("order", json!({})) }).await.unwrap();
+        let row = engine.world().runs.get_run(WORKSPACE, started.run).await.unwrap().unwrap();
+        assert_eq!(row.version, version.unwrap_or(1));
+    }
+    turns.extend([worker.turn().await.run, worker.turn().await.run]);
+    assert!(turns.contains(&again));
+}
+
+#[tokio::test]
+async fn a_registration_is_known_after_a_restart_without_workers() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine_with(open(folder.path()).await, hasty()).await;
+    let worker = Worker::named(&engine, "ann", 2, 10, vec![]).await;
+    engine.close_session(&worker.session);
+    engine.start_run(unserved("parcel", None)).await.unwrap();
+    drop(worker);
+    engine.stop(Duration::ZERO).await.unwrap();
+    drop(engine);
+    let engine = engine_with(open(folder.path()).await, hasty()).await;
+    let run = engine.start_run(Start::new("order", json!({}))).await.unwrap().run;
+    let parcel = engine.start_run(Start::new("parcel", json!({}))).await.err();
+    assert_eq!(parcel, Some(not_found("parcel", None)));
+    let mut worker = Worker::named(&engine, "ann", 2, 10, vec![]).await;
+    assert_eq!(worker.turn().await.run, run);
+}
+
+#[tokio::test]
+async fn a_graph_replaces_a_name_that_only_a_start_has_created() {
+    let (_folder, engine) = place().await;
+    let waiting = engine.start_run(unserved("order", None)).await.unwrap().run;
+    let options = SaveOptions { activate: true, precondition: Precondition::Nothing };
+    let saved = engine.library().save(WORKSPACE, "order", &chain(&[]), options).await.unwrap();
+    assert_eq!(saved, DefinitionOutcome::Saved { version: 2, is_first: true });
+    let run = engine.start_run(Start::new("order", json!({}))).await.unwrap().run;
+    let row = finish(&engine, run).await;
+    assert_eq!((row.status, row.version), (Status::Completed, 2));
+    // The run that waits for a worker is what it was, and can be cancelled.
+    assert_eq!(engine.start_run(unserved("order", Some(1))).await.err(), Some(not_found("order", Some(1))));
+    engine.send(waiting, Input::Cancel { reason: None }).await.unwrap();
+    assert_eq!(finish(&engine, waiting).await.status, Status::Cancelled);
+}
+
+#[tokio::test]
+async fn a_similar_name_is_found() {
+    let (_folder, engine) = place().await;
+    publish(&engine, "order", &chain(&[])).await;
+    publish(&engine, "payment", &chain(&[])).await;
+    for (name, nearest) in [("ordr", Some("order")), ("Payment", Some("payment")), ("x", None)] {
+        let found = engine.library().nearest_name(WORKSPACE, name).await.unwrap();
+        assert_eq!(found.as_deref(), nearest);
+    }
 }

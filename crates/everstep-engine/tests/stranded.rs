@@ -157,6 +157,8 @@ async fn a_run_that_is_due_stays_so_when_others_look_at_it() {
     let folder = tempfile::tempdir().unwrap();
     let stores = open(folder.path()).await;
     let engine = engine_with(stores.clone(), hasty()).await;
+    let registered = Worker::connect(&engine, "bob", ("unserved", 1), 10, vec![]).await;
+    engine.close_session(&registered.session);
     let mut worker = Worker::come(&engine, 10, vec![]).await;
     let run = start(&engine).await;
     let turn = worker.turn().await;

@@ -64,13 +64,22 @@ pub enum ActivationOutcome {
 /// A workflow before it is changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
+    /// The newest version.
+    pub(crate) version: u32,
     pub(crate) style: String,
     pub(crate) digest: String,
     /// 0 while no version is active.
     pub(crate) active: u32,
+    /// Whether starts alone have named its versions, and no worker has registered one.
+    pub(crate) is_only_named: bool,
 }
 
 impl Head {
+    /// Whether a version of `style` replaces the workflow: starts alone have named it, and the style has definitions.
+    pub(crate) fn is_replaced_by(&self, style: &str) -> bool {
+        self.is_only_named && StyleName::parse(style).is_none_or(StyleName::has_definition)
+    }
+
     /// Its style, if a version of `style` cannot follow it: workers choose the numbers of versions that they register.
     pub(crate) fn other_style(&self, style: &str) -> Option<String> {
         let can_follow = match StyleName::parse(&self.style) {
@@ -83,6 +92,11 @@ impl Head {
 }
 
 impl Precondition {
+    /// Whether a workflow in this state may be replaced. It is as good as none, but a caller may have read its state.
+    pub(crate) fn allows_replacing(self, head: &Head, digest: &str) -> bool {
+        self.allows(None, digest) || self.allows(Some(head), digest)
+    }
+
     /// Whether a workflow in this state may be changed.
     pub(crate) fn allows(self, head: Option<&Head>, digest: &str) -> bool {
         match self {

@@ -33,6 +33,10 @@ pub(crate) struct StartArgs {
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) tags: Vec<(String, String)>,
 
+    /// Start the run although no worker has ever registered the workflow: the run waits for a worker.
+    #[arg(long)]
+    pub(crate) allow_unserved: bool,
+
     /// Wait until the run has ended or is paused, and print its output.
     #[arg(long)]
     pub(crate) wait: bool,

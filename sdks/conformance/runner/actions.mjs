@@ -26,16 +26,16 @@ export async function runScenario(execution) {
 }
 
 const ACTIONS = {
-  async start(execution, { start: workflow, as = workflow, count = 1, input, version, key, retentionDays, status, expect }) {
+  async start(execution, { start: workflow, as = workflow, count = 1, input, version, key, retentionDays, allowUnserved, status, expect }) {
     const started = await inTurn(count, 16, async (i) => {
       const given = input === undefined ? { i } : input;
-      const body = { input: given, version, idempotencyKey: key, retentionDays };
+      const body = { input: given, version, idempotencyKey: key, retentionDays, allowUnserved };
       const wanted = status === undefined ? [201, 200] : [status];
       const answer = await execution.client.expect(wanted, 'POST', `/v1/workflows/${workflow}/runs`, body);
       if (expect) compare(expect, answer, 'the answer');
-      return { id: answer.run.id, workflow };
+      return status >= 400 ? undefined : { id: answer.run.id, workflow };
     });
-    execution.runs.set(as, started);
+    if (!(status >= 400)) execution.runs.set(as, started);
   },
 
   worker: (execution, { worker, mayDie }) => execution.startWorker(worker, mayDie),

@@ -12,7 +12,7 @@ const EXPECTED = ['run', 'status', 'output', 'error', 'unawaited', 'waitingFor',
 
 /** What may stand in an action, by its verb. */
 const VERBS = {
-  start: ['as', 'input', 'count', 'version', 'key', 'retentionDays', 'status', 'expect'],
+  start: ['as', 'input', 'count', 'version', 'key', 'retentionDays', 'allowUnserved', 'status', 'expect'],
   worker: ['mayDie'],
   kill: [],
   stop: [],

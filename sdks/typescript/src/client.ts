@@ -25,6 +25,8 @@ export interface StartOptions {
   retentionDays?: number;
   /** Labels to find the run by. */
   tags?: Record<string, string>;
+  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: an unknown name is an error. */
+  allowUnserved?: boolean;
 }
 
 export interface Started {
@@ -161,9 +163,9 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
   return {
     async start(workflow, input, options = {}) {
       checkOptions(options, START_OPTIONS, "a start");
-      const { idempotencyKey, retentionDays, tags } = options;
+      const { idempotencyKey, retentionDays, tags, allowUnserved } = options;
       const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
-      const body = encodeJson({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags });
+      const body = encodeJson({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags, allowUnserved });
       const started = await ask<{ run: Run; created: boolean; warning?: string }>("POST", `${path(workflow)}/runs`, {
         body,
         isRepeatable: idempotencyKey !== undefined,
@@ -284,7 +286,7 @@ const RESPONSE_TIMEOUT_MS = 45_000;
 /** The longest `retry-after` of a server that is respected. */
 const RETRY_AFTER_MAX_MS = 60_000;
 const BACKOFF_MAX_MS = 2_000;
-const START_OPTIONS = { idempotencyKey: true, version: true, retentionDays: true, tags: true } as const;
+const START_OPTIONS = { idempotencyKey: true, version: true, retentionDays: true, tags: true, allowUnserved: true } as const;
 const SIGNAL_OPTIONS = { buffer: true, idempotencyKey: true } as const;
 const WAIT_OPTIONS = { timeout: true, whilePaused: true } as const;
 

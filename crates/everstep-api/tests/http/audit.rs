@@ -131,7 +131,7 @@ async fn what_changes_nothing_leaves_no_row() {
     let server = Server::start().await;
     server.get("/v1/runs").await.is(200);
     server.post("/v1/keys", &json!({"name": "x"})).await.refuses(400, "VALIDATION_ERROR");
-    server.post("/v1/workflow-runs", &json!({"definitionId": "none"})).await.refuses(404, "NOT_FOUND");
+    server.post("/v1/workflow-runs", &json!({"definitionId": "none"})).await.refuses(404, "WORKFLOW_NOT_FOUND");
     server.ask(Method::POST, "/v1/keys", &[], "").await.refuses(401, "AUTH_ERROR");
     server.post("/v1/nothing", &Value::Null).await.refuses(404, "NOT_FOUND");
     // A look may need a body too.

@@ -36,8 +36,11 @@ async fn a_run_of_another_workspace_does_not_exist() {
         ask(Method::POST, &format!("{run}/{control}")).await.refuses(404, "NOT_FOUND");
     }
     assert_eq!(ask(Method::GET, "/v1/runs").await.is(200)["runs"], serde_json::json!([]));
-    // A name that is no workflow's there is that of code, and the run is theirs.
-    let theirs = ask(Method::POST, "/v1/workflows/secret/runs").await.is(201);
+    // The name is unknown there, and is not suggested. A start that allows this creates a run of their own.
+    let unknown = ask(Method::POST, "/v1/workflows/secre/runs").await.refuses(404, "WORKFLOW_NOT_FOUND");
+    assert!(!unknown.to_string().contains("did you mean"), "{unknown}");
+    let body = r#"{"allowUnserved": true}"#;
+    let theirs = server.ask(Method::POST, "/v1/workflows/secret/runs", &[("x-api-key", &key)], body).await.is(201);
     assert!(theirs["warning"].as_str().is_some(), "{theirs}");
     let id = theirs["run"]["id"].as_str().unwrap();
     server.get(&format!("/v1/runs/{id}")).await.refuses(404, "NOT_FOUND");

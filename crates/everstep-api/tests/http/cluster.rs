@@ -356,7 +356,7 @@ async fn what_is_said_to_a_worker_of_another_node_is_passed_on() {
     let listener = Listener::start().await;
     let (channel, _folder) = channel(KEY).await;
     let session = session(&listener).await;
-    let start = Start { may_be_code: true, ..Start::new("greet", json!({})) };
+    let start = Start { allow_unserved: true, ..Start::new("greet", json!({})) };
     let run = listener.engine.start_run(start).await.unwrap().run;
     let (status, told) = ask(&channel, &listener.peer, POLL, &json!({"session": session, "seen": 0})).await;
     assert_eq!((status, &told["messages"][0]["turns"][0]["run"]), (200, &json!(run)), "{told}");
@@ -388,7 +388,7 @@ async fn a_held_poll_of_another_node_is_answered_when_there_is_something() {
     let polled = ask(&channel, &listener.peer, "/cluster/v1/worker/poll", &body);
     let started = async {
         until_carriers(&listener.engine, &session, 1).await;
-        let start = Start { may_be_code: true, ..Start::new("greet", json!({})) };
+        let start = Start { allow_unserved: true, ..Start::new("greet", json!({})) };
         listener.engine.start_run(start).await.unwrap()
     };
     let ((status, told), started) = tokio::join!(polled, started);

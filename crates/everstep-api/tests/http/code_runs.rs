@@ -7,26 +7,26 @@ use crate::support::{Server, chain, until};
 use crate::workers::{Worker, completed, start};
 
 #[tokio::test]
-async fn a_name_that_nobody_knows_starts_a_run_of_code() {
+async fn a_run_of_a_name_that_no_worker_has_registered_waits_for_one_if_that_is_allowed() {
     let server = Server::start().await;
-    let started = server.post("/v1/workflows/onboard-user/runs", &json!({"input": 7, "version": 2})).await.is(201);
+    let unserved = json!({"allowUnserved": true});
+    let asked = json!({"input": 7, "version": 2, "allowUnserved": true});
+    let started = server.post("/v1/workflows/onboard-user/runs", &asked).await.is(201);
     assert_eq!(started["warning"], "no worker serves onboard-user version 2; the run waits for one");
     let run = format!("/v1/runs/{}", started["run"]["id"].as_str().unwrap());
     let shown = server.get(&run).await.is(200);
     assert_eq!(shown["waitingFor"], "waits for a worker that serves onboard-user version 2: none is connected");
     // Without a version: the newest that a worker has brought, else the first, whatever was asked for before.
-    let newest = server.post("/v1/workflows/onboard-user/runs", &Value::Null).await.is(201);
+    let newest = server.post("/v1/workflows/onboard-user/runs", &unserved).await.is(201);
     assert_eq!(newest["run"]["workflowVersion"], 1, "{newest}");
-    server.put("/v1/workflows/onboard-user", &chain(&[])).await.refuses(409, "WORKFLOW_STYLE_CONFLICT");
-    let first = server.post("/v1/workflows/another/runs", &Value::Null).await.is(201);
+    let first = server.post("/v1/workflows/another/runs", &unserved).await.is(201);
     assert_eq!(first["run"]["workflowVersion"], 1, "{first}");
-    server.post("/v1/workflow-runs", &json!({"definitionId": "missing"})).await.refuses(404, "NOT_FOUND");
     let long = "n".repeat(129);
     for name in ["No", "-a", "a.b", &*long] {
         let problem = server.post(&format!("/v1/workflows/{name}/runs"), &Value::Null).await;
         problem.refuses(400, "VALIDATION_ERROR");
     }
-    // Once somebody serves it, it goes on.
+    // Once a worker serves it, it goes on.
     let mut worker = Worker::open(&server, &[("onboard-user", 1), ("onboard-user", 2)]).await;
     let served = server.post("/v1/workflows/onboard-user/runs", &json!({"version": 2})).await.is(201);
     assert_eq!(served["warning"], Value::Null);
@@ -40,6 +40,65 @@ async fn a_name_that_nobody_knows_starts_a_run_of_code() {
     }
     let ended = server.wait_for(&run, "completed").await;
     assert_eq!((&ended["waitingFor"], &ended["worker"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn a_start_of_an_unknown_name_is_refused_with_a_similar_one() {
+    let server = Server::start().await;
+    server.publish("invoice", &chain(&[])).await;
+    Worker::open(&server, &[("order", 2)]).await.close().await;
+    let refused = async |path: &str, body: &Value| {
+        let problem = server.post(path, body).await.refuses(404, "WORKFLOW_NOT_FOUND");
+        problem["hint"].as_str().unwrap().to_owned()
+    };
+    for (name, nearest) in [("ordr", "order"), ("invoce", "invoice")] {
+        let question = format!("did you mean {nearest:?}? ");
+        let path = format!("/v1/workflows/{name}/runs");
+        for body in [Value::Null, json!({"version": 1}), json!({"version": 3}), json!({"allowUnserved": false})] {
+            let hint = refused(&path, &body).await;
+            assert!(hint.starts_with(&question) && hint.contains("allowUnserved"), "{hint}");
+        }
+        let hint = refused("/v1/workflow-runs", &json!({"definitionId": name})).await;
+        assert!(hint.starts_with(&question), "{hint}");
+        let batch =
+            server.post(&format!("{path}/batch"), &json!({"runs": [{}, {"allowUnserved": true}]})).await.is(207);
+        assert_eq!(batch["runs"][0]["error"]["code"], "WORKFLOW_NOT_FOUND", "{batch}");
+        assert!(batch["runs"][1]["created"] == true && batch["warning"].is_string(), "{batch}");
+        // That start has named the workflow, but it is as unknown as before.
+        assert!(refused(&path, &Value::Null).await.starts_with(&question));
+    }
+    assert!(!refused("/v1/workflows/nothing-like-it/runs", &Value::Null).await.contains("did you mean"));
+    server.post("/v1/workflows/order/runs", &json!({"allowUnserved": 1})).await.refuses(400, "VALIDATION_ERROR");
+    // A worker has registered it, and has gone: every version may be started.
+    for body in [Value::Null, json!({"version": 2}), json!({"version": 7})] {
+        let started = server.post("/v1/workflows/order/runs", &body).await.is(201);
+        assert!(started["warning"].as_str().unwrap().starts_with("no worker serves order version"), "{started}");
+    }
+    // Of a graph, only the versions that were saved exist.
+    let hint = refused("/v1/workflows/invoice/runs", &json!({"version": 9, "allowUnserved": true})).await;
+    assert_eq!(hint, "its newest version is 1");
+}
+
+#[tokio::test]
+async fn a_graph_replaces_a_name_that_only_a_start_has_created() {
+    let server = Server::start().await;
+    let waits = start(&server, "order", &json!({"allowUnserved": true})).await;
+    let new = json!({"name": "order", "definition": chain(&[])});
+    let created = server.post("/v1/workflows", &new).await.is(201);
+    assert_eq!((&created["style"], &created["version"]), (&json!("graph"), &json!(2)), "{created}");
+    let run = start(&server, "order", &Value::Null).await;
+    assert_eq!(server.wait_for(&run, "completed").await["workflowVersion"], 2);
+    let versions = server.get("/v1/workflows/order/versions").await.is(200);
+    assert_eq!(versions["versions"].as_array().unwrap().len(), 1, "{versions}");
+    let first = json!({"version": 1, "allowUnserved": true});
+    server.post("/v1/workflows/order/runs", &first).await.refuses(404, "WORKFLOW_NOT_FOUND");
+    // The run that waits for a worker can be cancelled.
+    server.post(&format!("{waits}/cancel"), &Value::Null).await.is(200);
+    server.wait_for(&waits, "cancelled").await;
+    // Once a worker has registered a name, no graph replaces it.
+    start(&server, "flow", &json!({"allowUnserved": true})).await;
+    Worker::open(&server, &[("flow", 1)]).await;
+    server.put("/v1/workflows/flow", &chain(&[])).await.refuses(409, "WORKFLOW_STYLE_CONFLICT");
 }
 
 #[tokio::test]
@@ -210,8 +269,8 @@ async fn the_version_that_starts_take_is_chosen_by_workers_and_operators() {
         let started = server.post("/v1/workflows/flow/runs", &Value::Null).await.is(201);
         started["run"]["workflowVersion"].clone()
     };
-    // Somebody asks for a version before its workers are there, or by mistake.
-    server.post("/v1/workflows/flow/runs", &json!({"version": 7})).await.is(201);
+    // A start may name a version before its workers exist.
+    server.post("/v1/workflows/flow/runs", &json!({"version": 7, "allowUnserved": true})).await.is(201);
     Worker::open(&server, &[("flow", 1)]).await;
     assert_eq!(version().await, 1);
     Worker::open(&server, &[("flow", 3)]).await;
@@ -261,12 +320,13 @@ async fn many_runs_are_started_at_once() {
     let answer = server.post("/v1/workflows/plain/runs/batch", &mixed).await.is(207);
     let codes: Vec<_> = answer["runs"].as_array().unwrap().iter().map(|one| one["error"]["code"].clone()).collect();
     let wrong = json!("VALIDATION_ERROR");
-    let expected = [Value::Null, Value::Null, json!("NOT_FOUND"), wrong.clone(), wrong, Value::Null];
+    let expected = [Value::Null, Value::Null, json!("WORKFLOW_NOT_FOUND"), wrong.clone(), wrong, Value::Null];
     assert_eq!(codes, expected, "{answer}");
     let [first, second] = [&answer["runs"][0], &answer["runs"][1]];
     assert_eq!(first["id"], second["id"]);
     assert!(first["created"] != second["created"], "{answer}");
-    let code = server.post("/v1/workflows/unknown/runs/batch", &json!({"runs": [{}, {"version": 4}]})).await.is(200);
+    let unserved = json!({"runs": [{"allowUnserved": true}, {"version": 4, "allowUnserved": true}]});
+    let code = server.post("/v1/workflows/unknown/runs/batch", &unserved).await.is(200);
     assert!(code["warning"].as_str().unwrap().contains("no worker serves unknown version"), "{code}");
     let path = "/v1/workflows/plain/runs/batch";
     let many = json!({"runs": vec![json!({}); 1_001]});

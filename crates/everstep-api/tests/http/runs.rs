@@ -121,9 +121,9 @@ async fn a_start_that_makes_no_sense_is_refused() {
     }
     let ok = "k".repeat(255);
     server.post("/v1/workflow-runs", &json!({"definitionId": "plain", "idempotencyKey": ok})).await.is(201);
-    server.post("/v1/workflow-runs", &json!({"definitionId": "missing"})).await.refuses(404, "NOT_FOUND");
+    server.post("/v1/workflow-runs", &json!({"definitionId": "missing"})).await.refuses(404, "WORKFLOW_NOT_FOUND");
     server.post("/v1/workflows/No%20Name/runs", &Value::Null).await.refuses(400, "VALIDATION_ERROR");
-    server.post("/v1/workflows/plain/runs", &json!({"version": 9})).await.refuses(404, "NOT_FOUND");
+    server.post("/v1/workflows/plain/runs", &json!({"version": 9})).await.refuses(404, "WORKFLOW_NOT_FOUND");
     server.post("/v1/workflows/plain/runs", &json!({"tagss": {}})).await.refuses(400, "VALIDATION_ERROR");
     server.post("/v1/workflows/plain/runs?x=1", &Value::Null).await.refuses(400, "VALIDATION_ERROR");
     let header = [("idempotency-key", "a")];

@@ -156,7 +156,7 @@ async fn a_workflow_without_an_active_version_is_shown_by_its_number() {
     let problem = server.get("/v1/workflows/draft").await.refuses(404, "NOT_FOUND");
     assert!(problem["hint"].as_str().unwrap().contains("?version=1"), "{problem}");
     server.get("/v1/workflows/draft?version=1").await.is(200);
-    server.post("/v1/workflows/draft/runs", &Value::Null).await.refuses(404, "NOT_FOUND");
+    server.post("/v1/workflows/draft/runs", &Value::Null).await.refuses(404, "WORKFLOW_NOT_FOUND");
     let listed = server.get("/v1/workflows").await.is(200);
     assert_eq!((&listed[0]["activeVersion"], &listed[0]["latestVersion"]), (&Value::Null, &json!(1)));
     server.post("/v1/workflows/draft/activate", &json!({"version": 1})).await.is(200);
@@ -268,8 +268,8 @@ async fn a_workflow_is_deleted_once_its_runs_have_ended() {
         server.get(&format!("/v1/workflows/order{path}")).await.refuses(404, "NOT_FOUND");
     }
     server.post("/v1/workflows/order/activate", &json!({"version": 1})).await.refuses(404, "NOT_FOUND");
-    server.post("/v1/workflows/order/runs", &Value::Null).await.refuses(404, "NOT_FOUND");
-    server.post("/v1/workflows/order/runs", &json!({"version": 1})).await.refuses(404, "NOT_FOUND");
+    server.post("/v1/workflows/order/runs", &Value::Null).await.refuses(404, "WORKFLOW_NOT_FOUND");
+    server.post("/v1/workflows/order/runs", &json!({"version": 1})).await.refuses(404, "WORKFLOW_NOT_FOUND");
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
     // Its runs are still there, and its numbers are not used again.
     assert_eq!(server.get(&run).await.is(200)["workflowVersion"], 1);

@@ -24,6 +24,10 @@ use crate::workers::{self, ServedWorkflow};
 const RETENTION_DAYS_DEFAULT: u32 = 30;
 /// Days for which a test run is kept.
 const TEST_RETENTION_DAYS: u32 = 1;
+/// Versions that are read at once.
+const VERSIONS_PAGE_SIZE: usize = 500;
+/// Names among which a similar one is searched.
+const SIMILAR_NAMES_MAX: usize = 1_000;
 /// The greatest version that a worker may serve.
 const VERSION_MAX: u32 = i32::MAX as u32;
 
@@ -124,16 +128,30 @@ impl Library {
 
     /// A version of a workflow; the active one when none is named. The active pointer is never cached.
     pub async fn find(&self, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Result<Arc<Version>, Error> {
-        let row = match version {
+        match self.read(workspace, name, version).await? {
+            Some(row) => self.version_from_row(workspace, row),
+            None => Err(Error::WorkflowNotFound { name: name.to_owned(), version }),
+        }
+    }
+
+    async fn read(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        version: Option<u32>,
+    ) -> Result<Option<WorkflowRow>, Error> {
+        Ok(match version {
             Some(_) => self.world.workflows.workflow(workspace, name, version).await?,
             None => self.active.find(workspace, name).await?,
-        };
-        let row = row.ok_or_else(|| Error::WorkflowNotFound { name: name.to_owned(), version })?;
+        })
+    }
+
+    fn version_from_row(&self, workspace: WorkspaceId, row: WorkflowRow) -> Result<Arc<Version>, Error> {
         match read_style(&row)? {
             StyleName::Graph => self.find_compiled(workspace, row),
             // Its retention is what a worker said last.
             StyleName::Code => {
-                let workflow = Arc::new(code(name, row.version));
+                let workflow = Arc::new(code(&row.name, row.version));
                 Ok(Arc::new(Version { workflow, retention_days: row.retention_days }))
             }
         }
@@ -156,42 +174,81 @@ impl Library {
 
     /// The version that a start takes.
     pub async fn find_to_start(&self, start: &Start) -> Result<Arc<Version>, Error> {
-        self.find_named(start.workspace, &start.workflow, start.version, start.may_be_code).await
+        self.find_named(start.workspace, &start.workflow, start.version, start.allow_unserved).await
     }
 
-    /// A version to start a run of. A code workflow is known by its name alone: also a version that no worker has
-    /// registered may be asked for, and with `may_be_code` an unknown name.
+    /// A version to start a run of.
+    ///
+    /// 1. A saved definition, and a version of code that a worker has registered at any time, can be started.
+    /// 2. So can any other version of a code workflow of which a worker has registered one.
+    /// 3. Any other name is unknown. With `allow_unserved` it is accepted as a code workflow, whose runs wait for a
+    ///    worker: the name is taken, and which version is the newest is for workers to say.
     pub(crate) async fn find_named(
         &self,
         workspace: WorkspaceId,
         name: &str,
         version: Option<u32>,
-        may_be_code: bool,
+        allow_unserved: bool,
     ) -> Result<Arc<Version>, Error> {
-        let missing = match self.find(workspace, name, version).await {
-            Err(error @ Error::WorkflowNotFound { .. }) => error,
-            found => return found,
-        };
-        if version.is_some_and(|version| !(1..=VERSION_MAX).contains(&version)) {
-            return Err(missing);
+        let missing = || Error::WorkflowNotFound { name: name.to_owned(), version };
+        if let Some(row) = self.read(workspace, name, version).await?.filter(|row| !row.digest.is_empty()) {
+            return self.version_from_row(workspace, row);
         }
-        let active = if version.is_some() { self.world.workflows.workflow(workspace, name, None).await? } else { None };
-        let retention_days = match active {
-            Some(active) if read_style(&active)? == StyleName::Code => active.retention_days,
-            None if may_be_code => {
-                let served =
-                    ServedWorkflow { name: name.to_owned(), version: version.unwrap_or(1), retention_days: None };
-                // The name is taken; which version is the newest is for workers to say.
-                match self.register_as(workspace, &[served], "").await {
-                    // There is a graph of that name, and no version of it is active.
-                    Err(Error::StyleConflict { .. }) => return Err(missing),
-                    registered => registered?,
+        // No such version exists, or only a start has named it.
+        if version.is_some_and(|version| !(1..=VERSION_MAX).contains(&version)) {
+            return Err(missing());
+        }
+        let (active, retention_days) = match self.world.workflows.workflow(workspace, name, None).await? {
+            Some(active) if read_style(&active)? == StyleName::Code => {
+                let is_known = !active.digest.is_empty() || self.is_registered(workspace, name).await?;
+                if !is_known && !allow_unserved {
+                    return Err(missing());
                 }
-                RETENTION_DAYS_DEFAULT
+                (active.version, active.retention_days)
             }
-            Some(_) | None => return Err(missing),
+            None if allow_unserved => {
+                self.register_unserved(workspace, name, version.unwrap_or(1)).await.map_err(|error| match error {
+                    // There is a graph of that name, and no version of it is active.
+                    Error::StyleConflict { .. } => missing(),
+                    error => error,
+                })?;
+                (1, RETENTION_DAYS_DEFAULT)
+            }
+            Some(_) | None => return Err(missing()),
         };
-        Ok(Arc::new(Version { workflow: Arc::new(code(name, version.unwrap_or(1))), retention_days }))
+        Ok(Arc::new(Version { workflow: Arc::new(code(name, version.unwrap_or(active))), retention_days }))
+    }
+
+    /// Saves the name of a version of code that no worker has registered.
+    async fn register_unserved(&self, workspace: WorkspaceId, name: &str, version: u32) -> Result<(), Error> {
+        // The number may be that of a deleted version, which is kept for its runs.
+        if let Some(row) = self.world.workflows.workflow(workspace, name, Some(version)).await?
+            && read_style(&row)? != StyleName::Code
+        {
+            return Err(Error::StyleConflict { name: name.to_owned(), style: row.style });
+        }
+        let served = ServedWorkflow { name: name.to_owned(), version, retention_days: None };
+        self.register_as(workspace, &[served], "").await
+    }
+
+    /// Whether a worker has registered a version of a workflow at any time, or a definition was saved.
+    async fn is_registered(&self, workspace: WorkspaceId, name: &str) -> Result<bool, Error> {
+        let mut before = None;
+        loop {
+            let page = self.world.workflows.list_versions(workspace, name, before, VERSIONS_PAGE_SIZE).await?;
+            if page.iter().any(|row| !row.digest.is_empty()) {
+                return Ok(true);
+            }
+            let Some(last) = page.last().filter(|_| page.len() == VERSIONS_PAGE_SIZE) else { return Ok(false) };
+            before = Some(last.version);
+        }
+    }
+
+    /// The name of a workflow that is similar to an unknown one.
+    pub async fn nearest_name(&self, workspace: WorkspaceId, name: &str) -> Result<Option<String>, Error> {
+        let known = self.world.workflows.list_workflows(workspace, None, SIMILAR_NAMES_MAX).await?;
+        let names = known.iter().map(|workflow| workflow.name.as_str()).filter(|known| *known != name);
+        Ok(graph::nearest(name, names).map(str::to_owned))
     }
 
     /// Saves the versions of code workflows that a worker serves.

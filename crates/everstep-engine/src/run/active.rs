@@ -192,10 +192,6 @@ impl ActiveRun {
         self.row_status
     }
 
-    pub(crate) fn needs_worker(&self) -> bool {
-        self.performer.needs_worker()
-    }
-
     /// Whether a worker runs the run's function now.
     pub(crate) fn is_at_work(&self) -> bool {
         self.performer.is_busy()

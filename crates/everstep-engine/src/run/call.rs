@@ -35,8 +35,6 @@ pub(super) struct Call {
     is_test: bool,
     child: Child,
     parent: Parent,
-    /// Whether an unknown name is taken for a workflow that a worker will register, as in a start by the API.
-    may_be_code: bool,
 }
 
 impl Call {
@@ -52,7 +50,6 @@ impl Call {
             is_test: run.is_test,
             child,
             parent,
-            may_be_code: run.needs_worker(),
         }
     }
 
@@ -89,11 +86,9 @@ impl Call {
             return Ok(self.found(&row));
         }
         let Child { workflow, version, .. } = &self.child;
-        let version = match self.library.find_named(self.workspace, workflow, *version, self.may_be_code).await {
+        let version = match self.library.find_named(self.workspace, workflow, *version, false).await {
             Ok(version) => version,
-            Err(error @ (Error::WorkflowNotFound { .. } | Error::StyleConflict { .. })) => {
-                return Ok(self.ended(Err(Failure::fatal(code::WORKFLOW_NOT_FOUND, error.to_string()))));
-            }
+            Err(error @ Error::WorkflowNotFound { .. }) => return self.unknown(&error).await,
             Err(Error::Invalid(message)) => return Ok(self.ended(Err(Failure::fatal(code::INVALID_CONFIG, message)))),
             Err(error) => return Err(error),
         };
@@ -115,6 +110,16 @@ impl Call {
             Err(Error::Refused(message)) => Ok(self.ended(Err(Failure::fatal(code::STORE_REFUSED, message)))),
             Err(error) => Err(error),
         }
+    }
+
+    /// The step fails, and its retry policy decides whether it is tried again: a worker may register the workflow.
+    async fn unknown(&self, error: &Error) -> Result<Input, Error> {
+        let nearest = self.library.nearest_name(self.workspace, &self.child.workflow).await?;
+        let message = match nearest {
+            Some(nearest) => format!("{error}; did you mean {nearest:?}?"),
+            None => error.to_string(),
+        };
+        Ok(self.ended(Err(Failure::transient(code::WORKFLOW_NOT_FOUND, message))))
     }
 
     fn found(&self, row: &RunRow) -> Input {

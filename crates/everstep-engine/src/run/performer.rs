@@ -42,13 +42,6 @@ impl Performer {
         if lane.is_empty() { Self::Server(Tasks::default()) } else { Self::Worker(WorkerTurn::default()) }
     }
 
-    pub(super) fn needs_worker(&self) -> bool {
-        match self {
-            Self::Server(_) => false,
-            Self::Worker(_) => true,
-        }
-    }
-
     /// Whether handlers perform tasks of the run now.
     fn has_tasks(&self) -> bool {
         match self {

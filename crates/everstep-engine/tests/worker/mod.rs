@@ -107,7 +107,7 @@ pub(crate) fn returned(output: Value) -> Report {
 }
 
 pub(crate) async fn start(engine: &Engine) -> RunId {
-    let start = Start { may_be_code: true, ..Start::new("order", json!({"id": 7})) };
+    let start = Start { allow_unserved: true, ..Start::new("order", json!({"id": 7})) };
     engine.start_run(start).await.unwrap().run
 }
 

@@ -15,7 +15,8 @@ pub trait WorkflowStore: Send + Sync {
     /// * The same digest as the newest version returns that version.
     /// * Of two calls at the same time, one is first, and the later version stays active.
     /// * A workflow that was deleted is new, and its version numbers continue.
-    /// * A workflow that is written as code has versions of no other style.
+    /// * A workflow that is written as code has versions of no other style. If starts alone have named it, a version
+    ///   with a definition replaces it: its versions are deleted, whether or not runs go on, and the numbers continue.
     async fn save_workflow(
         &self,
         workflow: NewWorkflow,

@@ -67,8 +67,8 @@ impl WorkflowStore for PostgresStore {
             return Ok(Deletion::NotFound);
         }
         let connection = self.lock_workflow(workspace, name).await?;
-        let workspace = workspace.uuid();
-        let key = params! { "workspace": workspace, "name": name };
+        let id = workspace.uuid();
+        let key = params! { "workspace": id, "name": name };
         let newest = connection.query(query!("delete_workflow/1_newest"), key).await?;
         let Some(newest) = newest.first().map(|row| columns::get::<i32>(row, 0)).transpose()? else {
             connection.commit().await?;
@@ -80,10 +80,7 @@ impl WorkflowStore for PostgresStore {
             connection.commit().await?;
             return Ok(Deletion::InUse(open));
         }
-        let grace = numbers::micros(DELETED_VERSIONS_KEPT_MIN);
-        let buried = params! { "workspace": workspace, "name": name, "version": newest, "grace": grace };
-        connection.execute(query!("delete_workflow/3_bury"), buried).await?;
-        connection.execute(query!("delete_workflow/4_head"), key).await?;
+        bury(&connection, workspace, name, newest).await?;
         connection.commit().await?;
         Ok(Deletion::Deleted)
     }
@@ -140,15 +137,27 @@ impl PostgresStore {
         precondition: Precondition,
     ) -> Result<Result<SaveOutcome>, StatementError> {
         let connection = self.lock_workflow(workflow.workspace, &workflow.name).await?;
-        let head = match read_head(&connection, workflow.workspace, &workflow.name).await? {
+        let mut head = match read_head(&connection, workflow.workspace, &workflow.name).await? {
             Ok(head) => head,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
+        let replaced = head.take_if(|head| head.is_replaced_by(&workflow.style));
+        if let Some(replaced) = &replaced {
+            if !precondition.allows_replacing(replaced, &workflow.digest) {
+                connection.commit().await?;
+                return Ok(Ok(SaveOutcome::Unexpected { active: replaced.active }));
+            }
+            let newest = match numbers::checked_integer(replaced.version) {
+                Ok(newest) => newest,
+                Err(unreadable) => return Ok(Err(unreadable)),
+            };
+            bury(&connection, workflow.workspace, &workflow.name, newest).await?;
+        }
         if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
             connection.commit().await?;
             return Ok(Ok(SaveOutcome::OtherStyle(style)));
         }
-        if !precondition.allows(head.as_ref(), &workflow.digest) {
+        if replaced.is_none() && !precondition.allows(head.as_ref(), &workflow.digest) {
             connection.commit().await?;
             return Ok(Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) }));
         }
@@ -190,6 +199,20 @@ impl PostgresStore {
     }
 }
 
+/// Deletes a workflow up to its newest version. The versions are kept while runs refer to them.
+async fn bury(
+    connection: &Connection<'_>,
+    workspace: WorkspaceId,
+    name: &str,
+    newest: i32,
+) -> Result<(), StatementError> {
+    let (workspace, grace) = (workspace.uuid(), numbers::micros(DELETED_VERSIONS_KEPT_MIN));
+    let buried = params! { "workspace": workspace, "name": name, "version": newest, "grace": grace };
+    connection.execute(query!("delete_workflow/3_bury"), buried).await?;
+    connection.execute(query!("delete_workflow/4_head"), params! { "workspace": workspace, "name": name }).await?;
+    Ok(())
+}
+
 /// The state of a workflow, read under its lock.
 async fn read_head(
     connection: &Connection<'_>,
@@ -200,7 +223,13 @@ async fn read_head(
     let key = params! { "workspace": workspace, "name": name };
     let rows = connection.query(query!("put_workflow/2_head"), key).await?;
     let read = |row| {
-        Ok(Head { digest: columns::get(row, 1)?, active: columns::integer(row, 2)?, style: columns::get(row, 3)? })
+        Ok(Head {
+            version: columns::integer(row, 0)?,
+            digest: columns::get(row, 1)?,
+            active: columns::integer(row, 2)?,
+            style: columns::get(row, 3)?,
+            is_only_named: columns::get(row, 4)?,
+        })
     };
     Ok(rows.first().map(read).transpose())
 }

@@ -4,6 +4,7 @@
 
 use async_trait::async_trait;
 use everstep_core::ids::WorkspaceId;
+use everstep_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::columns;
@@ -83,13 +84,21 @@ impl Database {
         precondition: Precondition,
     ) -> Result<SaveOutcome> {
         texts::check([workflow.name.as_str(), &workflow.style, &workflow.digest])?;
+        let look_at = self.now().plus(DELETED_VERSIONS_KEPT_MIN);
         let tx = self.begin()?;
         let workspace = workflow.workspace.uuid().into_bytes();
-        let head = read_head(&tx, workflow.workspace, &workflow.name)?;
+        let mut head = read_head(&tx, workflow.workspace, &workflow.name)?;
+        let replaced = head.take_if(|head| head.is_replaced_by(&workflow.style));
+        if let Some(replaced) = &replaced {
+            if !precondition.allows_replacing(replaced, &workflow.digest) {
+                return Ok(SaveOutcome::Unexpected { active: replaced.active });
+            }
+            bury(&tx, workflow.workspace, &workflow.name, replaced.version, look_at)?;
+        }
         if let Some(style) = head.as_ref().and_then(|head| head.other_style(&workflow.style)) {
             return Ok(SaveOutcome::OtherStyle(style));
         }
-        if !precondition.allows(head.as_ref(), &workflow.digest) {
+        if replaced.is_none() && !precondition.allows(head.as_ref(), &workflow.digest) {
             return Ok(SaveOutcome::Unexpected { active: head.map_or(0, |head| head.active) });
         }
         let newest: Option<(u32, String)> = tx
@@ -151,8 +160,7 @@ impl Database {
     pub fn delete_workflow(&mut self, workspace: WorkspaceId, name: &str) -> Result<Deletion> {
         let look_at = self.now().plus(DELETED_VERSIONS_KEPT_MIN);
         let tx = self.begin()?;
-        let workspace = workspace.uuid().into_bytes();
-        let key = named_params! { ":workspace": workspace, ":name": name };
+        let key = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
         let newest: Option<u32> =
             tx.prepare_cached(query!("delete_workflow/1_newest"))?.query_row(key, |row| row.get(0)).optional()?;
         let Some(newest) = newest else {
@@ -162,10 +170,7 @@ impl Database {
         if open > 0 {
             return Ok(Deletion::InUse(open));
         }
-        tx.prepare_cached(query!("delete_workflow/3_bury"))?.execute(named_params! {
-            ":workspace": workspace, ":name": name, ":version": newest, ":look_at": look_at.micros(),
-        })?;
-        tx.prepare_cached(query!("delete_workflow/4_head"))?.execute(key)?;
+        bury(&tx, workspace, name, newest, look_at)?;
         tx.commit()?;
         Ok(Deletion::Deleted)
     }
@@ -213,10 +218,29 @@ impl Database {
     }
 }
 
+/// Deletes a workflow up to its newest version. The versions are kept while runs refer to them.
+fn bury(tx: &Connection, workspace: WorkspaceId, name: &str, newest: u32, look_at: Timestamp) -> Result<()> {
+    let workspace = workspace.uuid().into_bytes();
+    tx.prepare_cached(query!("delete_workflow/3_bury"))?.execute(named_params! {
+        ":workspace": workspace, ":name": name, ":version": newest, ":look_at": look_at.micros(),
+    })?;
+    tx.prepare_cached(query!("delete_workflow/4_head"))?
+        .execute(named_params! { ":workspace": workspace, ":name": name })?;
+    Ok(())
+}
+
 fn read_head(tx: &Connection, workspace: WorkspaceId, name: &str) -> Result<Option<Head>> {
     let mut statement = tx.prepare_cached(query!("put_workflow/1_head"))?;
     let params = named_params! { ":workspace": workspace.uuid().into_bytes(), ":name": name };
-    let read = |row: &rusqlite::Row<'_>| Ok(Head { digest: row.get(1)?, active: row.get(2)?, style: row.get(3)? });
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Head {
+            version: row.get(0)?,
+            digest: row.get(1)?,
+            active: row.get(2)?,
+            style: row.get(3)?,
+            is_only_named: row.get(4)?,
+        })
+    };
     Ok(statement.query_row(params, read).optional()?)
 }
 

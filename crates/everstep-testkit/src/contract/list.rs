@@ -177,6 +177,7 @@ macro_rules! contract_tests {
                     the_newest_registered_version_is_the_active_one,
                     a_chosen_version_stays_active_until_a_newer_one_comes,
                     a_version_that_was_only_named_is_not_active_until_it_is_brought,
+                    a_drawing_replaces_a_name_that_starts_alone_have_created,
                     the_last_word_on_a_version_s_retention_counts,
                     many_versions_are_registered_in_one_call,
                     code_has_versions_of_no_other_style,

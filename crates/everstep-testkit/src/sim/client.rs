@@ -38,7 +38,7 @@ impl Client {
     /// Starts one run and insists until it is answered, more than once if it likes.
     pub(super) async fn start(self, name: String, version: Option<u32>, definitions: Arc<[(String, Value)]>, n: u64) {
         let key = format!("{name}-{n}");
-        let may_be_code = self.judge.is_scripted(&name);
+        let allow_unserved = self.judge.is_scripted(&name);
         let items: Vec<u64> = (0..self.executor.with_random(|random| random.between(0, 5))).collect();
         let mut answers = 0;
         let wanted = self.executor.with_random(|random| random.between(1, 3));
@@ -51,7 +51,7 @@ impl Client {
                 audit: Some(audit),
                 key: Some((name.clone(), key.clone())),
                 version,
-                may_be_code,
+                allow_unserved,
                 ..Start::new(name.clone(), json!({"n": n, "items": items}))
             };
             let answer = self.server().ask(|engine| async move {

@@ -95,9 +95,12 @@ fn a_run_is_waited_for_and_its_end_is_the_exit_code() {
 }
 
 #[test]
-fn a_start_that_nobody_serves_is_warned_of() {
+fn a_start_of_an_unknown_name_needs_a_flag_and_is_warned_of() {
     let session = Session::new();
-    let started = session.call(&["start", "ordre"]);
+    session.import("order", &chain(&[]));
+    let unknown = session.call(&["start", "ordre"]);
+    unknown.exits(2).says("workflow \"ordre\" was not found").says("did you mean \"order\"?");
+    let started = session.call(&["start", "ordre", "--allow-unserved"]);
     started.exits(0).says("warning: no worker serves ordre version 1");
     let shown = session.call(&["show", started.stdout.trim()]).stdout;
     assert!(shown.contains("waits for a worker that serves ordre version 1: none is connected"), "{shown}");

@@ -75,6 +75,7 @@ scenarios! {
         a_signal_that_races_the_timeout_has_one_winner,
         a_signal_wakes_its_run_at_once,
         a_sleep_outlives_a_restart_of_the_server,
+        a_start_of_an_unknown_name_is_refused,
         a_start_with_the_same_key_is_one_run,
         a_step_is_tried_three_times_if_nothing_is_said,
         a_step_that_fails_at_first_is_tried_again,

@@ -80,9 +80,10 @@ fn of_workflows(table: Table) -> Table {
             "/v1/workflows/{name}/runs",
             doc("runs", "Start a run")
                 .about(
-                    "A name that is no workflow's is that of one written as code, which a worker brings along: the \
-                     run waits for it, and `warning` says so. The idempotency key belongs to the workflow: two \
-                     workflows may use the same.",
+                    "The workflow is a saved definition, or one written as code that a worker has registered at any \
+                     time: if no worker serves it now, the run waits for one, and `warning` says so. Any other name \
+                     is refused with a similar name, unless `allowUnserved` is true. The idempotency key belongs to \
+                     the workflow: two workflows may use the same.",
                 )
                 .keyed()
                 .query(show::WAIT)
@@ -90,7 +91,8 @@ fn of_workflows(table: Table) -> Table {
                 .answers::<Started>(201)
                 .with_header("Location", "Where the run is.")
                 .answers::<Started>(200)
-                .with_header("Location", "Where the run is."),
+                .with_header("Location", "Where the run is.")
+                .refuses(404, start::NOT_FOUND),
             start::of_workflow,
         )
         .guarded(

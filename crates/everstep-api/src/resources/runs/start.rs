@@ -10,6 +10,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::limits;
 use everstep_core::payload::Payload;
+use everstep_core::style::StyleName;
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Start, StartDetail, Version};
 use futures_util::future;
@@ -33,6 +34,9 @@ const START_BODY_BYTES_MAX: usize = limits::PAYLOAD_BYTES + 16 * 1024;
 /// Bytes of a batch of starts, and how many starts it has at most.
 const BATCH_BODY_BYTES_MAX: usize = 16 * limits::PAYLOAD_BYTES;
 const BATCH_STARTS_MAX: usize = 1_000;
+/// The refusal of a start of an unknown workflow.
+pub(crate) const NOT_FOUND: &str =
+    "`WORKFLOW_NOT_FOUND`: no definition was saved under this name, and no worker has ever registered it.";
 /// Tags of a run, and characters of the name and the value of one.
 const TAGS_MAX: usize = 50;
 const TAG_CHARS_MAX: usize = 256;
@@ -52,12 +56,12 @@ pub(crate) async fn of_workflow(
     asked.idempotency_key = header.or(asked.idempotency_key)?;
     check_name(&name)?;
     let start = prepare(audit.caller().workspace, &name, asked)?;
-    self::start(&app, &audit, start, &query, Unknown::IsCode).await
+    self::start(&app, &audit, start, &query).await
 }
 
 /// A start of a workflow, as it is asked for.
 fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Start, Problem> {
-    let OfWorkflow { input, version, idempotency_key, retention_days, tags } = asked;
+    let OfWorkflow { input, version, idempotency_key, retention_days, tags, allow_unserved } = asked;
     check_version(version)?;
     if let Some(key) = &idempotency_key {
         headers::check(key, "idempotencyKey")?;
@@ -65,7 +69,7 @@ fn prepare(workspace: WorkspaceId, name: &str, asked: OfWorkflow) -> Result<Star
     let key = idempotency_key.map(|key| (name.to_owned(), key));
     let tags = check_tags(&tags)?;
     check_size(&input)?;
-    Ok(Start { workspace, version, key, tags, retention_days, ..Start::new(name, input) })
+    Ok(Start { workspace, version, key, tags, retention_days, allow_unserved, ..Start::new(name, input) })
 }
 
 /// Starts many runs of a workflow. Each is started, or refused, by itself; they share what it costs to write them.
@@ -90,14 +94,15 @@ pub(crate) async fn batch(
     // What is common to all is found out once.
     let mut versions: BTreeMap<_, Result<Arc<Version>, Problem>> = BTreeMap::new();
     for start in starts.iter().flatten() {
-        if let Entry::Vacant(place) = versions.entry(start.version) {
-            let alike = Start { workspace: start.workspace, version: start.version, ..Start::new(&*name, json!({})) };
+        if let Entry::Vacant(place) = versions.entry((start.version, start.allow_unserved)) {
+            let Start { workspace, version, allow_unserved, .. } = *start;
+            let alike = Start { workspace, version, allow_unserved, ..Start::new(&*name, json!({})) };
             place.insert(find(&app, alike).await);
         }
     }
     let starts = starts.into_iter().map(|start| async {
         let start = start?;
-        let version = versions[&start.version].as_ref().map_err(Problem::clone)?;
+        let version = versions[&(start.version, start.allow_unserved)].as_ref().map_err(Problem::clone)?;
         let (found, audit) = (Some(Arc::clone(version)), Some(Arc::clone(&row)));
         within_deadline(app.engine.start_run(Start { found, audit, ..start })).await
     });
@@ -120,43 +125,31 @@ pub(crate) async fn batch(
 
 /// The version that starts take.
 async fn find(app: &AppState, start: Start) -> Result<Arc<Version>, Problem> {
-    let start = settle(app, start, Unknown::IsCode).await?;
-    let library = app.engine.library();
-    match library.find_to_start(&start).await {
-        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
-            let start = code_or_missing(app, start, Unknown::IsCode).await?;
-            Ok(library.find_to_start(&start).await?)
-        }
+    settle(app, &start).await?;
+    match app.engine.library().find_to_start(&start).await {
+        Err(engine::Error::WorkflowNotFound { .. }) => Err(missing(app, &start).await),
         found => Ok(found?),
     }
 }
 
-/// What a name means that is no workflow's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unknown {
-    /// A workflow written as code, which a worker will bring along.
-    IsCode,
-    /// A mistake.
-    IsRefused,
+/// Refuses a start of a version that does not exist or was deleted, unless its workflow is, or may be, written as code:
+/// then workers decide which versions exist.
+async fn settle(app: &AppState, start: &Start) -> Result<(), Problem> {
+    let (workspace, name) = (start.workspace, &*start.workflow);
+    let Some(version) = start.version else { return Ok(()) };
+    if workflows::is_listed(app, workspace, name, version).await? {
+        return Ok(());
+    }
+    let may_be_code = match app.workflows.workflow(workspace, name, None).await? {
+        Some(active) => StyleName::parse(&active.style) == Some(StyleName::Code),
+        None => start.allow_unserved,
+    };
+    if may_be_code { Ok(()) } else { Err(missing(app, start).await) }
 }
 
-/// Refuses a start of a version that is not there, or is no more. One of code need not be known.
-async fn settle(app: &AppState, start: Start, unknown: Unknown) -> Result<Start, Problem> {
-    match start.version {
-        Some(version) if !workflows::is_listed(app, start.workspace, &start.workflow, version).await? => {
-            code_or_missing(app, start, unknown).await
-        }
-        Some(_) | None => Ok(start),
-    }
-}
-
-/// A start of a workflow that was not found.
-async fn code_or_missing(app: &AppState, start: Start, unknown: Unknown) -> Result<Start, Problem> {
-    let (workspace, name, version) = (start.workspace, &*start.workflow, start.version);
-    if unknown == Unknown::IsCode && workflows::may_be_code(app, workspace, name, version).await? {
-        return Ok(Start { may_be_code: true, ..start });
-    }
-    Err(workflows::missing(app, workspace, name, version).await)
+/// Why the workflow of a start was not found.
+async fn missing(app: &AppState, start: &Start) -> Problem {
+    workflows::missing_to_start(app, start.workspace, &start.workflow, start.version).await
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
@@ -180,8 +173,8 @@ fn check_version(version: Option<u32>) -> Result<(), Problem> {
 }
 
 /// The text of both paths to [`of_definition`].
-pub(crate) fn of_definition_doc() -> Doc {
-    doc("runs", "Start a run of a definition")
+pub(crate) fn of_definition_doc(summary: &'static str) -> Doc {
+    doc("runs", summary)
         .about("`definitionId` is a workflow's name. The idempotency key belongs to the workspace.")
         .keyed()
         .query(show::WAIT)
@@ -191,7 +184,7 @@ pub(crate) fn of_definition_doc() -> Doc {
         .with_header("Location", "Where the run is.")
         .answers::<Started>(200)
         .with_header("Location", "Where the run is.")
-        .refuses(404, "`NOT_FOUND`: there is no such workflow.")
+        .refuses(404, NOT_FOUND)
 }
 
 /// Starts a run of a workflow that the body names. Its key is the workspace's.
@@ -212,7 +205,7 @@ pub(crate) async fn of_definition(
     let key = header.or(idempotency_key)?.map(|key| (String::new(), key));
     check_size(&input)?;
     let start = Start { workspace: audit.caller().workspace, key, ..Start::new(definition_id, input) };
-    self::start(&app, &audit, start, &query, Unknown::IsRefused).await
+    self::start(&app, &audit, start, &query).await
 }
 
 /// Refuses an input that is too large, as a body would be. The engine checks everything else.
@@ -241,13 +234,13 @@ fn check_tags(tags: &BTreeMap<String, String>) -> Result<Payload, Problem> {
 }
 
 /// Starts a run; with `waitSeconds` the answer comes as soon as it has ended or is paused, or when the time is over.
-async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query, unknown: Unknown) -> Answer {
+async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query) -> Answer {
     let seconds = show::wait_seconds(query)?;
     let detail = if seconds.is_zero() { StartDetail::Beginning } else { StartDetail::End };
     let workspace = start.workspace;
+    settle(app, &start).await?;
     let row = Some(audit.row(StatusCode::CREATED));
-    let start = settle(app, Start { detail, audit: row, ..start }, unknown).await?;
-    let mut started = within_deadline(begin(app, start, unknown)).await?;
+    let mut started = within_deadline(begin(app, Start { detail, audit: row, ..start })).await?;
     audit.record(started.created);
     let mut run = None;
     if let Some(began) = started.began.take() {
@@ -269,12 +262,13 @@ async fn start(app: &AppState, audit: &AuditDraft, start: Start, query: &Query, 
     Ok((status, [(header::LOCATION, place)], Json(Started { run, created: started.created, warning })))
 }
 
-/// Starts a run. A workflow that is not found may be one of code.
-async fn begin(app: &AppState, start: Start, unknown: Unknown) -> Result<engine::StartReply, Problem> {
-    match app.engine.start_run(start.clone()).await {
-        Err(engine::Error::WorkflowNotFound { .. }) if !start.may_be_code => {
-            let start = code_or_missing(app, start, unknown).await?;
-            Ok(app.engine.start_run(start).await?)
+/// Starts a run, or explains why its workflow was not found.
+async fn begin(app: &AppState, start: Start) -> Result<engine::StartReply, Problem> {
+    let wanted = (start.workspace, start.workflow.clone(), start.version);
+    match app.engine.start_run(start).await {
+        Err(engine::Error::WorkflowNotFound { .. }) => {
+            let (workspace, name, version) = wanted;
+            Err(workflows::missing_to_start(app, workspace, &name, version).await)
         }
         begun => Ok(begun?),
     }

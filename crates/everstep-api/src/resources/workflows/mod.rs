@@ -12,7 +12,6 @@ pub(crate) mod wire;
 use axum::http::{HeaderValue, StatusCode, header};
 use everstep_core::graph;
 use everstep_core::ids::WorkspaceId;
-use everstep_core::style::StyleName;
 use everstep_store::Precondition;
 use serde_json::{Value, json};
 
@@ -64,22 +63,6 @@ pub(crate) async fn is_listed(
     Ok(versions.first().is_some_and(|row| row.version == version))
 }
 
-/// Whether a workflow that cannot be started may be one of code, which nobody has served yet.
-///
-/// 1. One of another style is not, be it that none of its versions is active.
-/// 2. Nor is a version that was deleted and that runs refer to.
-pub(crate) async fn may_be_code(
-    app: &AppState,
-    workspace: WorkspaceId,
-    name: &str,
-    version: Option<u32>,
-) -> Result<bool, Problem> {
-    let store = &app.workflows;
-    let newest = store.list_versions(workspace, name, None, 1).await?.first().map(|row| row.version);
-    let row = store.workflow(workspace, name, Some(newest.or(version).unwrap_or(1))).await?;
-    Ok(row.is_none_or(|row| StyleName::parse(&row.style) == Some(StyleName::Code)))
-}
-
 /// Why a workflow was not found.
 pub(crate) async fn missing(app: &AppState, workspace: WorkspaceId, name: &str, version: Option<u32>) -> Problem {
     let versions = app.workflows.list_versions(workspace, name, None, 1).await;
@@ -94,6 +77,37 @@ pub(crate) async fn missing(app: &AppState, workspace: WorkspaceId, name: &str, 
             Problem::not_found(format!("no version of workflow {name:?} is active")).hint(hint)
         }
         (None, _) => Problem::not_found(format!("workflow {name:?} was not found")),
+    }
+}
+
+/// Why a workflow cannot be started, with the name that the caller may have meant.
+pub(crate) async fn missing_to_start(
+    app: &AppState,
+    workspace: WorkspaceId,
+    name: &str,
+    version: Option<u32>,
+) -> Problem {
+    let not_found = |detail: String| Problem::new(StatusCode::NOT_FOUND, "WORKFLOW_NOT_FOUND", detail);
+    let versions = app.workflows.list_versions(workspace, name, None, 1).await.unwrap_or_default();
+    // A version without a digest was only named by a start.
+    let saved = versions.first().filter(|newest| !newest.digest.is_empty()).map(|newest| newest.version);
+    match (saved, version) {
+        (Some(newest), Some(version)) => {
+            let detail = format!("workflow {name:?} was not found in version {version}");
+            not_found(detail).hint(format!("its newest version is {newest}"))
+        }
+        (Some(newest), None) => {
+            let detail = format!("no version of workflow {name:?} is active");
+            not_found(detail).hint(format!("activate one, or start version {newest}"))
+        }
+        (None, _) => {
+            let nearest = app.engine.library().nearest_name(workspace, name).await.ok().flatten();
+            let question = nearest.map(|nearest| format!("did you mean {nearest:?}? ")).unwrap_or_default();
+            not_found(format!(
+                "workflow {name:?} was not found: no worker has registered it, and no definition is saved"
+            ))
+            .hint(format!("{question}start a worker that serves it; allowUnserved starts the run before, and it waits"))
+        }
     }
 }
 

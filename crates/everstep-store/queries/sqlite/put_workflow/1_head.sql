@@ -1,4 +1,5 @@
--- What a workflow is like before it is changed: its newest version that was not deleted, and the active one.
+-- What a workflow is like before it is changed: its newest version that was not deleted, the active one, and whether
+-- starts alone have named all its versions.
 -- Served by the primary keys of workflows (workspace, name, version), deleted_workflows and workflow_heads.
 select
     version,
@@ -12,7 +13,23 @@ select
         ),
         0
     ) as active,
-    style
+    style,
+    not exists (
+        select 1
+        from workflows as registered
+        where registered.workspace = :workspace
+            and registered.name = :name
+            and registered.version > coalesce(
+                (
+                    select version
+                    from deleted_workflows
+                    where workspace = :workspace
+                        and name = :name
+                ),
+                0
+            )
+            and registered.digest <> ''
+    ) as is_only_named
 from workflows
 where workspace = :workspace
     and name = :name

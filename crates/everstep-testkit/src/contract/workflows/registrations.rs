@@ -80,12 +80,13 @@ pub async fn a_version_that_was_only_named_is_not_active_until_it_is_brought(sto
     };
     name(7).await;
     assert_eq!((active(&*store, "orders").await, versions(&*store, "orders").await), (None, vec![7]));
-    // The name is taken. Where no version is named it is the first, which is found like any other from then on.
-    is_refused(&put_workflow(&*store, workflow("orders", "one"), true).await);
+    // Where no version is named it is the first, which is found like any other from then on.
     name(1).await;
     assert_eq!(active(&*store, "orders").await, Some(1));
     register(&*store, "orders", 1).await;
     assert_eq!(active(&*store, "orders").await, Some(1));
+    // The newest version is only named, but a worker has registered another: the name is taken.
+    is_refused(&put_workflow(&*store, workflow("orders", "one"), true).await);
     name(9).await;
     name(7).await;
     assert_eq!(active(&*store, "orders").await, Some(1));
@@ -100,6 +101,34 @@ pub async fn a_version_that_was_only_named_is_not_active_until_it_is_brought(sto
     assert_eq!(active(&*store, "orders").await, Some(1));
     register(&*store, "orders", 8).await;
     assert_eq!((active(&*store, "orders").await, versions(&*store, "orders").await), (Some(8), vec![9, 8, 7, 1]));
+}
+
+pub async fn a_drawing_replaces_a_name_that_starts_alone_have_created(stores: Stores) {
+    let store = &*stores.workflows;
+    let named = |name: &str| NewWorkflow { digest: String::new(), ..code(name) };
+    let saved = |version, is_first| SaveOutcome::Saved { version, is_new: true, is_first };
+    // A run that waits for a worker refers to it.
+    for version in [1, 3] {
+        store.register_workflows(vec![(named("orders"), version)]).await.unwrap();
+    }
+    let node = member(&*stores.runs).await;
+    let run = new_run();
+    apply(&*stores.runs, node, &start_with(run, Some(node), NewRun { version: 3, ..new() })).await;
+    let unexpected = store.save_workflow(workflow("orders", "one"), true, Precondition::Active(7)).await.unwrap();
+    assert_eq!(unexpected, SaveOutcome::Unexpected { active: 1 });
+    assert_eq!((active(store, "orders").await, versions(store, "orders").await), (Some(1), vec![3, 1]));
+    let put = store.save_workflow(workflow("orders", "one"), true, Precondition::Nothing).await.unwrap();
+    assert_eq!(put, saved(4, true));
+    assert_eq!((active(store, "orders").await, versions(store, "orders").await), (Some(4), vec![4]));
+    assert_eq!(register(store, "orders", 1).await, other("graph"));
+    assert_eq!(put_workflow(store, workflow("orders", "two"), true).await.unwrap(), (5, true));
+    // The precondition may be the state that a caller has read; the version need not become active.
+    for (name, precondition) in [("a", Precondition::Active(1)), ("b", Precondition::Active(0))] {
+        store.register_workflows(vec![(named(name), 1)]).await.unwrap();
+        let put = store.save_workflow(workflow(name, "one"), false, precondition).await.unwrap();
+        assert_eq!(put, saved(2, true));
+        assert_eq!((active(store, name).await, versions(store, name).await), (None, vec![2]));
+    }
 }
 
 pub async fn the_last_word_on_a_version_s_retention_counts(store: Arc<dyn WorkflowStore>) {

@@ -25,13 +25,16 @@ pub(crate) async fn run(args: &StartArgs) -> anyhow::Result<ExitCode> {
         let tags: Map<String, Value> = args.tags.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         body["tags"] = Value::Object(tags);
     }
+    if args.allow_unserved {
+        body["allowUnserved"] = json!(true);
+    }
     let path = Remote::path(&["v1", "workflows", &args.workflow, "runs"], NO_QUERY);
     let mut started = remote.ask(Method::POST, &path, Some(&body)).await?;
     let id = started["run"]["id"].as_str().unwrap_or_default().to_owned();
     if started["created"] == json!(false) {
         eprintln!("run {} was there before, with the same key", text::safe(&id));
     }
-    // That nobody serves the workflow, perhaps because its name is mistyped.
+    // No worker serves the workflow.
     if let Some(warning) = started["warning"].as_str() {
         eprintln!("warning: {}", text::safe(warning));
     }

@@ -25,11 +25,22 @@ pub(crate) struct OfWorkflow {
     /// Words to find the run by.
     #[serde(default)]
     pub(crate) tags: BTreeMap<String, String>,
+    /// Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: a start
+    /// of an unknown name is refused.
+    #[serde(default)]
+    pub(crate) allow_unserved: bool,
 }
 
 impl Default for OfWorkflow {
     fn default() -> Self {
-        Self { input: nothing(), version: None, idempotency_key: None, retention_days: None, tags: BTreeMap::new() }
+        Self {
+            input: nothing(),
+            version: None,
+            idempotency_key: None,
+            retention_days: None,
+            tags: BTreeMap::new(),
+            allow_unserved: false,
+        }
     }
 }
 

@@ -43,7 +43,7 @@ async fn measure_one(plan: &Plan) -> anyhow::Result<[f64; 2]> {
         &server.address,
         &server.key,
         "/v1/workflows/chain/runs?waitSeconds=30",
-        "{\"input\":{\"n\":1}}",
+        "{\"input\":{\"n\":1},\"allowUnserved\":true}",
     );
     let mut connection = Connection::open(&server.address).await?;
     let Answer { status, body } = connection.ask(&request).await?;
