@@ -54,6 +54,7 @@ scenarios! {
         a_divergence_keeps_what_running_steps_give,
         a_drained_worker_loses_no_attempt,
         a_draining_worker_keeps_no_run_from_going_on,
+        a_first_step_that_differs_is_reported_before_the_lease_ends,
         a_function_may_catch_what_its_step_threw,
         a_function_that_disagrees_with_its_journal_pauses_the_run,
         a_function_that_ends_aborts_what_runs_still,
