@@ -1,16 +1,25 @@
 //! Accepts connections. Whoever takes a place and says nothing loses it: places are few, and no key is asked for yet.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use super::framing::FollowedStream;
+use super::problem::Problem;
 
 /// The timeout of reading a request's headers, and of an idle connection between two requests.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -67,7 +76,21 @@ async fn serve_with_timeout(
 async fn attend(stream: TcpStream, router: Router, timeout: Duration, mut is_stopping: watch::Receiver<bool>) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(timeout);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let (stream, framing) = FollowedStream::new(stream);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let framing = framing.clone();
+        let answering = (!framing.is_next_ambiguous()).then(|| router.call(request));
+        async move {
+            let Some(answering) = answering else { return Ok(ambiguous_length()) };
+            let response = answering.await?;
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                framing.end();
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection.with_upgrades());
     tokio::select! {
         // What was wrong with the connection is the client's affair.
@@ -77,6 +100,13 @@ async fn attend(stream: TcpStream, router: Router, timeout: Duration, mut is_sto
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;
+}
+
+/// The response to a request with two statements of its length. hyper closes the connection after it.
+fn ambiguous_length() -> Response {
+    let detail = "the request has both Content-Length and Transfer-Encoding";
+    let problem = Problem::invalid(detail).hint("send one of the two headers");
+    ([(header::CONNECTION, "close")], problem).into_response()
 }
 
 fn is_of_client(error: &io::Error) -> bool {
@@ -98,7 +128,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (running, stopped) = oneshot::channel::<()>();
-        let router = Router::new().route("/", routing::get(async || "here"));
+        let router = Router::new().route("/", routing::get(async || "here").post(async |body: String| body));
         let serving = tokio::spawn(serve_with_timeout(listener, router, timeout, async {
             let _ = stopped.await;
         }));
@@ -114,6 +144,36 @@ mod tests {
             client.read_to_end(&mut answer).await.unwrap();
             assert!(!answer.starts_with(b"HTTP/1.1 2"), "{beginning:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_with_content_length_and_transfer_encoding_is_refused() {
+        let (length, encoding) = ("Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n");
+        for headers in [[length, encoding], [encoding, length]] {
+            let (mut client, _running, _) = start(CLIENT_TIMEOUT).await;
+            // The first request is served, and the second is not taken for its body.
+            let request = format!("POST / HTTP/1.1\r\nhost: a\r\n{}\r\n0\r\n\r\n", headers.concat());
+            let text = format!("GET / HTTP/1.1\r\nhost: a\r\n\r\n{request}GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+            client.write_all(text.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            let (first, second) = answer.split_at(answer.rfind("HTTP/1.1").unwrap());
+            assert!(first.starts_with("HTTP/1.1 200") && first.ends_with("here"), "{answer}");
+            assert!(second.starts_with("HTTP/1.1 400") && second.contains("VALIDATION_ERROR"), "{answer}");
+            assert!(second.to_ascii_lowercase().contains("connection: close"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_in_chunks_is_served() {
+        let (mut client, _running, _) = start(CLIENT_TIMEOUT).await;
+        let request = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n";
+        let body = "\r\n4\r\nGET \r\n0\r\n\r\n";
+        client.write_all(format!("{request}{body}{request}connection: close\r\n{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "{answer}");
+        assert!(answer.ends_with("GET "), "{answer}");
     }
 
     #[tokio::test]
