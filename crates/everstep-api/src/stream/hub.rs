@@ -13,6 +13,8 @@ use crate::workers::list::RemoteWorkers;
 pub struct StreamHub {
     pub(super) slots: Arc<Slots>,
     pub(super) heartbeat: Duration,
+    pub(super) ping_interval: Duration,
+    pub(super) pong_timeout: Duration,
     /// Bounds the runs that are loaded at the same time.
     pub(super) loads: Semaphore,
     pub(super) polls: Polls,
@@ -28,6 +30,8 @@ impl StreamHub {
         Self {
             slots: Arc::new(Slots::new(streams)),
             heartbeat: streams.heartbeat,
+            ping_interval: streams.ping_interval,
+            pong_timeout: streams.pong_timeout,
             loads: Semaphore::new(CONCURRENT_LOADS),
             polls: Polls::default(),
             is_stopping: watch::Sender::new(false),

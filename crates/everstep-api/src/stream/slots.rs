@@ -10,17 +10,25 @@ use uuid::Uuid;
 use crate::http::problem::Problem;
 
 /// How many streams there may be, and how often they show that they live. A stream is an SSE response, a Socket.IO
-/// connection, or a run that one has joined.
+/// connection, or a run that one has joined. A Socket.IO client is pinged in an interval, and must answer in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams {
     pub per_node: usize,
     pub per_key: usize,
     pub heartbeat: Duration,
+    pub ping_interval: Duration,
+    pub pong_timeout: Duration,
 }
 
 impl Default for Streams {
     fn default() -> Self {
-        Self { per_node: 2_000, per_key: 200, heartbeat: Duration::from_secs(15) }
+        Self {
+            per_node: 2_000,
+            per_key: 200,
+            heartbeat: Duration::from_secs(15),
+            ping_interval: Duration::from_secs(25),
+            pong_timeout: Duration::from_secs(20),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs as Socket.IO events, packet by packet. `everstep/tests/live` does the same with the stock client.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use axum::http::Method;
@@ -264,7 +265,6 @@ async fn a_client_shows_who_it_is_or_is_refused_with_a_code() {
         json!({"key": "hello"}),
         json!({"key": null}),
         json!({"token": server.key()}),
-        json!({"key": server.key(), "more": 1}),
         json!([server.key()]),
     ];
     for auth in wrong {
@@ -340,6 +340,130 @@ async fn a_client_may_poll_where_there_is_one_node() {
     assert_eq!(text(Method::GET, &place, "").await, "1");
     let long = "x".repeat(100_000);
     server.ask(Method::POST, &place, &[], &long).await.refuses(413, "PAYLOAD_TOO_LARGE");
+}
+
+/// A client that polls.
+struct PollingClient<'a> {
+    server: &'a Server,
+    place: String,
+}
+
+impl<'a> PollingClient<'a> {
+    async fn open(server: &'a Server) -> Self {
+        let place = "/socket.io/?EIO=4&transport=polling";
+        let (status, open) = Self { server, place: place.to_owned() }.get().await;
+        assert_eq!(status, 200, "{open}");
+        let open: Value = serde_json::from_str(open.strip_prefix('0').unwrap()).unwrap();
+        Self { server, place: format!("{place}&sid={}", open["sid"].as_str().unwrap()) }
+    }
+
+    async fn send(&self, method: Method, body: &str) -> (u16, String) {
+        let response = self.server.send(method, &self.place, &[], body).await;
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    async fn get(&self) -> (u16, String) {
+        self.send(Method::GET, "").await
+    }
+
+    /// Shows a key, and reads the answer.
+    async fn connect(&self) {
+        let auth = json!({"key": self.server.key()});
+        assert_eq!(self.send(Method::POST, &format!("40{auth}")).await.0, 200);
+        let (status, connected) = self.get().await;
+        assert!(status == 200 && connected.starts_with("40{"), "{status} {connected}");
+    }
+}
+
+#[tokio::test]
+async fn two_polls_at_once_close_the_connection() {
+    let server = Server::start().await;
+    let client = PollingClient::open(&server).await;
+    client.connect().await;
+    let (one, two) = tokio::join!(client.get(), client.get());
+    let (first, second) = if one.0 == 200 { (one, two) } else { (two, one) };
+    assert_eq!(first, (200, "1".to_owned()), "the poll that came first is told of the end");
+    assert!(second.0 == 400 && second.1.contains("polled twice"), "{second:?}");
+    for (status, answer) in [client.get().await, client.send(Method::POST, "3").await] {
+        assert!(status == 400 && answer.contains("no such connection"), "{status} {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_packet_that_cannot_be_read_is_answered_400_and_closes_the_connection() {
+    let server = Server::start().await;
+    for wrong in ["abc", "", "3\u{1e}9", "42[]"] {
+        let client = PollingClient::open(&server).await;
+        client.connect().await;
+        let (status, answer) = client.send(Method::POST, wrong).await;
+        assert!(status == 400 && answer.contains("VALIDATION_ERROR"), "{wrong:?}: {status} {answer}");
+        let (status, answer) = client.get().await;
+        assert!(status == 400 && answer.contains("no such connection"), "{wrong:?}: {status} {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_poll_after_a_ping_timed_out_is_answered_400() {
+    let short = Duration::from_millis(50);
+    let server = Server::start_with(Streams { ping_interval: short, pong_timeout: short, ..Streams::default() }).await;
+    let client = PollingClient::open(&server).await;
+    client.connect().await;
+    // The client reads pings and answers none.
+    let began = Instant::now();
+    let (status, answer) = loop {
+        let (status, answer) = client.get().await;
+        assert!(began.elapsed() < PACKET_TIMEOUT, "the connection goes on");
+        if status != 200 {
+            break (status, answer);
+        }
+        assert!(answer.split('\u{1e}').all(|packet| packet == "2") || answer == "1", "{answer}");
+    };
+    assert!(status == 400 && answer.contains("no such connection"), "{status} {answer}");
+}
+
+static LOGGED: Mutex<String> = Mutex::new(String::new());
+
+/// Keeps the log lines of the API. The tests of this program have one log.
+struct LogLines;
+
+impl tracing::Subscriber for LogLines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().starts_with("everstep_api")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            *LOGGED.lock().unwrap() += &format!("{field}={value:?} ");
+        });
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn unknown_fields_beside_the_key_are_ignored_with_a_log_line() {
+    tracing::subscriber::set_global_default(LogLines).unwrap();
+    let server = Server::start().await;
+    let mut client = Client::open(&server, &[]).await;
+    assert!(client.introduce(&json!({"key": server.key(), "tenant": "blue", "more": {"a": [1]}})).await.is_ok());
+    let logged = LOGGED.lock().unwrap().clone();
+    assert!(logged.contains("unknown fields in auth") && logged.contains("fields=more, tenant"), "{logged}");
+    assert!(!logged.contains("blue"), "values are not logged: {logged}");
+    let mut client = Client::open(&server, &[]).await;
+    let problem = client.introduce(&json!({"token": server.key()})).await.unwrap_err();
+    assert_eq!(problem["code"], "AUTH_ERROR", "an unknown field is no key");
 }
 
 #[tokio::test]

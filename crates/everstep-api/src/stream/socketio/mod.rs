@@ -17,6 +17,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use http_body_util::LengthLimitError;
 
 pub(crate) use self::poll::Polls;
 use crate::auth;
@@ -59,10 +60,16 @@ pub(crate) async fn hear(State(app): State<AppState>, uri: Uri, request: Request
     let Asked::Poll { sid: Some(sid) } = Asked::read(&app, &uri)? else {
         return Err(Problem::invalid("packets are sent to a connection that is polled").hint(TRANSPORT));
     };
-    let body = body::read(request.into_body(), REQUEST_BYTES_MAX, body::READ_TIMEOUT).await;
-    let body =
-        body.map_err(|_| Problem::too_large(format!("a client sends at most {REQUEST_BYTES_MAX} bytes at once")))?;
-    poll::post(&app, &sid, &body).await
+    match body::read(request.into_body(), REQUEST_BYTES_MAX, body::READ_TIMEOUT).await {
+        Ok(body) => poll::post(&app, &sid, &body).await,
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(Problem::too_large(format!("a client sends at most {REQUEST_BYTES_MAX} bytes at once")))
+        }
+        Err(error) => {
+            poll::close(&app, &sid);
+            Err(Problem::invalid(format!("the packets could not be read: {error}; the connection is closed")))
+        }
+    }
 }
 
 const TRANSPORT: &str = "connect with io(url, { transports: [\"websocket\"] })";

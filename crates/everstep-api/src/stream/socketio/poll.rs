@@ -11,11 +11,11 @@ use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
-use super::packet;
-use super::session::{self, QUEUED_MESSAGES_MAX, WRITE_TIMEOUT};
+use super::packet::{self, Packet};
+use super::session::{self, QUEUED_MESSAGES_MAX, SessionEnd, WRITE_TIMEOUT};
 use crate::auth::Caller;
 use crate::http::problem::Problem;
 use crate::server::AppState;
@@ -39,6 +39,8 @@ struct Poll {
     /// Held while the client asks.
     outgoing: tokio::sync::Mutex<mpsc::Receiver<String>>,
     asked_at: Mutex<Instant>,
+    /// Whether the client has broken the rules of the protocol, which ends the connection.
+    is_broken: watch::Sender<bool>,
 }
 
 impl Polls {
@@ -62,32 +64,62 @@ pub(super) async fn open(
     let (incoming, mut heard) = mpsc::channel(QUEUED_PACKETS_MAX);
     let (out, outgoing) = mpsc::channel(QUEUED_MESSAGES_MAX);
     let outgoing = tokio::sync::Mutex::new(outgoing);
-    let poll = Arc::new(Poll { incoming, outgoing, asked_at: Mutex::new(Instant::now()) });
+    let is_broken = watch::Sender::new(false);
+    let poll = Arc::new(Poll { incoming, outgoing, asked_at: Mutex::new(Instant::now()), is_broken });
     app.hub.polls.all().insert(sid.clone(), Arc::clone(&poll));
     let (hub, name) = (Arc::clone(&app.hub), sid.clone());
     let packets = stream::poll_fn(move |cx| heard.poll_recv(cx));
     let serving = session::serve(app, name.clone(), packets, out, shown, slot);
     let asked = Arc::clone(&poll);
     tokio::spawn(async move {
-        tokio::select! {
-            () = serving => sleep(LINGER_DURATION).await,
-            () = asked.wait_until_forgotten() => {}
+        let end = tokio::select! {
+            end = serving => end,
+            () = asked.wait_until_forgotten() => SessionEnd::TimedOut,
+            () = asked.wait_until_broken() => SessionEnd::TimedOut,
+        };
+        // The client fetches the last packets, unless it is gone or has broken the rules.
+        if end == SessionEnd::Closed {
+            tokio::select! {
+                () = sleep(LINGER_DURATION) => {}
+                () = asked.wait_until_broken() => {}
+            }
         }
         hub.polls.all().remove(&name);
     });
-    poll.next_response().await
+    Ok(poll.next_response().await.expect("nobody else knows the connection yet"))
 }
 
-/// Answers a poll as soon as there is something to say.
+/// Answers a poll as soon as there is something to say. A client has one poll at a time: a second one closes the
+/// connection.
 pub(super) async fn get(app: &AppState, sid: &str) -> Result<Response, Problem> {
-    app.hub.polls.find(sid)?.next_response().await
+    let poll = app.hub.polls.find(sid)?;
+    if let Some(response) = poll.next_response().await {
+        return Ok(response);
+    }
+    close(app, sid);
+    let hint = "connect again, and send the next GET after the response to the one before";
+    Err(Problem::invalid("the connection was polled twice at once, and is closed").hint(hint))
 }
 
-/// Hears what a client sends.
+/// Closes a connection whose client has broken the rules of the protocol: it is unknown from now on.
+pub(super) fn close(app: &AppState, sid: &str) {
+    if let Some(poll) = app.hub.polls.all().remove(sid) {
+        poll.is_broken.send_replace(true);
+    }
+}
+
+/// Hears what a client sends. A packet that cannot be read closes the connection.
 pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Response, Problem> {
     let poll = app.hub.polls.find(sid)?;
-    let text = str::from_utf8(body).map_err(|_| Problem::invalid("packets are UTF-8"))?;
-    for packet in text.split(PACKET_SEPARATOR) {
+    let packets = str::from_utf8(body).ok().map(|text| text.split(PACKET_SEPARATOR));
+    let packets: Option<Vec<_>> =
+        packets.and_then(|packets| packets.map(|packet| Packet::read(packet).map(|_| packet)).collect());
+    let Some(packets) = packets else {
+        close(app, sid);
+        let hint = "connect again, and send packets of Socket.IO 5";
+        return Err(Problem::invalid("a packet cannot be read; the connection is closed").hint(hint));
+    };
+    for packet in packets {
         let sent = poll.incoming.send(packet.to_owned()).await;
         sent.map_err(|_| Problem::invalid("the connection has ended").hint("connect anew"))?;
     }
@@ -95,13 +127,16 @@ pub(super) async fn post(app: &AppState, sid: &str, body: &Bytes) -> Result<Resp
 }
 
 impl Poll {
-    /// The packets that wait to be sent, as one response. Waits for the first of them.
-    async fn next_response(&self) -> Result<Response, Problem> {
-        let Ok(mut outgoing) = self.outgoing.try_lock() else {
-            return Err(Problem::invalid("this connection is polled twice at once"));
-        };
+    /// The packets that wait to be sent, as one response; none while another poll waits for them. Waits for the first
+    /// of them, or for the end of the connection.
+    async fn next_response(&self) -> Option<Response> {
+        let mut outgoing = self.outgoing.try_lock().ok()?;
         // A ping comes now and then, so that this never takes long.
-        let Some(mut text) = outgoing.recv().await else { return Ok(plain(packet::CLOSE.to_owned())) };
+        let text = tokio::select! {
+            text = outgoing.recv() => text,
+            () = self.wait_until_broken() => None,
+        };
+        let Some(mut text) = text else { return Some(plain(packet::CLOSE.to_owned())) };
         while text.len() < RESPONSE_BYTES_TARGET
             && let Ok(next) = outgoing.try_recv()
         {
@@ -109,7 +144,14 @@ impl Poll {
             text.push_str(&next);
         }
         *self.asked_at.lock().expect("no holder of the lock panics") = Instant::now();
-        Ok(plain(text))
+        Some(plain(text))
+    }
+
+    /// Waits until the client has broken the rules of the protocol.
+    async fn wait_until_broken(&self) {
+        let mut is_broken = self.is_broken.subscribe();
+        // The sender lives as long as this value.
+        let _ = is_broken.wait_for(|is_broken| *is_broken).await;
     }
 
     /// Waits until the client has not asked for long.

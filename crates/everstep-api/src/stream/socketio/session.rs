@@ -1,6 +1,6 @@
 //! One connection: who it is, and the runs that it has joined.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use everstep_core::ids::RunId;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, Stream, StreamExt, future};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -28,9 +29,6 @@ use crate::stream::feed::JoinedRun;
 use crate::stream::pass::{self, KEY_CHECK_INTERVAL};
 use crate::stream::slots::Slot;
 
-/// How often a client is pinged, and how long it may take to answer.
-const PING_INTERVAL: Duration = Duration::from_secs(25);
-const PONG_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a client may take to authenticate.
 const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// A client that reads nothing for this long is disconnected.
@@ -69,13 +67,22 @@ pub(super) async fn serve(
     out: mpsc::Sender<String>,
     shown: Result<Option<Caller>, Problem>,
     slot: Slot,
-) {
+) -> SessionEnd {
     let hub = Arc::clone(&app.hub);
     let session = Session { app, sid, out, shown, member: None, rooms: HashMap::new(), slot };
     tokio::select! {
-        () = session.run(packets) => {}
-        () = hub.stopped() => {}
+        end = session.run(packets) => end,
+        () = hub.stopped() => SessionEnd::Closed,
     }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionEnd {
+    /// By one of both. The last packets may wait for the client.
+    Closed,
+    /// The client did not answer a ping, or did not authenticate in time.
+    TimedOut,
 }
 
 /// Writes what is to be said, as fast as the client takes it.
@@ -115,27 +122,26 @@ struct Leave {
     run_id: String,
 }
 
-/// What a client shows of itself.
+/// What a client shows of itself. Clients may send more, which is meant for others.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Credentials {
     key: Option<String>,
     ticket: Option<String>,
+    #[serde(flatten)]
+    unknown: BTreeMap<String, IgnoredAny>,
 }
 
-/// The connection ends.
-struct Over;
-
 impl Session {
-    async fn run(mut self, packets: impl Stream<Item = String>) {
+    async fn run(mut self, packets: impl Stream<Item = String>) -> SessionEnd {
         let mut packets = pin!(packets);
         let now = Instant::now();
-        let mut ping = interval_at(now + PING_INTERVAL, PING_INTERVAL);
+        let (interval, pong_timeout) = (self.app.hub.ping_interval, self.app.hub.pong_timeout);
+        let mut ping = interval_at(now + interval, interval);
         let mut look = interval_at(now + KEY_CHECK_INTERVAL, KEY_CHECK_INTERVAL);
         let mut heard_at = now;
-        let first = packet::open(&self.sid, PING_INTERVAL.as_millis(), PONG_TIMEOUT.as_millis(), REQUEST_BYTES_MAX);
-        if self.say(first).await.is_err() {
-            return;
+        let first = packet::open(&self.sid, interval.as_millis(), pong_timeout.as_millis(), REQUEST_BYTES_MAX);
+        if let Err(end) = self.say(first).await {
+            return end;
         }
         let out = self.out.clone();
         loop {
@@ -144,7 +150,7 @@ impl Session {
                     heard_at = Instant::now();
                     match packet {
                         Some(packet) => self.hear(&packet).await,
-                        None => Err(Over),
+                        None => Err(SessionEnd::Closed),
                     }
                 }
                 _ = ping.tick() => {
@@ -152,34 +158,35 @@ impl Session {
                     Ok(())
                 }
                 _ = look.tick() => self.look(now, heard_at).await,
-                () = out.closed() => Err(Over),
+                () = out.closed() => Err(SessionEnd::Closed),
             };
-            if going.is_err() {
-                return;
+            if let Err(end) = going {
+                return end;
             }
         }
     }
 
     /// Looks whether the client is there, and may be.
-    async fn look(&mut self, began: Instant, heard_at: Instant) -> Result<(), Over> {
+    async fn look(&mut self, began: Instant, heard_at: Instant) -> Result<(), SessionEnd> {
         match &self.member {
             Some(caller) if !pass::holds(&self.app, caller).await => {
                 // The client is told not to come again by itself.
                 self.say(packet::DISCONNECT.to_owned()).await?;
-                return Err(Over);
+                return Err(SessionEnd::Closed);
             }
-            None if began.elapsed() > AUTHENTICATION_TIMEOUT => return Err(Over),
+            None if began.elapsed() > AUTHENTICATION_TIMEOUT => return Err(SessionEnd::TimedOut),
             Some(_) | None => {}
         }
         // What the client is slow to read may hold the ping up: then whoever writes loses patience.
-        if heard_at.elapsed() > PING_INTERVAL + PONG_TIMEOUT && self.out.capacity() == QUEUED_MESSAGES_MAX {
-            Err(Over)
+        let patience = self.app.hub.ping_interval + self.app.hub.pong_timeout;
+        if heard_at.elapsed() > patience && self.out.capacity() == QUEUED_MESSAGES_MAX {
+            Err(SessionEnd::TimedOut)
         } else {
             Ok(())
         }
     }
 
-    async fn hear(&mut self, text: &str) -> Result<(), Over> {
+    async fn hear(&mut self, text: &str) -> Result<(), SessionEnd> {
         match Packet::read(text) {
             Some(Packet::Pong) => Ok(()),
             Some(Packet::Connect { auth }) if self.member.is_none() => self.introduce(auth).await,
@@ -191,13 +198,13 @@ impl Session {
                 self.say(packet::refused(&namespace, "Invalid namespace", &json!(problem.document()))).await
             }
             Some(Packet::Close | Packet::Disconnect | Packet::Connect { .. } | Packet::Event { .. }) | None => {
-                Err(Over)
+                Err(SessionEnd::Closed)
             }
         }
     }
 
     /// Lets the client in, or says why not.
-    async fn introduce(&mut self, auth: Value) -> Result<(), Over> {
+    async fn introduce(&mut self, auth: Value) -> Result<(), SessionEnd> {
         match self.admit(auth).await {
             Ok(caller) => {
                 self.member = Some(caller);
@@ -207,7 +214,7 @@ impl Session {
                 let document = json!(problem.document());
                 let message = document["detail"].as_str().unwrap_or_default();
                 self.say(packet::refused("/", message, &document)).await?;
-                Err(Over)
+                Err(SessionEnd::Closed)
             }
         }
     }
@@ -215,15 +222,16 @@ impl Session {
     async fn admit(&mut self, auth: Value) -> Result<Caller, Problem> {
         let shown = std::mem::replace(&mut self.shown, Ok(None))?;
         let auth = if auth.is_null() { json!({}) } else { auth };
-        let credentials: Credentials = read_object(auth)
+        let Credentials { key, ticket, unknown } = read_object(auth)
             .map_err(|error| auth::reject(&format!("auth is {{key: \"es_…\"}} or {{ticket: \"est_…\"}}: {error}")))?;
-        let caller = match (shown, credentials) {
-            (Some(caller), Credentials { key: None, ticket: None }) => caller,
-            (None, Credentials { key: Some(key), ticket: None }) => auth::authenticate_api_key(&self.app, &key).await?,
-            (None, Credentials { key: None, ticket: Some(ticket) }) => {
-                auth::authenticate_ticket(&self.app, &ticket).await?
-            }
-            (None, Credentials { key: None, ticket: None }) => {
+        if !unknown.is_empty() {
+            tracing::info!(fields = %list_names(unknown.keys()), "a Socket.IO client sent unknown fields in auth; they are ignored");
+        }
+        let caller = match (shown, key, ticket) {
+            (Some(caller), None, None) => caller,
+            (None, Some(key), None) => auth::authenticate_api_key(&self.app, &key).await?,
+            (None, None, Some(ticket)) => auth::authenticate_ticket(&self.app, &ticket).await?,
+            (None, None, None) => {
                 return Err(auth::reject("this connection needs a key: io(url, { auth: { key: \"es_…\" } })"));
             }
             _ => return Err(auth::reject("send one key, or one ticket, in one place")),
@@ -233,7 +241,7 @@ impl Session {
     }
 
     /// Answers a request.
-    async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), Over> {
+    async fn ask(&mut self, id: Option<u64>, name: &str, arguments: Vec<Value>) -> Result<(), SessionEnd> {
         let caller = self.member.as_ref().expect("whoever asks is a member");
         let answer = match (auth::count_request(&self.app, caller), name) {
             (Err(problem), _) => Err(problem),
@@ -300,9 +308,9 @@ impl Session {
         Ok(json!({"ok": true}))
     }
 
-    async fn say(&self, text: String) -> Result<(), Over> {
+    async fn say(&self, text: String) -> Result<(), SessionEnd> {
         let said = timeout(WRITE_TIMEOUT, self.out.send(text)).await;
-        said.map_err(|_| Over)?.map_err(|_| Over)
+        said.map_err(|_| SessionEnd::TimedOut)?.map_err(|_| SessionEnd::Closed)
     }
 }
 
@@ -322,6 +330,12 @@ fn ask_whether_there(out: &mpsc::Sender<String>) {
         // Nobody else is to wait for it. Whoever writes loses patience with a client that takes nothing.
         tokio::spawn(async move { out.send(ping).await });
     }
+}
+
+/// Names of fields for the log: at most ten, each at most 50 characters.
+fn list_names<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let short = |name: &String| name.chars().take(50).collect::<String>().escape_debug().to_string();
+    names.take(10).map(short).collect::<Vec<_>>().join(", ")
 }
 
 /// Reads the one argument of a request.
@@ -360,5 +374,13 @@ mod tests {
         assert_eq!(outgoing.recv().await.as_deref(), Some("busy"));
         assert_eq!(outgoing.recv().await.as_deref(), Some(packet::PING));
         assert_eq!(outgoing.recv().await, None);
+    }
+
+    #[test]
+    fn the_log_names_unknown_fields_and_is_not_flooded() {
+        let names: Vec<_> = (0..20).map(|number| format!("{number}\n{}", "x".repeat(100))).collect();
+        let listed = list_names(names.iter());
+        assert!(listed.starts_with("0\\nxx") && listed.len() < 600, "{listed}");
+        assert_eq!(list_names(["token".to_owned()].iter()), "token");
     }
 }
