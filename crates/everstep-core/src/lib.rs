@@ -22,4 +22,5 @@ pub mod story;
 pub mod strict;
 pub mod style;
 pub mod time;
+pub mod whole;
 pub mod workflow;

@@ -12,7 +12,7 @@ pub(crate) fn add(table: Table) -> Table {
         Admin,
         Method::GET,
         "/metrics",
-        doc("health", "Show the figures of this node")
+        doc("health", "Get the metrics of this node")
             .about("For Prometheus, and for keys of the default workspace.")
             .sends(200, page::CONTENT_TYPE_TEXT),
         page::get,

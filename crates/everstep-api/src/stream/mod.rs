@@ -12,6 +12,7 @@ mod routes;
 mod slots;
 mod socketio;
 mod sse;
+mod wire;
 
 pub use hub::StreamHub;
 pub(crate) use pass::KEY_CHECK_INTERVAL;

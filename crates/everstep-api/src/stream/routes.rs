@@ -2,9 +2,11 @@
 
 use axum::http::Method;
 
+use super::wire::{EndEvent, SnapshotEvent, StatusEvent};
 use super::{socketio, sse};
 use crate::auth::Permission::View;
 use crate::http::openapi::doc;
+use crate::resources::runs::wire::Entry;
 use crate::routes::Table;
 
 pub(crate) fn add(table: Table) -> Table {
@@ -23,6 +25,13 @@ pub(crate) fn add(table: Table) -> Table {
                 )
                 .query(sse::PARAMETERS)
                 .sends(200, "text/event-stream")
+                .with_event::<SnapshotEvent>(
+                    "snapshot",
+                    "the run and its context; the first event, unless `after` is sent.",
+                )
+                .with_event::<Entry>("entry", "an entry of the journal; its `id` is the seq of the entry.")
+                .with_event::<StatusEvent>("status", "the status of the run, each time that it changes.")
+                .with_event::<EndEvent>("end", "the last event; the server closes the stream.")
                 .answers_nothing(204)
                 .refuses(429, "`TOO_MANY_STREAMS`: the key has as many streams open as it may."),
             sse::events,

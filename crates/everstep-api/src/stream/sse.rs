@@ -14,17 +14,16 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_engine::{Follower, JournalEntry};
 use futures_util::stream;
 use serde::Serialize;
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout};
 
 use super::feed::JoinedRun;
 use super::pass::{self, KEY_CHECK_INTERVAL};
+use super::wire::{EndEvent, SnapshotEvent, StatusEvent};
 use crate::auth::{Caller, TICKET};
 use crate::http::headers;
 use crate::http::openapi::Parameter;
@@ -100,13 +99,6 @@ struct Stream {
     sender: mpsc::Sender<Bytes>,
 }
 
-/// A run and its context.
-#[derive(Serialize)]
-struct Shown {
-    run: Run,
-    context: Payload,
-}
-
 /// The client has disconnected.
 struct Gone;
 
@@ -154,7 +146,7 @@ impl Stream {
         self.send(format!("retry: {RECONNECT_AFTER_MS}\n\n")).await?;
         match run {
             Some(run) => {
-                let shown = Shown { run, context: self.follower.context() };
+                let shown = SnapshotEvent { run, context: self.follower.context() };
                 self.send(event(Some(self.seq), "snapshot", &shown)).await
             }
             // The client has all entries and needs only the status.
@@ -185,12 +177,12 @@ impl Stream {
             return Ok(());
         }
         self.sent = Some(status);
-        self.send(event(None, "status", &json!({"status": status.as_str(), "seq": seq}))).await
+        self.send(event(None, "status", &StatusEvent { status: status.as_str(), seq })).await
     }
 
     async fn end(&mut self) -> Result<(), Gone> {
         let status = Some(self.follower.status()).filter(|status| status.has_ended());
-        self.send(event(None, "end", &json!({"status": status.map(Status::as_str)}))).await
+        self.send(event(None, "end", &EndEvent { status: status.map(Status::as_str) })).await
     }
 
     async fn send(&self, text: String) -> Result<(), Gone> {
@@ -209,6 +201,8 @@ fn event(id: Option<u64>, name: &str, data: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use everstep_core::payload::Payload;
+
     use super::*;
 
     #[test]

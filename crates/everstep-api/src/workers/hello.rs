@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::whole;
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Engine, Session};
 use schemars::JsonSchema;
@@ -31,6 +32,7 @@ const FEATURES: &[&str] = &["unawaited"];
 pub(crate) struct Hello {
     /// The version of the protocol: 1.
     #[schemars(range(min = 1, max = 1))]
+    #[serde(deserialize_with = "whole::number")]
     pub(super) protocol: u32,
     /// A name for people, for example host and process id.
     #[schemars(length(min = 1, max = 256))]
@@ -40,6 +42,7 @@ pub(crate) struct Hello {
     sdk: Option<String>,
     /// How many runs the worker executes at once.
     #[schemars(range(max = 10_000))]
+    #[serde(deserialize_with = "whole::number")]
     capacity: usize,
     /// The workflows that the worker serves.
     #[schemars(length(min = 1, max = 1_000))]
@@ -56,6 +59,7 @@ pub(crate) struct Hello {
 struct HeldTurn {
     #[schemars(with = "Id")]
     run: RunId,
+    #[serde(deserialize_with = "whole::number")]
     turn: u32,
 }
 
@@ -65,10 +69,12 @@ struct HeldTurn {
 pub(crate) struct ServedWorkflow {
     #[schemars(regex(pattern = "^[a-z0-9][a-z0-9_-]{0,127}$"))]
     name: String,
-    #[schemars(range(min = 1))]
+    #[serde(deserialize_with = "whole::number")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     version: u32,
     /// How many days its runs are kept after their end. Default: 30.
     #[schemars(range(min = 1, max = 36_500))]
+    #[serde(default, deserialize_with = "whole::optional")]
     retention_days: Option<u32>,
 }
 

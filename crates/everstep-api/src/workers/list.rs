@@ -64,6 +64,7 @@ pub(crate) struct Worker {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ServedVersion {
     name: String,
+    #[schemars(range(min = 1))]
     version: u32,
 }
 

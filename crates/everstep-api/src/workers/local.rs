@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everstep_core::whole;
 use everstep_engine::{self as engine, Engine, Session};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,12 +30,15 @@ const OVERLAP_MAX: Duration = Duration::from_millis(50);
 pub(crate) struct Poll {
     pub(super) session: String,
     /// The number of the last message that was received without a gap; 0 for none.
+    #[serde(deserialize_with = "whole::number")]
     seen: u64,
     /// How many runs the worker executes at once from now on.
     #[schemars(range(max = 10_000))]
+    #[serde(default, deserialize_with = "whole::optional")]
     capacity: Option<usize>,
     /// How many milliseconds to wait for a message. Default: 10,000.
     #[schemars(range(max = 10_000))]
+    #[serde(default, deserialize_with = "whole::optional")]
     wait_ms: Option<u64>,
 }
 
@@ -60,6 +64,7 @@ impl Poll {
 pub(crate) struct ReportsRequest<R> {
     session: String,
     /// The number of the last message that was received without a gap; 0 for none.
+    #[serde(deserialize_with = "whole::number")]
     seen: u64,
     #[schemars(length(max = 512))]
     reports: R,

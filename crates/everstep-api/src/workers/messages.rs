@@ -20,6 +20,7 @@ pub(crate) struct NumberedMessage<'a> {
     m: u64,
     /// Reports that are in the journal: the number of each, and the seq of its entry, or 0 if no entry was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<[u64; 2]>")]
     acks: Vec<(u64, u64)>,
     /// Reports that will never be accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -79,6 +80,7 @@ struct Turn<'a> {
     run: RunId,
     turn: u32,
     workflow: &'a str,
+    #[schemars(range(min = 1))]
     version: u32,
     #[schemars(with = "Json")]
     input: &'a Payload,

@@ -11,6 +11,7 @@ use everstep_core::ids::{RunId, StepKey};
 use everstep_core::limits;
 use everstep_core::payload::Payload;
 use everstep_core::time::Timestamp;
+use everstep_core::whole;
 use everstep_core::workflow;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,9 +40,11 @@ const DEFAULT_ERROR_CODE: &str = "ERROR";
 #[schemars(rename = "WorkerReport")]
 pub(crate) struct WireReport<'a> {
     /// The number by which the report is answered.
+    #[serde(deserialize_with = "whole::number")]
     pub(super) n: u64,
     #[schemars(with = "Id")]
     pub(super) run: RunId,
+    #[serde(deserialize_with = "whole::number")]
     pub(super) turn: u32,
     kind: ReportKind,
     /// The name of the step. Of `completed`, `failed`, `sleep`, `wait` and `call`; of `threw`, the step whose failure
@@ -50,6 +53,7 @@ pub(crate) struct WireReport<'a> {
     #[schemars(with = "Option<String>")]
     step: Option<BorrowedText<'a>>,
     /// Of `completed` and `failed`.
+    #[serde(default, deserialize_with = "whole::optional")]
     attempt: Option<u32>,
     /// Of `completed` and `returned`. Default: `null`.
     #[serde(borrow)]
@@ -64,8 +68,10 @@ pub(crate) struct WireReport<'a> {
     /// Of `failed`.
     retry: Option<WireRetry>,
     /// Of `sleep`: milliseconds from now.
+    #[serde(default, deserialize_with = "whole::optional")]
     for_ms: Option<u64>,
     /// Of `sleep`: milliseconds since 1970.
+    #[serde(default, deserialize_with = "whole::optional")]
     until_ms: Option<i64>,
     /// Of `wait`: the name of the signal. Default: the name of the step.
     event: Option<String>,
@@ -74,16 +80,20 @@ pub(crate) struct WireReport<'a> {
     #[schemars(with = "Option<Object>")]
     pattern: Option<&'a RawValue>,
     /// Of `wait` and `call`.
+    #[serde(default, deserialize_with = "whole::optional")]
     timeout_ms: Option<u64>,
     /// Of `call`: the workflow to start.
     workflow: Option<String>,
     /// Of `call`.
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     version: Option<u32>,
     /// Of `call`. Default: `{}`.
     #[serde(borrow)]
     #[schemars(with = "Option<Json>")]
     input: Option<&'a RawValue>,
     /// Of `blocked`: the highest seq that the worker has received for the run.
+    #[serde(default, deserialize_with = "whole::optional")]
     seq: Option<u64>,
     /// Of `returned` and `threw`: the steps that the function did not await, though they still run or have failed.
     #[serde(borrow)]

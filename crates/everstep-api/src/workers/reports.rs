@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use everstep_core::code::Report;
 use everstep_core::ids::RunId;
+use everstep_core::whole;
 use everstep_engine::WorkerReport;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -110,6 +111,7 @@ impl Reports {
 #[derive(Deserialize, JsonSchema)]
 struct NumberedReport {
     /// The number by which the report is answered.
+    #[serde(deserialize_with = "whole::number")]
     n: u64,
 }
 

@@ -1,6 +1,7 @@
 //! The retry policy in a `failed` report.
 
 use everstep_core::retry::{Backoff, RetryPolicy};
+use everstep_core::whole;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,6 +16,7 @@ const ATTEMPTS_MAX: u32 = 1_000;
 pub(super) struct WireRetry {
     /// All attempts, the first included.
     #[schemars(range(min = 1, max = 1_000))]
+    #[serde(default, deserialize_with = "whole::optional")]
     attempts: Option<u32>,
     backoff: Option<WireBackoff>,
 }
@@ -25,7 +27,9 @@ pub(super) struct WireRetry {
 struct WireBackoff {
     #[schemars(extend("enum" = ["fixed", "linear", "exp"]))]
     kind: Option<String>,
+    #[serde(default, deserialize_with = "whole::optional")]
     base_ms: Option<u64>,
+    #[serde(default, deserialize_with = "whole::optional")]
     max_ms: Option<u64>,
     /// The fraction of a delay by which it varies.
     #[schemars(range(min = 0.0, max = 1.0))]

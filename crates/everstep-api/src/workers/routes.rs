@@ -51,7 +51,7 @@ pub(crate) fn add(table: Table) -> Table {
             Serve,
             Method::POST,
             SESSIONS,
-            doc("workers", "Open a session of a worker")
+            doc("workers", "Open a worker session")
                 .about(
                     "A worker names the workflows that it serves, and receives a session. A client with the id of the \
                      session and a key of the workspace acts for the worker. A session without a request for \
@@ -74,7 +74,7 @@ pub(crate) fn add(table: Table) -> Table {
             Serve,
             Method::DELETE,
             "/v1/worker/sessions/{id}",
-            session_doc("Close a session of a worker")
+            session_doc("Close a worker session")
                 .about("The worker ends its session in order: other workers get its runs at once.")
                 .answers_nothing(204),
             http::close,
@@ -83,7 +83,7 @@ pub(crate) fn add(table: Table) -> Table {
             Serve,
             Method::POST,
             POLL,
-            session_doc("Poll for messages to a worker")
+            session_doc("Poll for worker messages")
                 .about(
                     "The server holds the request until there is a message with more than answers to reports, at most \
                      10 s. Messages that `seen` does not include are sent again. A worker has one poll under way; a \
@@ -98,7 +98,7 @@ pub(crate) fn add(table: Table) -> Table {
             Serve,
             Method::POST,
             REPORTS,
-            session_doc("Send the reports of a worker")
+            session_doc("Send worker reports")
                 .about(
                     "At most 512 reports and 4 MiB, about any runs. The server responds when all are in the journal. \
                      Each report is acknowledged, refused, or to be sent again later. Sending a report again is \

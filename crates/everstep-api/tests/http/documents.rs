@@ -72,16 +72,27 @@ fn what_it_does(document: &Value, operation: &Value) -> String {
         does += &format!(" Query: {}.", names.join(", "));
     }
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-    let schema = match schema["$ref"].as_str() {
-        Some(place) => &document["components"]["schemas"][place.rsplit('/').next().unwrap()],
-        None => schema,
-    };
-    if let Some(fields) = schema["properties"].as_object() {
-        let is_needed = |name: &&String| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
-        let names = fields.keys().map(|name| if is_needed(&name) { name.clone() } else { format!("{name}?") });
-        does += &format!(" Body: `{{{}}}`.", names.collect::<Vec<_>>().join(", "));
+    let schema = resolve(document, schema);
+    let forms = schema["oneOf"].as_array().map_or_else(|| vec![schema], |forms| forms.iter().collect());
+    let forms: Vec<_> = forms.into_iter().filter_map(|form| list_fields(resolve(document, form))).collect();
+    if !forms.is_empty() {
+        does += &format!(" Body: {}.", forms.join(" or "));
     }
     does.replace('|', "\\|").replace('\n', " ")
+}
+
+fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str() {
+        Some(place) => &document["components"]["schemas"][place.rsplit('/').next().unwrap()],
+        None => schema,
+    }
+}
+
+fn list_fields(schema: &Value) -> Option<String> {
+    let fields = schema["properties"].as_object()?;
+    let is_needed = |name: &&String| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
+    let names = fields.keys().map(|name| if is_needed(&name) { name.clone() } else { format!("{name}?") });
+    Some(format!("`{{{}}}`", names.collect::<Vec<_>>().join(", ")))
 }
 
 #[tokio::test]

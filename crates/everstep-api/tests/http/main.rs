@@ -16,6 +16,7 @@ mod forks;
 mod health;
 mod many;
 mod runs;
+mod schemas;
 mod secrets;
 mod socket;
 mod steps;

@@ -40,6 +40,8 @@ pub(crate) struct ResponseDoc {
     /// What it says; none without a body.
     pub(crate) describe: Option<SchemaFn>,
     pub(crate) headers: Vec<(&'static str, &'static str)>,
+    /// The server-sent events of a stream: the name of each, its text, and the schema of its data.
+    pub(crate) events: Vec<(&'static str, &'static str, SchemaFn)>,
 }
 
 /// A route's text begins with the group it belongs to and what it does, in a few words.
@@ -106,20 +108,33 @@ impl Doc {
     /// Answers with JSON.
     pub(crate) fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
         let describe = Some(SchemaGenerator::subschema_for::<T> as SchemaFn);
-        self.answers.push(ResponseDoc { status, kind: "application/json", describe, headers: Vec::new() });
+        self.answers.push(ResponseDoc {
+            status,
+            kind: "application/json",
+            describe,
+            headers: Vec::new(),
+            events: Vec::new(),
+        });
         self
     }
 
     /// Answers with something else than JSON, of this content type.
     pub(crate) fn sends(mut self, status: u16, kind: &'static str) -> Self {
         let describe = Some(SchemaGenerator::subschema_for::<String> as SchemaFn);
-        self.answers.push(ResponseDoc { status, kind, describe, headers: Vec::new() });
+        self.answers.push(ResponseDoc { status, kind, describe, headers: Vec::new(), events: Vec::new() });
+        self
+    }
+
+    /// The answer that was named last is a stream, and has an event with this data.
+    pub(crate) fn with_event<T: JsonSchema>(mut self, name: &'static str, about: &'static str) -> Self {
+        let answer = self.answers.last_mut().expect("an event belongs to an answer");
+        answer.events.push((name, about, SchemaGenerator::subschema_for::<T>));
         self
     }
 
     /// Answers without a body.
     pub(crate) fn answers_nothing(mut self, status: u16) -> Self {
-        self.answers.push(ResponseDoc { status, kind: "", describe: None, headers: Vec::new() });
+        self.answers.push(ResponseDoc { status, kind: "", describe: None, headers: Vec::new(), events: Vec::new() });
         self
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::auth::Access;
 use crate::http::openapi::parameter::{IDEMPOTENCY_KEY, IF_MATCH};
-use crate::http::openapi::{Doc, Parameter};
+use crate::http::openapi::{Doc, Parameter, normalize};
 use crate::http::problem;
 use crate::http::table::{Route, Table};
 
@@ -31,7 +31,9 @@ pub(crate) fn document<S>(info: &Info, table: &Table<S>) -> Value {
     let mut names = BTreeSet::new();
     for route in &table.routes {
         let mut operation = schemas.operation(route);
-        operation["operationId"] = unique(&mut names, &name_of(route.doc.summary)).into();
+        let name = name_of(route.doc.summary);
+        assert!(names.insert(name.clone()), "two routes have the summary {:?}", route.doc.summary);
+        operation["operationId"] = name.into();
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation;
     }
@@ -106,7 +108,9 @@ impl<'a> Schemas<'a> {
             operation["x-permission"] = permission.as_str().into();
         }
         if let Some(body) = body {
-            let mut content = json!({"schema": widened((body.describe)(&mut self.received).to_value())});
+            let schema = (body.describe)(&mut self.received).to_value();
+            let name = format!("{}Request", normalize::pascal(&name_of(summary)));
+            let mut content = json!({"schema": normalize::received(&name, schema)});
             if let Some(example) = &body.example {
                 content["examples"] = json!({"usual": {"value": example}});
             }
@@ -130,8 +134,19 @@ impl<'a> Schemas<'a> {
         let mut responses = BTreeMap::new();
         for answer in &route.doc.answers {
             let mut response = json!({"description": reason(answer.status)});
+            let name = format!("{}Response", normalize::pascal(&name_of(route.doc.summary)));
             if let Some(describe) = answer.describe {
-                response["content"] = json!({answer.kind: {"schema": describe(&mut self.sent).to_value()}});
+                let schema = normalize::sent(&name, describe(&mut self.sent).to_value());
+                response["content"] = json!({answer.kind: {"schema": schema}});
+            }
+            if !answer.events.is_empty() {
+                let events =
+                    answer.events.iter().map(|(event, _, describe)| (*event, describe(&mut self.sent).to_value()));
+                response["content"][answer.kind]["x-events"] = events.collect();
+                let about = answer.events.iter().map(|(event, about, _)| format!("* `{event}`: {about}"));
+                let about = about.collect::<Vec<_>>().join("\n");
+                let about = format!("Server-sent events. The `data` of each is one JSON document:\n\n{about}");
+                response["content"][answer.kind]["schema"]["description"] = about.into();
             }
             if !answer.headers.is_empty() {
                 let header = |about| json!({"description": about, "schema": {"type": "string"}});
@@ -152,38 +167,18 @@ impl<'a> Schemas<'a> {
     fn take_definitions(&mut self) -> Value {
         let mut all = BTreeMap::new();
         for (name, schema) in self.sent.take_definitions(true) {
+            let schema = normalize::sent(&name, schema);
             all.insert(name, schema);
         }
         for (name, schema) in self.received.take_definitions(true) {
-            let schema = widened(schema);
+            let schema = normalize::received(&name, schema);
             let other = all.insert(name.clone(), schema.clone());
             let is_same = other.is_none_or(|other| other == schema);
             assert!(is_same, "{name} is sent in one form and received in another: give one of them another name");
         }
+        normalize::name_parts(&mut all);
         json!(all)
     }
-}
-
-/// Numbers that are read have an end, which the reader knows by its type.
-fn widened(mut schema: Value) -> Value {
-    match &mut schema {
-        Value::Object(fields) => {
-            let most = match fields.get("format").and_then(Value::as_str) {
-                Some("uint32") => Some(u64::from(u32::MAX)),
-                Some("uint64") => Some(i64::MAX.unsigned_abs()),
-                _ => None,
-            };
-            if let Some(most) = most {
-                fields.entry("maximum").or_insert(most.into());
-            }
-            for field in fields.values_mut() {
-                *field = widened(std::mem::take(field));
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| *item = widened(std::mem::take(item))),
-        _ => {}
-    }
-    schema
 }
 
 /// Which problems may be the answer?
@@ -244,13 +239,4 @@ fn name_of(summary: &str) -> String {
         name += rest;
     }
     name
-}
-
-/// A second way to the same has a number.
-fn unique(names: &mut BTreeSet<String>, name: &str) -> String {
-    let numbered = (2..).map(|number| format!("{name}{number}"));
-    let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !names.contains(name));
-    let free = free.expect("there is always another number");
-    names.insert(free.clone());
-    free
 }

@@ -13,7 +13,7 @@ pub(crate) fn add(table: Table) -> Table {
         Admin,
         Method::GET,
         "/v1/audit",
-        doc("access", "Read the audit")
+        doc("access", "List audit rows")
             .about("Who changed what, newest first. Rows are kept for a year.")
             .query(list::FILTERS)
             .answers::<AuditEntries>(200),

@@ -20,7 +20,7 @@ pub(crate) fn add(table: Table) -> Table {
             Permission::Read,
             Method::GET,
             "/v1/catalog",
-            doc("catalogue", "List kinds of nodes")
+            doc("catalogue", "List node kinds")
                 .about("All that a graph may be made of, with the schema of each kind's config.")
                 .answers::<Kinds>(200),
             list,
@@ -29,7 +29,7 @@ pub(crate) fn add(table: Table) -> Table {
             Permission::Read,
             Method::GET,
             "/v1/catalog/{kind}",
-            doc("catalogue", "Show a kind of node").answers::<CatalogueEntry>(200),
+            doc("catalogue", "Get a node kind").answers::<CatalogueEntry>(200),
             get,
         )
 }

@@ -5,15 +5,14 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
-use everstep_core::strict::StrictValue;
 use everstep_handlers::Sources;
 use everstep_handlers::sources::{Query as QueryDefinition, QueryRequest};
 use everstep_vault::SavedResource;
 use serde_json::Value;
 
-use super::BODY_BYTES_MAX;
 use super::problem::failed;
 use super::wire::{QueryRun, SavedQueries, SavedQuery};
+use super::{BODY_BYTES_MAX, read_document};
 use crate::auth::Caller;
 use crate::http::body::Body;
 use crate::http::page::Page;
@@ -56,7 +55,7 @@ pub(super) async fn put(
     Path(id): Path<String>,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<SavedQuery>), Problem> {
-    let StrictValue(query) = body.json()?;
+    let query = read_document(&body)?;
     let now = app.engine.world().clock.now();
     let (saved, is_new) = app.sources.put_query(caller.workspace, &id, &query, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };

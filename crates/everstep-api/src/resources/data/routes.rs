@@ -39,7 +39,7 @@ fn add_sources(table: Table) -> Table {
             Read,
             Method::GET,
             "/v1/data-sources/{name}",
-            doc("data", "Show a data source").answers::<DataSource>(200),
+            doc("data", "Get a data source").answers::<DataSource>(200),
             sources::get,
         )
         .guarded(
@@ -88,7 +88,7 @@ fn add_sources(table: Table) -> Table {
             Publish,
             Method::POST,
             "/v1/data-sources/test",
-            doc("data", "Test a data source before it is saved")
+            doc("data", "Test an unsaved data source")
                 .about("Whether it can be reached and lets us in. The answer is 200 either way; nothing is saved.")
                 .takes::<Source>()
                 .answers::<SourceTest>(200),
@@ -118,7 +118,7 @@ fn add_queries(table: Table) -> Table {
             Read,
             Method::GET,
             "/v1/queries/{id}",
-            doc("data", "Show a saved query").answers::<SavedQuery>(200),
+            doc("data", "Get a saved query").answers::<SavedQuery>(200),
             queries::get,
         )
         .guarded(
@@ -154,7 +154,7 @@ fn add_queries(table: Table) -> Table {
             Manage,
             Method::POST,
             "/v1/queries/{id}/run",
-            doc("data", "Try a saved query")
+            doc("data", "Run a saved query")
                 .about("Asks the source just as a dataQuery step does.")
                 .may_take::<QueryRun>()
                 .example(json!({"args": {"customer": "ann"}, "limit": 5}))

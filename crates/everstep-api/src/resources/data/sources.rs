@@ -3,12 +3,11 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use everstep_core::strict::StrictValue;
 use everstep_handlers::sources::{Source, SourceTest};
 use everstep_vault::{ResourceError, SavedResource};
 
-use super::BODY_BYTES_MAX;
 use super::wire::{DataSource, DataSources};
+use super::{BODY_BYTES_MAX, read_document};
 use crate::auth::Caller;
 use crate::http::body::Body;
 use crate::http::page::Page;
@@ -43,7 +42,7 @@ pub(super) async fn put(
     Path(name): Path<String>,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<(StatusCode, Json<DataSource>), Problem> {
-    let StrictValue(source) = body.json()?;
+    let source = read_document(&body)?;
     let now = app.engine.world().clock.now();
     let (saved, is_new) = app.sources.put_source(caller.workspace, &name, &source, now).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -77,7 +76,7 @@ pub(super) async fn test_unsaved(
     caller: Caller,
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<Json<SourceTest>, Problem> {
-    let StrictValue(source) = body.json()?;
+    let source = read_document(&body)?;
     let source = Source::read(&source).map_err(ResourceError::Invalid)?;
     Ok(Json(app.drivers.test(caller.workspace, &source).await))
 }

@@ -1,5 +1,6 @@
 //! Data sources and saved queries as clients see them.
 
+use everstep_core::whole;
 use everstep_handlers::sources::{Field, Query, Source};
 use everstep_vault::SavedResource;
 use schemars::JsonSchema;
@@ -54,6 +55,7 @@ pub(crate) struct QueryRun {
     /// The arguments, by name.
     pub(crate) args: Option<Map<String, Value>>,
     /// How many rows at most; others are cut off.
+    #[serde(deserialize_with = "whole::optional")]
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) limit: Option<u32>,
 }

@@ -14,13 +14,13 @@ pub(crate) fn add(table: Table) -> Table {
         .open(
             Method::GET,
             "/v1/openapi.json",
-            doc("documents", "Show this document").answers::<Object>(200),
+            doc("documents", "Get the OpenAPI document").about("OpenAPI 3.1.").answers::<Object>(200),
             serve::document,
         )
         .open(
             Method::GET,
             "/docs",
-            doc("documents", "Show the docs page")
+            doc("documents", "Get the docs page")
                 .about("The document of this API for people. It asks this server alone.")
                 .sends(200, "text/html"),
             docs::page,
@@ -28,7 +28,7 @@ pub(crate) fn add(table: Table) -> Table {
         .open(
             Method::GET,
             "/",
-            doc("documents", "Say where to go from here")
+            doc("documents", "Get the root document")
                 .about("A browser is led to `/docs`.")
                 .answers::<Welcome>(200)
                 .answers_nothing(303)

@@ -18,7 +18,7 @@ pub(crate) fn add(table: Table) -> Table {
             Access::Key,
             Method::GET,
             "/v1/me",
-            doc("access", "Show whose key it is")
+            doc("access", "Get the caller")
                 .about("The workspace and the name of the key that asks, and what it may do.")
                 .answers::<Me>(200),
             me::show,
@@ -27,7 +27,7 @@ pub(crate) fn add(table: Table) -> Table {
             Admin,
             Method::GET,
             "/v1/keys",
-            doc("access", "List keys")
+            doc("access", "List API keys")
                 .about("Oldest first, revoked ones too.")
                 .query(page::PAGE_PARAMETERS)
                 .answers::<Keys>(200),
@@ -37,7 +37,7 @@ pub(crate) fn add(table: Table) -> Table {
             Admin,
             Method::POST,
             "/v1/keys",
-            doc("access", "Make a key")
+            doc("access", "Create an API key")
                 .about(
                     "With a role (`viewer`, `operator`, `publisher`, `admin`, `worker`) or permissions of its own. \
                      The key itself is shown in this answer, and never again. \
@@ -54,7 +54,7 @@ pub(crate) fn add(table: Table) -> Table {
             Admin,
             Method::DELETE,
             "/v1/keys/{id}",
-            doc("access", "Revoke a key")
+            doc("access", "Revoke an API key")
                 .about("On this node it works no more from now on, on others after three seconds at the latest.")
                 .answers::<Key>(200)
                 .refuses(409, "`LAST_ADMIN_KEY`: without it nobody could make another."),

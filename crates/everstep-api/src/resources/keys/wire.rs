@@ -1,13 +1,15 @@
 //! Keys as clients see them.
 
+use std::borrow::Cow;
+
+use everstep_core::whole;
 use everstep_store::KeyRow;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
 use crate::auth::{Permission, Role};
-use crate::http::schema::Id;
-use crate::http::schema::Moment;
+use crate::http::schema::{Id, Moment};
 use crate::http::time::Time;
 
 /// A key. The key itself is shown when it is made, and never again.
@@ -51,20 +53,69 @@ pub(crate) struct Keys {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// `POST /v1/keys`: a role, or permissions.
-#[derive(Debug, Deserialize, JsonSchema)]
+/// `POST /v1/keys`: a role, or permissions. [`KeyWithRole`] and [`KeyWithPermissions`] describe the two forms.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewKey {
-    /// What the key is for, so that people know it later.
     pub(crate) name: String,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) role: Option<Role>,
+    #[serde(default, deserialize_with = "present")]
     pub(crate) permissions: Option<Vec<Permission>>,
+    pub(crate) expires_at: Option<String>,
+    #[serde(default, deserialize_with = "whole::optional")]
+    pub(crate) rate_limit: Option<u32>,
+}
+
+/// Reads a field that may be left out, and is not null.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl JsonSchema for NewKey {
+    fn schema_name() -> Cow<'static, str> {
+        "CreateKeyRequest".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let forms = [generator.subschema_for::<KeyWithRole>(), generator.subschema_for::<KeyWithPermissions>()];
+        json_schema!({"oneOf": forms, "description": "A new API key: with a role, or with permissions of its own."})
+    }
+}
+
+/// A new API key with the permissions of a role.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "it is a schema: `NewKey` is what is read")]
+struct KeyWithRole {
+    /// What the key is for, so that people know it later.
+    #[schemars(length(min = 1, max = 128))]
+    name: String,
+    role: Role,
     /// It works no more from then on.
     #[schemars(with = "Option<Moment>")]
-    pub(crate) expires_at: Option<String>,
+    expires_at: Option<String>,
     /// Requests per second, on each node; 0 for any number.
     #[schemars(range(max = 1_000_000))]
-    pub(crate) rate_limit: Option<u32>,
+    rate_limit: Option<u32>,
+}
+
+/// A new API key with permissions of its own.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "it is a schema: `NewKey` is what is read")]
+struct KeyWithPermissions {
+    /// What the key is for, so that people know it later.
+    #[schemars(length(min = 1, max = 128))]
+    name: String,
+    #[schemars(length(min = 1))]
+    permissions: Vec<Permission>,
+    /// It works no more from then on.
+    #[schemars(with = "Option<Moment>")]
+    expires_at: Option<String>,
+    /// Requests per second, on each node; 0 for any number.
+    #[schemars(range(max = 1_000_000))]
+    rate_limit: Option<u32>,
 }
 
 /// A key that was made.

@@ -18,22 +18,19 @@ pub(crate) fn add(table: Table) -> Table {
     steering(of_workflows(table))
 }
 
-fn steps_doc() -> Doc {
-    doc("runs", "List the steps of a run")
+fn steps_doc(summary: &'static str) -> Doc {
+    doc("runs", summary)
         .about("The journal, folded into steps with their attempts and times, in the order in which they began.")
         .query(steps::PAGE)
         .answers::<Steps>(200)
 }
 
-fn run_doc() -> Doc {
-    doc("runs", "Show a run")
-        .query(show::WAIT)
-        .answers::<Run>(200)
-        .with_header("ETag", "The run's version, for `If-Match`.")
+fn run_doc(summary: &'static str) -> Doc {
+    doc("runs", summary).query(show::WAIT).answers::<Run>(200).with_header("ETag", "The run's version, for `If-Match`.")
 }
 
-fn signal_doc() -> Doc {
-    doc("runs", "Signal a run")
+fn signal_doc(summary: &'static str) -> Doc {
+    doc("runs", summary)
         .about("The body is the signal's payload: any JSON, or nothing.")
         .query(control::BUFFER)
         .keyed()
@@ -58,7 +55,13 @@ fn of_workflows(table: Table) -> Table {
                 .answers::<Runs>(200),
             list::list_of_workflow,
         )
-        .guarded(View, Method::GET, "/v1/workflows/{name}/runs/{id}", run_doc(), show::get_of_workflow)
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/workflows/{name}/runs/{id}",
+            run_doc("Get a run of a workflow"),
+            show::get_of_workflow,
+        )
         .guarded(
             Manage,
             Method::DELETE,
@@ -66,12 +69,18 @@ fn of_workflows(table: Table) -> Table {
             doc("runs", "Cancel a run of a workflow").keyed().matched().answers::<Outcome>(200),
             control::cancel_of_workflow,
         )
-        .guarded(View, Method::GET, "/v1/workflows/{name}/runs/{id}/steps", steps_doc(), steps::of_workflow)
+        .guarded(
+            View,
+            Method::GET,
+            "/v1/workflows/{name}/runs/{id}/steps",
+            steps_doc("List the steps of a run of a workflow"),
+            steps::of_workflow,
+        )
         .guarded(
             Manage,
             Method::POST,
             "/v1/workflows/{name}/runs/{id}/signals/{event}",
-            signal_doc(),
+            signal_doc("Signal a run of a workflow"),
             control::signal_of_workflow,
         )
         .guarded(
@@ -99,7 +108,7 @@ fn of_workflows(table: Table) -> Table {
             Manage,
             Method::POST,
             "/v1/workflows/{name}/runs/batch",
-            doc("runs", "Start many runs")
+            doc("runs", "Start a batch of runs")
                 .about(
                     "At most 1,000 at once; each is started or refused by itself, and answered in its place. 207 says \
                      that not all were started. Each has its own `idempotencyKey`: the header `Idempotency-Key` is \
@@ -111,8 +120,20 @@ fn of_workflows(table: Table) -> Table {
                 .answers::<StartedBatch>(207),
             start::batch,
         )
-        .guarded(Manage, Method::POST, "/v1/workflow-runs", start::of_definition_doc(), start::of_definition)
-        .guarded(Manage, Method::POST, "/api/v1/workflow-runs", start::of_definition_doc(), start::of_definition)
+        .guarded(
+            Manage,
+            Method::POST,
+            "/v1/workflow-runs",
+            start::of_definition_doc("Start a run of a definition"),
+            start::of_definition,
+        )
+        .guarded(
+            Manage,
+            Method::POST,
+            "/api/v1/workflow-runs",
+            start::of_definition_doc("Start a run of a definition (alias)"),
+            start::of_definition,
+        )
         .guarded(
             View,
             Method::GET,
@@ -123,13 +144,13 @@ fn of_workflows(table: Table) -> Table {
                 .answers::<Runs>(200),
             list::list,
         )
-        .guarded(View, Method::GET, "/v1/runs/{id}", run_doc(), show::get)
-        .guarded(View, Method::GET, "/v1/runs/{id}/steps", steps_doc(), steps::get)
+        .guarded(View, Method::GET, "/v1/runs/{id}", run_doc("Get a run"), show::get)
+        .guarded(View, Method::GET, "/v1/runs/{id}/steps", steps_doc("List the steps of a run"), steps::get)
         .guarded(
             View,
             Method::GET,
             "/v1/runs/{id}/context",
-            doc("runs", "Show the context of a run")
+            doc("runs", "Get the context of a run")
                 .about("The variables that its steps have left, as they were after an entry of the journal.")
                 .query(context::AT)
                 .answers::<Context>(200),
@@ -139,7 +160,7 @@ fn of_workflows(table: Table) -> Table {
             View,
             Method::GET,
             "/v1/runs/{id}/logs",
-            doc("runs", "Read the log lines of a run")
+            doc("runs", "List the log lines of a run")
                 .about("What its steps have written, in the order in which their attempts ended.")
                 .query(logs::PARAMETERS)
                 .answers::<Logs>(200),
@@ -149,7 +170,7 @@ fn of_workflows(table: Table) -> Table {
             View,
             Method::POST,
             "/v1/runs/{id}/view",
-            doc("runs", "View a run")
+            doc("runs", "Get a view of a run")
                 .about("The run, and the fields of its output that are asked for once it has completed.")
                 .may_take::<wire::View>()
                 .answers::<Viewed>(200),
@@ -159,13 +180,13 @@ fn of_workflows(table: Table) -> Table {
             View,
             Method::GET,
             "/v1/runs/{id}/journal",
-            doc("runs", "Read the journal of a run")
+            doc("runs", "List the journal entries of a run")
                 .about("What happened, in order.")
                 .query(journal::PAGE)
                 .answers::<Entries>(200),
             journal::get,
         )
-        .guarded(Manage, Method::POST, "/v1/runs/{id}/signals/{event}", signal_doc(), control::signal)
+        .guarded(Manage, Method::POST, "/v1/runs/{id}/signals/{event}", signal_doc("Signal a run"), control::signal)
         .guarded(
             Manage,
             Method::POST,
@@ -231,7 +252,7 @@ fn steering(table: Table) -> Table {
             Manage,
             Method::POST,
             "/v1/runs/bulk",
-            doc("runs", "Control many runs")
+            doc("runs", "Control runs in bulk")
                 .about(
                     "Cancels, pauses, resumes or retries every run that a filter finds, 10,000 at most per call. \
                      A key counts for every run by itself.",

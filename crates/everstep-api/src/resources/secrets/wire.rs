@@ -38,6 +38,7 @@ pub(crate) struct Secrets {
 /// `PUT /v1/secrets/{name}`. It is never shown, not even to the log.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SetSecretRequest")]
 pub(crate) struct NewSecret {
     /// The secret itself; at most 64 KiB.
     #[schemars(with = "String", length(min = 1, max = 65_536))]

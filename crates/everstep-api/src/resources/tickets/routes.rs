@@ -13,7 +13,7 @@ pub(crate) fn add(table: Table) -> Table {
         Access::Key,
         Method::POST,
         "/v1/tickets",
-        doc("access", "Make a ticket")
+        doc("access", "Create a ticket")
             .about(
                 "It opens live routes in place of the key that it is made with, for a minute, and dies with \
                      that key.",

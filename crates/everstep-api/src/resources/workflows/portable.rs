@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use everstep_core::strict::StrictValue;
+use everstep_core::whole;
 use everstep_core::workflow::is_name;
 use everstep_engine::SaveOptions;
 use everstep_store::Precondition;
@@ -84,7 +85,7 @@ fn read(document: Value) -> Result<Portable, Problem> {
         Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR", detail).hint(hint))
     };
     let format = match document.get("everstep") {
-        Some(format) => format.as_u64(),
+        Some(format) => whole::number::<_, u64>(format).ok(),
         None => {
             return refuse("the body is no exported workflow: it has no field \"everstep\"".to_owned(), EXPORT_HINT);
         }

@@ -112,7 +112,7 @@ pub(crate) fn add(table: Table) -> Table {
             Read,
             Method::GET,
             "/v1/workflows/{name}",
-            doc("workflows", "Show a workflow")
+            doc("workflows", "Get a workflow")
                 .query(super::VERSION_PARAMETERS)
                 .answers::<Workflow>(200)
                 .with_header("ETag", ACTIVE_VERSION_ETAG),
@@ -132,7 +132,7 @@ pub(crate) fn add(table: Table) -> Table {
             Read,
             Method::GET,
             "/v1/workflows/{name}/versions",
-            doc("workflows", "List versions of a workflow")
+            doc("workflows", "List the versions of a workflow")
                 .about("Newest first.")
                 .query(super::VERSIONS_PARAMETERS)
                 .answers::<Versions>(200),
@@ -142,7 +142,7 @@ pub(crate) fn add(table: Table) -> Table {
             Publish,
             Method::POST,
             "/v1/workflows/{name}/activate",
-            doc("workflows", "Activate a version")
+            doc("workflows", "Activate a version of a workflow")
                 .about("New runs take this version from now on, on every node at once.")
                 .matched()
                 .takes::<Activate>()

@@ -27,7 +27,7 @@ pub(crate) fn add(table: Table) -> Table {
             Admin,
             Method::POST,
             "/v1/workspaces",
-            doc("access", "Make a workspace")
+            doc("access", "Create a workspace")
                 .about(
                     "With an admin's key for it, which is shown in this answer and never again. \
                      For admins of the default workspace.",
@@ -42,7 +42,7 @@ pub(crate) fn add(table: Table) -> Table {
             Admin,
             Method::PATCH,
             "/v1/workspaces/{name}",
-            doc("access", "Change the options of a workspace")
+            doc("access", "Update the options of a workspace")
                 .about("For its own admins, and for those of the default workspace.")
                 .takes::<ChangedWorkspace>()
                 .example(json!({"options": {"fetch": true}}))

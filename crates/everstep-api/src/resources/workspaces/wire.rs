@@ -57,6 +57,7 @@ pub(crate) struct ChangedOptions {
 /// `POST /v1/workspaces`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CreateWorkspaceRequest")]
 pub(crate) struct NewWorkspace {
     #[schemars(regex(pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"))]
     pub(crate) name: String,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use everstep_core::ids::RunId;
+use everstep_core::whole;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,6 +26,7 @@ pub(crate) struct Bulk {
     pub(crate) dry_run: bool,
     /// How many runs at most; 1,000 if it is left out.
     #[schemars(range(min = 1, max = 10_000))]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub(crate) limit: Option<u64>,
     /// `nextCursor` of the call before, as it is.
     pub(crate) cursor: Option<String>,
@@ -47,6 +49,8 @@ pub(crate) enum Action {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Filter {
     pub(crate) workflow: Option<String>,
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: Option<u32>,
     /// One status, or several.
     #[schemars(with = "Option<Statuses>")]

@@ -1,5 +1,6 @@
 //! What a run is told from outside, and what became of it.
 
+use everstep_core::whole;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Control {
+    #[serde(default, deserialize_with = "whole::optional")]
     pub(crate) expected_version: Option<u64>,
 }
 
@@ -15,6 +17,7 @@ pub(crate) struct Control {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Cancel {
     pub(crate) reason: Option<String>,
+    #[serde(default, deserialize_with = "whole::optional")]
     pub(crate) expected_version: Option<u64>,
 }
 

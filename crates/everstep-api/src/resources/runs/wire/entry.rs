@@ -70,6 +70,7 @@ impl Entry {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", untagged, rename_all_fields = "camelCase")]
 enum Data {
+    #[schemars(title = "RunStartedData")]
     Started {
         #[schemars(with = "Json")]
         input: Payload,
@@ -80,6 +81,7 @@ enum Data {
         definition: Option<Payload>,
     },
     Dispatched(Dispatched),
+    #[schemars(title = "StepCompletedData")]
     Completed {
         #[schemars(with = "Json")]
         output: Payload,
@@ -91,6 +93,7 @@ enum Data {
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<Time>,
     },
+    #[schemars(title = "StepFailedData")]
     Failed {
         error: Value,
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -99,18 +102,22 @@ enum Data {
         #[serde(skip_serializing_if = "Option::is_none")]
         started_at: Option<Time>,
     },
+    #[schemars(title = "TimerSetData")]
     Timer {
         due: Time,
         /// What the timer is for: `sleep`, `retry`, `pace` (the pause between two items of a loop) or `after`.
         why: &'static str,
     },
+    #[schemars(title = "ContextSetData")]
     Values {
         #[schemars(with = "Json")]
         values: Payload,
     },
+    #[schemars(title = "RunPausedData")]
     Paused {
         reason: Option<Value>,
     },
+    #[schemars(title = "RunCompletedData")]
     Output {
         #[schemars(with = "Json")]
         output: Payload,
@@ -119,6 +126,7 @@ enum Data {
         #[schemars(with = "Vec<String>")]
         unawaited: Vec<StepKey>,
     },
+    #[schemars(title = "RunFailedData")]
     RunFailed {
         /// With `stack` if the function has thrown an error that has one.
         error: Value,
@@ -130,16 +138,20 @@ enum Data {
         #[schemars(with = "Vec<String>")]
         unawaited: Vec<StepKey>,
     },
+    #[schemars(title = "RunCancelledData")]
     Cancelled {
         reason: Option<String>,
     },
+    #[schemars(title = "TurnStartedData")]
     TurnStarted {
         turn: u32,
         worker: String,
     },
+    #[schemars(title = "TurnLostData")]
     TurnLost {
         turn: u32,
     },
+    #[schemars(title = "WaitOpenedData")]
     WaitOpened {
         /// The signal's name; the step's if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,6 +162,7 @@ enum Data {
         due: Option<Time>,
     },
     WaitResolved(Resolved),
+    #[schemars(title = "SignalBufferedData")]
     SignalBuffered {
         event: String,
         #[schemars(with = "Json")]
@@ -157,8 +170,10 @@ enum Data {
         /// How long it is kept.
         until: Time,
     },
+    #[schemars(title = "NoData")]
     Nothing {},
     /// Written by a later build.
+    #[schemars(title = "UnreadableData")]
     Unreadable {
         unreadable: String,
     },

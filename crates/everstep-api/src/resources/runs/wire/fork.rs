@@ -1,6 +1,7 @@
 //! Forks.
 
 use everstep_core::ids::{RunId, StepKey};
+use everstep_core::whole;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use crate::http::schema::Id;
 pub(crate) struct Fork {
     /// The last entry to take over; without it, the last one at which the run had not ended.
     #[schemars(range(min = 1))]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub(crate) at: Option<u64>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use everstep_core::payload::Payload;
+use everstep_core::whole;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,10 +18,15 @@ pub(crate) struct OfWorkflow {
     #[schemars(with = "Json")]
     pub(crate) input: Payload,
     /// From 1 to 2,147,483,647; the active one when none is named.
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: Option<u32>,
     /// There is one run per key, whatever is started again. It has 1 to 255 characters.
+    #[schemars(length(min = 1, max = 255))]
     pub(crate) idempotency_key: Option<String>,
     /// How many days the run is kept after its end: at least 1, and no more than the server allows.
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 1))]
     pub(crate) retention_days: Option<u32>,
     /// Words to find the run by.
     #[serde(default)]

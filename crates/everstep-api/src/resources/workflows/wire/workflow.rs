@@ -7,6 +7,7 @@ use everstep_core::payload::Payload;
 use everstep_core::status::Status;
 use everstep_core::strict::StrictValue;
 use everstep_core::style::StyleName;
+use everstep_core::whole;
 use everstep_store::{VersionRow, WorkflowRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,8 +21,10 @@ use crate::http::time::Time;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Workflow {
     pub(crate) name: String,
+    #[schemars(range(min = 1))]
     pub(crate) version: u32,
     /// The version that new runs take; null while none is active.
+    #[schemars(range(min = 1))]
     active_version: Option<u32>,
     /// How it is written: `graph`, or `code`, which a worker has.
     pub(crate) style: String,
@@ -60,7 +63,9 @@ pub(crate) struct WorkflowSummary {
     name: String,
     style: String,
     /// The version that new runs take; null while none is active.
+    #[schemars(range(min = 1))]
     active_version: Option<u32>,
+    #[schemars(range(min = 1))]
     latest_version: u32,
     updated_at: Time,
     pending: u64,
@@ -105,6 +110,7 @@ pub(crate) struct Versions {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Version {
+    #[schemars(range(min = 1))]
     version: u32,
     /// Whether new runs take it.
     is_active: bool,
@@ -129,6 +135,7 @@ impl Version {
 /// `POST /v1/workflows`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "CreateWorkflowRequest")]
 pub(crate) struct NewWorkflow {
     #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9_-]{0,127}$"))]
     pub(crate) name: String,
@@ -146,7 +153,8 @@ pub(crate) struct NewWorkflow {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Activate {
-    #[schemars(range(min = 1))]
+    #[serde(deserialize_with = "whole::number")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: u32,
 }
 
@@ -158,7 +166,8 @@ pub(crate) struct Clone {
     #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9_-]{0,127}$"))]
     pub(crate) name: String,
     /// The version that is cloned; the active one if it is left out.
-    #[schemars(range(min = 1))]
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub(crate) version: Option<u32>,
     /// Whether runs of the new workflow take this version.
     #[serde(default = "yes")]
@@ -218,6 +227,7 @@ pub(crate) struct Exported {
     name: String,
     style: String,
     /// Which version it was.
+    #[schemars(range(min = 1))]
     version: u32,
     #[schemars(with = "Definition")]
     definition: Payload,
@@ -247,6 +257,7 @@ impl Exported {
 #[expect(dead_code, reason = "what a document says besides its definition is for people")]
 pub(crate) struct Portable {
     /// The document's format: 1.
+    #[serde(deserialize_with = "whole::number")]
     #[schemars(range(min = 1, max = 1))]
     everstep: u32,
     /// `workflow`.
@@ -257,6 +268,8 @@ pub(crate) struct Portable {
     /// How it is written.
     style: Option<Style>,
     /// Which version it was where it comes from; it gets a number of its own here.
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     version: Option<u32>,
     #[schemars(with = "Definition")]
     pub(crate) definition: Value,
