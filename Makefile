@@ -10,7 +10,7 @@ LAB := $(or $(CARGO_TARGET_DIR),target)/release/everstep-lab
 SECONDS ?= 30
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis sim fuzz bench trace deny tools databases clients
+.PHONY: help run dist test test-long check fmt lint lint-deploy unit sdk planted schemathesis generators sim fuzz bench trace deny tools databases clients
 
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ run: ## Build the server and start it on http://127.0.0.1:7373; data in ./data, 
 dist: ## Build the binary as it is published: target/dist/everstep.
 	$(CARGO) build --profile dist --locked -p everstep
 
-test: tools databases lint lint-deploy unit sdk planted schemathesis trace ## Everything that continuous integration runs.
+test: tools databases lint lint-deploy unit sdk planted schemathesis generators trace ## Everything that continuous integration runs.
 
 test-long: test sim fuzz deny ## `test`, then the long simulation, a minute of random rules, three minutes of Schemathesis and the licence check.
 	scripts/schemathesis.sh 180
@@ -54,6 +54,10 @@ trace: ## Check that every requirement claimed in docs/trace.toml is held by a t
 schemathesis: ## Ask a server for SECONDS=30 what its OpenAPI document allows, and what it does not.
 	$(CARGO) build $(WORKSPACE) --bin everstep
 	scripts/schemathesis.sh $(SECONDS)
+
+generators: ## Give the OpenAPI document to generators of clients and to linters, and use two of the clients.
+	$(CARGO) build $(WORKSPACE) --bin everstep
+	scripts/generators.sh
 
 deny: ## Check the licences and sources of all dependencies.
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny" >&2; exit 1; }
