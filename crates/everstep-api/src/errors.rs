@@ -1,7 +1,9 @@
 //! Errors of the engine and of the store, as problems.
 
 use axum::http::StatusCode;
+use everstep_core::evaluate::Fault;
 use everstep_engine::Error;
+use serde_json::json;
 
 use crate::http::problem::Problem;
 
@@ -12,6 +14,13 @@ impl From<Error> for Problem {
             Error::RunNotFound(_) | Error::WorkflowNotFound { .. } => Self::not_found(error.to_string()),
             Error::Invalid(message) => Self::invalid(message),
             Error::Unstorable(message) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message),
+            Error::InputRejected { ref faults, .. } => {
+                let problem = |fault: &Fault| json!({"path": fault.pointer, "message": fault.message});
+                let problems: Vec<_> = faults.iter().map(problem).collect();
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, error.to_string())
+                    .hint("GET /v1/workflows/{name} shows the inputSchema; paths are JSON pointers into the input")
+                    .with("problems", problems)
+            }
             Error::StyleConflict { .. } => Self::new(StatusCode::CONFLICT, code, error.to_string())
                 .hint("a name belongs to one style; choose another, or delete that workflow first"),
             Error::Elsewhere(_) | Error::Unreachable(_) | Error::Busy(_) | Error::Stopping => {

@@ -29,7 +29,7 @@ pub(crate) fn router(app: AppState) -> Router {
 
 pub(crate) fn table() -> Table {
     use resources::{
-        audit, catalog, data, documents, health, keys, nodes, runs, secrets, tickets, workflows, workspaces,
+        audit, catalog, data, documents, health, keys, nodes, runs, schemas, secrets, tickets, workflows, workspaces,
     };
     Table::default()
         .with(health::add)
@@ -39,6 +39,7 @@ pub(crate) fn table() -> Table {
         .with(nodes::add)
         .with(workflows::add)
         .with(catalog::add)
+        .with(schemas::add)
         .with(runs::add)
         .with(workers::add)
         .with(keys::add)

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -21,8 +22,8 @@ pub trait Lookup {
     fn meta(&self) -> Value;
 }
 
-/// A fault in an expression, found when a workflow is saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A fault in an expression, a config or an input, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Where in the checked value, as a JSON pointer; empty for a plain expression.
     pub pointer: String,

@@ -29,6 +29,7 @@ pub mod code {
     pub const TOO_MANY_ITEMS: &str = "TOO_MANY_ITEMS";
     pub const UNKNOWN_HANDLE: &str = "UNKNOWN_HANDLE";
     pub const UNKNOWN_KIND: &str = "UNKNOWN_KIND";
+    pub const VALIDATION_ERROR: &str = "VALIDATION_ERROR";
     pub const WORKER_LOST: &str = "WORKER_LOST";
     pub const WORKFLOW_NOT_FOUND: &str = "WORKFLOW_NOT_FOUND";
 }

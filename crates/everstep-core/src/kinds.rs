@@ -32,6 +32,10 @@ pub trait Kinds: Send + Sync {
     /// What is wrong with a node's config; pointers are relative to the config.
     fn check(&self, name: &str, config: &Value) -> Vec<Fault>;
 
+    /// What is wrong with the code in a config, such as the syntax of a script. It is compiled only when a definition
+    /// is saved: a definition that was saved before is loaded as it is.
+    fn check_code(&self, name: &str, config: &Value) -> Vec<Fault>;
+
     /// All names, for the hint of an error.
     fn names(&self) -> Vec<String>;
 }

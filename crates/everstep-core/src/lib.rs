@@ -17,6 +17,7 @@ pub mod payload;
 pub mod planted;
 pub mod retry;
 pub mod run;
+pub mod schema;
 pub mod status;
 pub mod story;
 pub mod strict;

@@ -36,6 +36,8 @@ pub const KEY_CHARS: usize = 255;
 pub const REMEMBERED_KEYS: usize = 256;
 /// Nodes of one graph.
 pub const GRAPH_NODES: usize = 10_000;
+/// Bytes of the schema of a workflow's input.
+pub const INPUT_SCHEMA_BYTES: usize = 64 * 1024;
 /// How deep JSON may be nested.
 pub const JSON_DEPTH: usize = 100;
 /// Bytes of a rule of JSON Logic, as JSON without spaces.

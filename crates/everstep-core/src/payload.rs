@@ -60,6 +60,21 @@ impl Payload {
     }
 }
 
+/// How deep a value is nested, without recursion.
+pub(crate) fn json_depth(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut todo = vec![(value, 1)];
+    while let Some((value, depth)) = todo.pop() {
+        deepest = deepest.max(depth);
+        match value {
+            Value::Array(items) => todo.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => todo.extend(fields.values().map(|field| (field, depth + 1))),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 /// Whether a text inside JSON holds a NUL character, found without parsing it.
 pub fn has_nul(json: &str) -> bool {
     // Only an odd number of backslashes escapes what follows.

@@ -1,4 +1,5 @@
-//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, laws, rules, stories and the codec.
+//! The core, proved: decision texts, conditions, tasks, context, keys, children, validation, schemas, laws, rules, stories
+//! and the codec.
 #![expect(clippy::unwrap_used, reason = "a test stops where it is wrong")]
 
 mod children;
@@ -11,6 +12,7 @@ mod keys;
 mod laws;
 mod logic;
 mod phases;
+mod schema;
 mod story;
 mod support;
 mod tasks;

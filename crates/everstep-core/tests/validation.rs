@@ -1,6 +1,8 @@
 //! What is refused when a workflow is saved, and how it is told.
 
 mod config;
+mod input_schema;
+mod scripts;
 mod secrets;
 mod size;
 mod variables;

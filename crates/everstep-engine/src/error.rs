@@ -1,5 +1,6 @@
 //! Errors of the engine, as its callers see them.
 
+use everstep_core::evaluate::Fault;
 use everstep_core::ids::{NodeId, RunId};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,9 @@ pub enum Error {
     /// Well-formed data that no database stores, such as text with a NUL character.
     #[error("{0}")]
     Unstorable(String),
+    /// The input of a start does not fit the schema of its workflow. Nothing was written.
+    #[error("the input does not fit the inputSchema of workflow {workflow:?} version {version}: {}", list(faults))]
+    InputRejected { workflow: String, version: u32, faults: Vec<Fault> },
     /// A workflow of that name exists in another style.
     #[error("{name} is a workflow of another style: {style}")]
     StyleConflict { name: String, style: String },
@@ -47,7 +51,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::RunNotFound(_) | Self::WorkflowNotFound { .. } => "NOT_FOUND",
-            Self::Invalid(_) | Self::Unstorable(_) => "VALIDATION_ERROR",
+            Self::Invalid(_) | Self::Unstorable(_) | Self::InputRejected { .. } => "VALIDATION_ERROR",
             Self::StyleConflict { .. } => "WORKFLOW_STYLE_CONFLICT",
             Self::Elsewhere(_) | Self::Unreachable(_) | Self::Unavailable(_) | Self::Busy(_) | Self::Stopping => {
                 "UNAVAILABLE"
@@ -57,6 +61,20 @@ impl Error {
             Self::Refused(_) => "STORE_REFUSED",
         }
     }
+}
+
+/// Faults that a message lists.
+const LISTED_FAULTS_MAX: usize = 3;
+
+/// The first faults of an input, for a message.
+fn list(faults: &[Fault]) -> String {
+    let listed = faults.iter().take(LISTED_FAULTS_MAX).map(|fault| match fault.pointer.as_str() {
+        "" => fault.message.clone(),
+        pointer => format!("{pointer}: {}", fault.message),
+    });
+    let more = faults.len().saturating_sub(LISTED_FAULTS_MAX);
+    let rest = (more > 0).then(|| format!("and {more} more"));
+    listed.chain(rest).collect::<Vec<_>>().join("; ")
 }
 
 impl From<everstep_store::Error> for Error {

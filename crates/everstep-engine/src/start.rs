@@ -191,6 +191,7 @@ impl Engine {
             Some(version) => Arc::clone(version),
             None => self.library().find_to_start(&start).await?,
         };
+        version.check_input(&start.input)?;
         let world = self.world();
         let run = RunId::new(world.clock.now(), world.random.next());
         let (workspace, wants_end) = (start.workspace, start.detail == StartDetail::End);

@@ -201,3 +201,27 @@ fn on_a_machine_that_crashes<T>(work: impl Future<Output = T>) -> T {
     // All loops end where they are; nothing is handed over.
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
+
+#[tokio::test]
+async fn a_child_whose_input_does_not_fit_fails_its_step_and_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let mut child = doubles();
+    child["inputSchema"] = json!({"properties": {"n": {"type": "number"}}, "required": ["n"]});
+    publish(&engine, "double", &child).await;
+    let mut parent = calls("double", &json!({"input": {"n": "{{ctx.input.n}}"}}));
+    parent["nodes"][1]["retry"] = json!({"maxAttempts": 2, "baseMs": 100});
+    publish(&engine, "parent", &parent).await;
+    let good = start(&engine, "parent", json!({"n": 4})).await;
+    assert_eq!(finish(&engine, good).await.output.unwrap().value()["result"], json!({"n": 8}));
+    let bad = start(&engine, "parent", json!({"n": "four"})).await;
+    let row = finish(&engine, bad).await;
+    let failure = row.error.unwrap();
+    assert_eq!((row.status, failure.code.as_str()), (Status::Failed, "VALIDATION_ERROR"));
+    assert!(failure.message.contains("/n: expected a number, found a string"), "{}", failure.message);
+    // Its retry policy applies, and no child was written.
+    let journal = engine.world().runs.journal(bad, 0, 100).await.unwrap();
+    assert_eq!(journal.iter().filter(|entry| entry.row.kind == Kind::StepFailed).count(), 2);
+    let filter = RunFilter { parent: Some(bad), ..RunFilter::default() };
+    assert_eq!(engine.world().runs.list_runs(WORKSPACE, filter, None, 10).await.unwrap().runs.len(), 0);
+}

@@ -486,7 +486,7 @@ async fn a_workspace_has_so_many_workers_and_is_told_so() {
     for _ in 0..1_000 {
         Worker::come(&engine, 1, vec![]).await;
     }
-    let workflows = vec![ServedWorkflow { name: "fresh".into(), version: 1, retention_days: None }];
+    let workflows = vec![ServedWorkflow { name: "fresh".into(), version: 1, retention_days: None, input_schema: None }];
     let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
     let error = engine.open_session(hello).await.err().unwrap();
     assert_eq!(error.code(), "UNAVAILABLE");

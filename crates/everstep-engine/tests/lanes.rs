@@ -14,6 +14,7 @@ use everstep_core::evaluate::Fault;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
+use everstep_core::schema::Schema;
 use everstep_core::status::Status;
 use everstep_engine::{Engine, Options, Start};
 use everstep_handlers::{Description, Handler, Registry, Task, TaskResult};
@@ -72,7 +73,7 @@ impl Fixture {
                 icon: "door",
                 summary: "Lets two through at once.",
                 output: "`through`.",
-                schema: json!({"type": "object"}),
+                schema: Schema::built_in(&json!({"type": "object"})),
                 examples: Vec::new(),
                 is_internal: true,
                 concurrency: 2,

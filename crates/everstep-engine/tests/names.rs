@@ -5,16 +5,18 @@ mod support;
 #[expect(dead_code, reason = "each suite uses a part of it")]
 mod worker;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everstep_core::code::Report;
 use everstep_core::failure::Failure;
 use everstep_core::run::Input;
+use everstep_core::schema::Schema;
 use everstep_core::status::Status;
 use everstep_core::workflow::Style;
-use everstep_engine::{DefinitionOutcome, Error, Hello, SaveOptions, ServedWorkflow, Start};
+use everstep_engine::{DefinitionOutcome, Engine, Error, Hello, SaveOptions, ServedWorkflow, Start};
 use everstep_store::Precondition;
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine_with, finish, open, publish};
 use worker::{Worker, hasty, place, returned, start};
 
@@ -27,7 +29,7 @@ async fn a_name_belongs_to_one_style() {
         worker: "ann".into(),
         sdk: None,
         workflows: ["fresh", "order"]
-            .map(|name| ServedWorkflow { name: name.into(), version: 1, retention_days: None })
+            .map(|name| ServedWorkflow { name: name.into(), version: 1, retention_days: None, input_schema: None })
             .to_vec(),
         capacity: 1,
         holds: vec![],
@@ -189,4 +191,29 @@ async fn a_similar_name_is_found() {
         let found = engine.library().nearest_name(WORKSPACE, name).await.unwrap();
         assert_eq!(found.as_deref(), nearest);
     }
+}
+
+/// Opens a session of a worker whose workflow `order` has a schema of its input.
+async fn serve(engine: &Engine, schema: Option<Value>) {
+    let input_schema = schema.map(|schema| Arc::new(Schema::for_input(&schema).unwrap()));
+    let workflows = vec![ServedWorkflow { name: "order".into(), version: 1, retention_days: None, input_schema }];
+    let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
+    let session = engine.open_session(hello).await.unwrap();
+    assert_eq!(session.workflows[0].input_schema, None, "the library has it");
+}
+
+#[tokio::test]
+async fn code_brings_the_schema_of_its_input_and_the_last_registration_counts() {
+    let (_folder, engine) = place().await;
+    let try_start =
+        async |input: Value| engine.start_run(Start::new("order", input)).await.map(drop).map_err(|error| error.code());
+    serve(&engine, Some(json!({"type": "object", "required": ["id"]}))).await;
+    assert_eq!(try_start(json!({})).await, Err("VALIDATION_ERROR"));
+    assert_eq!(try_start(json!({"id": 1})).await, Ok(()));
+    assert_eq!(try_start(json!({})).await, Err("VALIDATION_ERROR"), "the cached schema");
+    serve(&engine, Some(json!({"type": "string"}))).await;
+    assert_eq!(try_start(json!({"id": 1})).await, Err("VALIDATION_ERROR"));
+    assert_eq!(try_start(json!("a")).await, Ok(()));
+    serve(&engine, None).await;
+    assert_eq!(try_start(json!(5)).await, Ok(()));
 }

@@ -5,10 +5,22 @@ mod support;
 
 use everstep_core::payload::Payload;
 use everstep_core::status::Status;
-use everstep_engine::{Start, StartDetail, StartReply};
+use everstep_engine::{Error, Start, StartDetail, StartReply};
+use everstep_store::{RunFilter, SideWrites};
 use futures_util::future;
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{WORKSPACE, chain, engine, publish};
+
+/// A workflow whose input has a number `amount`.
+fn with_schema(nodes: &[(&str, &str, Value)]) -> Value {
+    let mut definition = chain(nodes);
+    definition["inputSchema"] = json!({
+        "type": "object",
+        "properties": {"amount": {"type": "number", "minimum": 1}, "note": {"type": "string"}},
+        "required": ["amount"],
+    });
+    definition
+}
 
 fn start() -> Start {
     Start::new("work", Payload::from(json!({"n": 1})))
@@ -73,4 +85,72 @@ async fn a_start_is_told_how_its_run_began_as_the_database_has_it() {
     // Of a run that was there before nothing is told.
     let again = engine.start_run(keyed).await.unwrap();
     assert!(!again.created && again.began.is_none());
+}
+
+#[tokio::test]
+async fn a_start_whose_input_does_not_fit_the_schema_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "order", &with_schema(&[])).await;
+    let before = engine.world().runs.list_runs(WORKSPACE, RunFilter::default(), None, 10).await.unwrap().runs.len();
+    let refused = engine.start_run(Start::new("order", json!({"amount": 0, "note": 5}))).await.unwrap_err();
+    assert_eq!(refused.code(), "VALIDATION_ERROR");
+    let Error::InputRejected { workflow, version, faults } = &refused else { panic!("{refused}") };
+    assert_eq!((workflow.as_str(), *version), ("order", 1));
+    let places: Vec<_> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+    assert_eq!(places, ["/amount", "/note"]);
+    assert_eq!(
+        refused.to_string(),
+        "the input does not fit the inputSchema of workflow \"order\" version 1: \
+         /amount: 0 is out of range: it is at least 1; /note: expected a string, found a number"
+    );
+    let page = engine.world().runs.list_runs(WORKSPACE, RunFilter::default(), None, 10).await.unwrap();
+    assert_eq!((page.runs.len(), before), (0, 0));
+    // An input that fits is started; a version without a schema takes any input.
+    engine.start_run(Start::new("order", json!({"amount": 5, "more": true}))).await.unwrap();
+    publish(&engine, "order", &chain(&[])).await;
+    engine.start_run(Start::new("order", json!("anything"))).await.unwrap();
+    let old = Start { version: Some(1), ..Start::new("order", json!("anything")) };
+    assert!(matches!(engine.start_run(old).await, Err(Error::InputRejected { version: 1, .. })));
+}
+
+#[tokio::test]
+async fn test_runs_are_checked_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let version = engine.library().compile_test(&with_schema(&[])).unwrap();
+    let refused = engine.start_run(Start::of_version(&version, json!({}))).await.unwrap_err();
+    assert!(matches!(refused, Error::InputRejected { .. }), "{refused}");
+    engine.start_run(Start::of_version(&version, json!({"amount": 1}))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_start_with_a_schema_reads_nothing_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    publish(&engine, "plain", &chain(&[])).await;
+    publish(&engine, "checked", &with_schema(&[])).await;
+    let mut calls = Vec::new();
+    for name in ["plain", "checked"] {
+        // The first start compiles the version.
+        engine.start_run(Start::new(name, json!({"amount": 1}))).await.unwrap();
+        let before = engine.world().runs.calls();
+        engine.start_run(Start::new(name, json!({"amount": 1}))).await.unwrap();
+        calls.push(engine.world().runs.calls() - before);
+    }
+    assert_eq!(calls[0], calls[1]);
+}
+
+#[tokio::test]
+async fn forks_and_retries_keep_their_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path()).await;
+    let waits = [("wait", "wait", json!({"config": {"event": "go"}}))];
+    publish(&engine, "order", &chain(&waits)).await;
+    let run = engine.start_run(Start::new("order", json!("free text"))).await.unwrap().run;
+    publish(&engine, "order", &with_schema(&waits)).await;
+    assert!(engine.start_run(Start::new("order", json!("free text"))).await.is_err());
+    let forked = engine.fork(WORKSPACE, run, None, None, SideWrites::default()).await.unwrap();
+    let row = engine.world().runs.get_run(WORKSPACE, forked.run).await.unwrap().unwrap();
+    assert_eq!((row.version, row.input.value()), (1, &json!("free text")));
 }

@@ -2,23 +2,22 @@
 
 use everstep_core::evaluate::Fault;
 use everstep_core::failure::{Failure, code};
+use everstep_core::schema::{CheckMode, Schema};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::schema::{self, CheckMode};
-
 /// The JSON Schema of a config.
-pub(crate) fn schema<T: JsonSchema>() -> Value {
-    schemars::schema_for!(T).to_value()
+pub(crate) fn schema<T: JsonSchema>() -> Schema {
+    Schema::built_in(&schemars::schema_for!(T).to_value())
 }
 
 /// Reads a config whose templates are resolved and whose secrets are revealed. The message of a failure holds no
 /// value of the config but numbers.
-pub(crate) fn read<T: DeserializeOwned>(config: Value, schema: &Value) -> Result<T, Failure> {
+pub(crate) fn read<T: DeserializeOwned>(config: Value, schema: &Schema) -> Result<T, Failure> {
     let invalid = |message: String| Failure::fatal(code::INVALID_CONFIG, message);
     let config = if config.is_null() { json!({}) } else { config };
-    if let Some(fault) = schema::check(schema, &config, CheckMode::Resolved).first() {
+    if let Some(fault) = schema.check(&config, CheckMode::Resolved).first() {
         return Err(invalid(match fault.pointer.trim_start_matches('/') {
             "" => fault.message.clone(),
             field => format!("`{field}`: {}", fault.message),
@@ -28,21 +27,21 @@ pub(crate) fn read<T: DeserializeOwned>(config: Value, schema: &Value) -> Result
 }
 
 /// What is wrong with a config as it is saved: a template may stand for any value but those of raw fields.
-pub(crate) fn check(config: &Value, schema: &Value, raw_fields: &[String]) -> Vec<Fault> {
+pub(crate) fn check(config: &Value, schema: &Schema, raw_fields: &[String]) -> Vec<Fault> {
     let empty = json!({});
     let config = if config.is_null() { &empty } else { config };
     if !config.is_object() {
         return vec![Fault { pointer: String::new(), message: "a config is an object".to_owned() }];
     }
-    schema::check(schema, config, CheckMode::Saved { raw_fields })
+    schema.check(config, CheckMode::Saved { raw_fields })
 }
 
 /// What is wrong with a value in which nothing stands for anything else.
-pub(crate) fn check_exactly<T: DeserializeOwned>(value: &Value, schema: &Value) -> Vec<Fault> {
+pub(crate) fn check_exactly<T: DeserializeOwned>(value: &Value, schema: &Schema) -> Vec<Fault> {
     if !value.is_object() {
         return vec![Fault { pointer: String::new(), message: "a config is an object".to_owned() }];
     }
-    let faults = schema::check(schema, value, CheckMode::Resolved);
+    let faults = schema.check(value, CheckMode::Resolved);
     match serde_json::from_value::<T>(value.clone()) {
         Err(error) if faults.is_empty() => vec![Fault { pointer: String::new(), message: error.to_string() }],
         _ => faults,

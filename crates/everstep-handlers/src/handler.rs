@@ -9,6 +9,7 @@ use everstep_core::ids::{RunId, StepKey, WorkspaceId};
 use everstep_core::journal::Outcome;
 use everstep_core::kinds::KindInfo;
 use everstep_core::payload::Payload;
+use everstep_core::schema::Schema;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -67,7 +68,7 @@ pub struct Description {
     /// What the output is.
     pub output: &'static str,
     /// The JSON Schema of the config.
-    pub schema: Value,
+    pub schema: Schema,
     pub examples: Vec<Example>,
     /// Whether it is for tests and benchmarks only, so that editors leave it out.
     pub is_internal: bool,
@@ -96,6 +97,11 @@ pub trait Handler: Send + Sync {
 
     /// What is wrong with a config; pointers are relative to it. Templates may stand in any field but raw ones.
     fn check(&self, config: &Value) -> Vec<Fault>;
+
+    /// What is wrong with the code in a config, such as the syntax of a script. Called when a definition is saved.
+    fn check_code(&self, _config: &Value) -> Vec<Fault> {
+        Vec::new()
+    }
 
     /// Whether the handler itself ends a task at its timeout. The engine does so for all others.
     fn times_itself(&self) -> bool {

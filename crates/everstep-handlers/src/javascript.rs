@@ -107,6 +107,12 @@ impl Handler for JavaScriptHandler {
         faults
     }
 
+    fn check_code(&self, config: &Value) -> Vec<Fault> {
+        let code = config.get("code").and_then(Value::as_str).filter(|code| !code.contains('\0'));
+        let error = code.and_then(Sandbox::check);
+        error.map(|error| Fault { pointer: "/code".to_owned(), message: error.to_string() }).into_iter().collect()
+    }
+
     fn times_itself(&self) -> bool {
         true
     }

@@ -15,11 +15,10 @@ mod mask;
 mod noop;
 mod ports;
 mod registry;
-pub mod schema;
 mod secrets;
 pub mod sources;
 
-pub use catalogue::{CatalogueEntry, Handle, Timeout, catalogue, page};
+pub use catalogue::{CatalogueEntry, Handle, Timeout, catalogue, graph_schema, page};
 pub use data_query::DataQueryHandler;
 pub use handler::{Description, Example, Handler, Task, TaskResult};
 pub use http::HttpHandler;

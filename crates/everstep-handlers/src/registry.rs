@@ -57,6 +57,10 @@ impl Kinds for Registry {
         self.find_handler(name).map(|handler| handler.check(config)).unwrap_or_default()
     }
 
+    fn check_code(&self, name: &str, config: &Value) -> Vec<Fault> {
+        self.find_handler(name).map(|handler| handler.check_code(config)).unwrap_or_default()
+    }
+
     fn names(&self) -> Vec<String> {
         self.handlers.keys().cloned().collect()
     }

@@ -13,12 +13,14 @@ mod pool;
 mod priority;
 mod sandbox;
 mod script;
+mod syntax;
 
 pub use fetch::{
     BODY_BYTES_MAX, Fetch, FetchFuture, FetchRequest, FetchResponse, REQUESTS_IN_FLIGHT_MAX, REQUESTS_MAX,
 };
 pub use sandbox::Sandbox;
 pub use script::{Error, Script, ScriptFailure, ScriptOutput};
+pub use syntax::SyntaxError;
 
 /// Bytes of memory that a script may use by default. The memory of its context is added to it.
 pub const MEMORY_BYTES_DEFAULT: usize = 64 * 1024 * 1024;

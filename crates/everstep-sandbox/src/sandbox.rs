@@ -8,6 +8,7 @@ use crate::execute::Cancellation;
 use crate::log::Log;
 use crate::pool::{Pool, STOP_GRACE};
 use crate::script::{Error, Script, ScriptFailure, ScriptOutput};
+use crate::syntax::{self, SyntaxError};
 
 /// Runs scripts on a bounded number of threads. Cheap to clone; clones share the threads.
 #[derive(Clone)]
@@ -26,6 +27,11 @@ impl Sandbox {
     /// How many scripts run at once.
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Compiles a script without running it, on the calling thread: its first error in syntax.
+    pub fn check(code: &str) -> Option<SyntaxError> {
+        syntax::check(code)
     }
 
     /// Runs a script, waiting for a thread first.

@@ -117,8 +117,8 @@ pub(crate) struct VersionState {
     pub(crate) style: Option<String>,
     /// The retention of this version, if it exists.
     pub(crate) retention_days: Option<u32>,
-    /// Whether this version has a definition, and is not only named.
-    pub(crate) is_brought: bool,
+    /// The digest of this version, if it exists; empty while the version is only named.
+    pub(crate) digest: Option<String>,
     /// The newest version that was deleted; 0 if there is none.
     pub(crate) deleted: u32,
 }
@@ -129,11 +129,19 @@ impl VersionState {
         self.style.as_deref().filter(|known| *known != style)
     }
 
+    /// Whether this version has a definition, and is not only named.
+    fn is_brought(&self) -> bool {
+        self.digest.as_deref().is_some_and(|digest| !digest.is_empty())
+    }
+
     /// Whether registering the version would change nothing.
     pub(crate) fn is_as_registered(&self, workflow: &NewWorkflow) -> bool {
         let is_there = match workflow.is_only_named() {
             true => self.retention_days.is_some(),
-            false => self.is_brought && self.retention_days == Some(workflow.retention_days),
+            false => {
+                self.digest.as_deref() == Some(workflow.digest.as_str())
+                    && self.retention_days == Some(workflow.retention_days)
+            }
         };
         is_there && self.other_style(&workflow.style).is_none()
     }
@@ -142,6 +150,6 @@ impl VersionState {
     /// it is version 1 and no version has a definition.
     pub(crate) fn is_activated(&self, workflow: &NewWorkflow, version: u32) -> bool {
         let is_first = workflow.is_only_named() && version == 1;
-        (is_first || !workflow.is_only_named() && !self.is_brought) && version > self.newest
+        (is_first || !workflow.is_only_named() && !self.is_brought()) && version > self.newest
     }
 }

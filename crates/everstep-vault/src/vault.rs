@@ -89,6 +89,11 @@ impl Vault {
         Ok(rows.into_iter().map(SecretInfo::from_row).collect())
     }
 
+    /// Whether a secret exists. Its value is not decrypted.
+    pub async fn has(&self, workspace: WorkspaceId, name: &str) -> Result<bool, Error> {
+        Ok(self.row(workspace, name).await?.is_some())
+    }
+
     pub async fn delete(&self, workspace: WorkspaceId, name: &str) -> Result<(), Error> {
         match self.store.delete_resource(workspace, ResourceKind::Secret, name).await? {
             true => Ok(()),

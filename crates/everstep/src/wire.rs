@@ -165,6 +165,7 @@ pub async fn save_definition(engine: &Engine, name: &str, graph: &Graph) -> anyh
 pub fn describe_error(error: Error) -> anyhow::Error {
     match error {
         Error::Invalid(message) | Error::Unstorable(message) => invalid(message),
+        Error::InputRejected { .. } => invalid(error.to_string()),
         error => error.into(),
     }
 }

@@ -38,8 +38,8 @@ export class Execution {
   async startWorker(name, mayDie = false) {
     const { serves, via = 0, concurrency = 200, transport = this.transport } = this.scenario.workers[name];
     const url = typeof via === 'string' ? this.proxies.get(via).url : `http://127.0.0.1:${this.servers[via].port}`;
-    const workflows = serves.map(({ workflow, version = 1, retention, program = workflow }) => {
-      return { name: workflow, version, retention, program: this.scenario.programs[program] };
+    const workflows = serves.map(({ workflow, version = 1, retention, inputSchema, program = workflow }) => {
+      return { name: workflow, version, retention, inputSchema, program: this.scenario.programs[program] };
     });
     const { workerKey: apiKey, ledger } = this;
     const config = { name, url, apiKey, transport, concurrency, ledger: ledger.url, workflows };

@@ -7,7 +7,7 @@ const STORES = ['sqlite', 'postgres'];
 const TRANSPORTS = ['socket', 'http'];
 const SCENARIO = ['proves', 'requirements', 'stores', 'transports', 'servers', 'settings', 'programs', 'proxies', 'workers', 'do', 'expect'];
 const WORKER = ['serves', 'via', 'transport', 'concurrency'];
-const SERVED = ['workflow', 'version', 'retention', 'program'];
+const SERVED = ['workflow', 'version', 'retention', 'inputSchema', 'program'];
 const EXPECTED = ['run', 'status', 'output', 'error', 'unawaited', 'waitingFor', 'version', 'journal', 'entries', 'data', 'steps', 'ran', 'noted', 'by', 'values', 'tookMs', 'medianMs', 'signalled'];
 
 /** What may stand in an action, by its verb. */

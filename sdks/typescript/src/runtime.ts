@@ -16,28 +16,33 @@ export type * from "./types.js";
 /** A workflow written as code. */
 export interface Workflow<Input, Output> extends WorkflowRef<Input, Output> {
   readonly retentionDays: number | undefined;
+  readonly inputSchema: Readonly<Record<string, unknown>> | undefined;
   readonly run: Definition<Input, Output>["run"];
   /** Serves this workflow alone. */
   serve(options?: WorkerOptions): Worker;
 }
 
-const WORKFLOW_OPTIONS = { name: true, version: true, retention: true, run: true } as const;
+const WORKFLOW_OPTIONS = { name: true, version: true, retention: true, inputSchema: true, run: true } as const;
 const WORKFLOW_NAME = /^[a-z0-9][a-z0-9_-]{0,127}$/;
 
 /** Defines a workflow. */
 export function workflow<Input, Output>(definition: Definition<Input, Output> & JsonInput<Input>): Workflow<Input, Output> {
-  const { name, version = 1, retention, run } = definition;
+  const { name, version = 1, retention, inputSchema, run } = definition;
   if (typeof name !== "string" || !WORKFLOW_NAME.test(name)) {
     throw new TypeError(`a workflow's name has 1 to 128 of a-z, 0-9, _ and -, and begins with a letter or digit: ${JSON.stringify(name)} does not`);
   }
   checkOptions<Definition<Input, Output>>(definition, WORKFLOW_OPTIONS, `workflow ${name}`);
   if (!Number.isInteger(version) || version < 1) throw new TypeError(`the version of ${name} is a whole number from 1, not ${version}`);
   if (typeof run !== "function") throw new TypeError(`workflow ${name} has no function`);
+  if (inputSchema !== undefined && (typeof inputSchema !== "object" || inputSchema === null || Array.isArray(inputSchema))) {
+    throw new TypeError(`the inputSchema of ${name} is a JSON Schema as an object`);
+  }
   const retentionDays = retention === undefined ? undefined : days(retention, `the retention of ${name}`);
   const defined: Workflow<Input, Output> = {
     name,
     version,
     retentionDays,
+    inputSchema,
     run,
     serve: (options = {}) => serve({ ...options, workflows: [defined] }),
   };

@@ -11,7 +11,7 @@ export interface Hello {
   worker: string;
   sdk: string;
   capacity: number;
-  workflows: { name: string; version: number; retentionDays?: number }[];
+  workflows: { name: string; version: number; retentionDays?: number; inputSchema?: Readonly<Record<string, unknown>> }[];
   holds: TurnRef[];
 }
 

@@ -20,6 +20,7 @@ export interface ServedWorkflow {
   readonly name: string;
   readonly version: number;
   readonly retentionDays?: number | undefined;
+  readonly inputSchema?: Readonly<Record<string, unknown>> | undefined;
   readonly run: (ctx: never, input: never) => unknown;
 }
 
@@ -153,9 +154,12 @@ class ServingWorker implements Worker, RunsOwner, TransportListener {
       worker: options.worker ?? `${hostname()}:${process.pid}`,
       sdk: SDK_NAME,
       capacity: concurrency,
-      workflows: workflows.map(({ name, version, retentionDays }) =>
-        retentionDays === undefined ? { name, version } : { name, version, retentionDays },
-      ),
+      workflows: workflows.map(({ name, version, retentionDays, inputSchema }) => ({
+        name,
+        version,
+        ...(retentionDays !== undefined && { retentionDays }),
+        ...(inputSchema !== undefined && { inputSchema }),
+      })),
     };
     this.ready = new Promise((resolve, reject) => {
       this.resolveReady = resolve;

@@ -506,4 +506,21 @@ test("what is wrong with a worker's options is said at once", () => {
   assert.throws(() => workflow({ name: "No Spaces", run: () => 1 }), /workflow's name/);
   assert.throws(() => workflow({ name: "a", version: 0, run: () => 1 }), /version of a/);
   assert.throws(() => workflow({ name: "a", retention: "ever", run: () => 1 }), /retention of a/);
+  for (const inputSchema of [[], null, "object"]) {
+    assert.throws(() => workflow({ name: "a", inputSchema, run: () => 1 } as never), /inputSchema of a is a JSON Schema/);
+  }
 });
+
+const inputSchema = { type: "object", required: ["amount"] };
+const checked = workflow({ name: "checked", inputSchema, retention: "2d", run: () => 1 });
+withWorker(
+  "the schema of an input is part of the registration",
+  () => [checked, sum],
+  async (server) => {
+    assert.equal(checked.inputSchema, inputSchema);
+    assert.deepEqual(server.hellos[0]?.workflows, [
+      { name: "checked", version: 1, retentionDays: 2, inputSchema },
+      { name: "sum", version: 1 },
+    ]);
+  },
+);

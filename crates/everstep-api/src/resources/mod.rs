@@ -9,6 +9,7 @@ pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod nodes;
 pub(crate) mod runs;
+pub(crate) mod schemas;
 pub(crate) mod secrets;
 pub(crate) mod tickets;
 pub(crate) mod workflows;

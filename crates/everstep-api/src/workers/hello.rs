@@ -1,17 +1,20 @@
 //! How a worker opens a session: its hello, and the welcome of the server.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::schema::Schema;
 use everstep_core::whole;
 use everstep_core::workflow;
 use everstep_engine::{self as engine, Engine, Session};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::limits::{REPORTS_MAX, REQUEST_BYTES_MAX};
 use crate::http::problem::Problem;
-use crate::http::schema::Id;
+use crate::http::schema::{Id, Object};
 
 /// The version of the worker protocol.
 const PROTOCOL_VERSION: u32 = 1;
@@ -76,6 +79,9 @@ pub(crate) struct ServedWorkflow {
     #[schemars(range(min = 1, max = 36_500))]
     #[serde(default, deserialize_with = "whole::optional")]
     retention_days: Option<u32>,
+    /// The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB.
+    #[schemars(with = "Option<Object>")]
+    input_schema: Option<Value>,
 }
 
 impl Hello {
@@ -119,7 +125,7 @@ impl Hello {
 
 impl ServedWorkflow {
     fn check(self, at: usize) -> Result<engine::ServedWorkflow, Problem> {
-        let Self { name, version, retention_days } = self;
+        let Self { name, version, retention_days, input_schema } = self;
         if !workflow::is_name(&name) {
             let detail = format!("workflows[{at}].name: {name:?} is not the name of a workflow");
             let hint = "a name has 1 to 128 lowercase letters, digits, - and _, and begins with a letter or a digit";
@@ -133,8 +139,18 @@ impl ServedWorkflow {
             let detail = format!("workflows[{at}].retentionDays: runs are kept for 1 to {RETENTION_DAYS_MAX} days");
             return Err(wrong(format!("workflows[{at}].retentionDays"), detail));
         }
-        Ok(engine::ServedWorkflow { name, version, retention_days })
+        let input_schema = input_schema.map(|schema| check_input_schema(&schema, at)).transpose()?;
+        Ok(engine::ServedWorkflow { name, version, retention_days, input_schema })
     }
+}
+
+fn check_input_schema(source: &Value, at: usize) -> Result<Arc<Schema>, Problem> {
+    Schema::for_input(source).map(Arc::new).map_err(|faults| {
+        let first = faults.into_iter().next().expect("a schema that does not compile has a fault");
+        let path = format!("workflows[{at}].inputSchema{}", first.pointer);
+        let hint = "inputSchema is a JSON Schema (2020-12); docs/reference/graph.md lists the keywords";
+        wrong(path.clone(), format!("{path}: {}", first.message)).hint(hint)
+    })
 }
 
 pub(super) fn check_capacity(capacity: usize) -> Result<(), Problem> {

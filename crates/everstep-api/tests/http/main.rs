@@ -13,6 +13,7 @@ mod data;
 mod documents;
 mod events;
 mod forks;
+mod generators;
 mod health;
 mod many;
 mod runs;

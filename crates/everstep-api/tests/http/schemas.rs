@@ -1,150 +1,181 @@
-//! The OpenAPI document as generators of clients read it, and the requests that its schemas allow.
+//! Schemas: of the inputs of runs, and of workflow files; with the other checks of a definition that is saved.
 
-use std::collections::BTreeSet;
-
-use everstep_api::openapi;
+use axum::http::Method;
+use everstep_api::auth::Permission;
 use serde_json::{Value, json};
 
-use crate::support::{Server, wait_for_go};
+use crate::support::{Server, chain};
+use crate::workers::Worker;
 
-/// Calls `see` with each object of a document, and with its place.
-fn walk(value: &Value, place: &str, see: &mut impl FnMut(&str, &Value)) {
-    match value {
-        Value::Object(fields) => {
-            see(place, value);
-            fields.iter().for_each(|(name, field)| walk(field, &format!("{place}/{name}"), see));
-        }
-        Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, item)| walk(item, &format!("{place}/{at}"), see));
-        }
-        _ => {}
-    }
+fn input_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"amount": {"type": "number", "minimum": 1}, "note": {"type": "string"}},
+        "required": ["amount"],
+    })
 }
 
-#[test]
-fn no_schema_is_a_boolean() {
-    let mut seen = 0;
-    walk(&openapi(), "", &mut |place, value| {
-        for keyword in ["schema", "items"] {
-            assert!(!value[keyword].is_boolean(), "{place}/{keyword}");
-        }
-        assert_ne!(value["additionalProperties"], true, "{place}");
-        let is_schema = value["type"] == "object" || value["type"] == json!(["object", "null"]);
-        for (name, property) in value["properties"].as_object().into_iter().flatten().filter(|_| is_schema) {
-            assert!(property.is_object(), "{place}/properties/{name}");
-            seen += 1;
-        }
-        for list in ["oneOf", "anyOf", "allOf"] {
-            assert!(value[list].as_array().into_iter().flatten().all(Value::is_object), "{place}/{list}");
-        }
-    });
-    assert!(seen > 300, "{seen} properties were found");
+fn with_schema() -> Value {
+    let mut definition = chain(&[]);
+    definition["inputSchema"] = input_schema();
+    definition
 }
 
-/// Generators name types by their components, and write each to a file of its own.
-#[test]
-fn every_object_of_a_choice_has_a_name_of_its_own() {
-    let document = openapi();
-    let components = document["components"]["schemas"].as_object().unwrap();
-    let names: BTreeSet<String> = components.keys().map(|name| name.to_lowercase()).collect();
-    assert_eq!(names.len(), components.len(), "names differ by more than their case");
-    // The constructor of a type `Key` is called `NewKey` in Go.
-    assert!(names.iter().all(|name| !names.contains(&format!("new{name}"))), "{names:?}");
-    assert!(names.contains("stepcompleteddata") && names.contains("sourcepostgres"), "{names:?}");
-    walk(&document, "", &mut |place, value| {
-        for part in ["oneOf", "anyOf"].iter().flat_map(|list| value[list].as_array().into_iter().flatten()) {
-            assert!(part["properties"].is_null(), "{place} has an object without a name");
-        }
-    });
+fn misfit() -> Value {
+    json!({"amount": 0, "note": 5})
 }
 
-#[test]
-fn versions_of_workflows_begin_with_one() {
-    let document = openapi();
-    let schemas = &document["components"]["schemas"];
-    for (name, field) in [
-        ("OfWorkflow", "version"),
-        ("Activate", "version"),
-        ("Clone", "version"),
-        ("Filter", "version"),
-        ("Portable", "version"),
-        ("ServedWorkflow", "version"),
-        ("WorkerReport", "version"),
-        ("Workflow", "version"),
-        ("Workflow", "activeVersion"),
-        ("WorkflowSummary", "latestVersion"),
-    ] {
-        assert_eq!(schemas[name]["properties"][field]["minimum"], 1, "{name}.{field}");
-    }
-    assert_eq!(schemas["OfWorkflow"]["properties"]["version"]["maximum"], i32::MAX);
-}
-
-#[test]
-fn the_stream_of_a_run_is_described_event_by_event() {
-    let document = openapi();
-    let stream = &document["paths"]["/v1/runs/{id}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"];
-    let about = stream["schema"]["description"].as_str().unwrap();
-    for (event, schema) in
-        [("snapshot", "SnapshotEvent"), ("entry", "Entry"), ("status", "StatusEvent"), ("end", "EndEvent")]
-    {
-        assert!(about.contains(&format!("`{event}`")), "{about}");
-        assert_eq!(stream["x-events"][event]["$ref"], format!("#/components/schemas/{schema}"));
-    }
+/// The problems of an input that does not fit.
+fn problems() -> Value {
+    json!([
+        {"path": "/amount", "message": "0 is out of range: it is at least 1"},
+        {"path": "/note", "message": "expected a string, found a number"},
+    ])
 }
 
 #[tokio::test]
-async fn an_api_key_has_a_role_or_permissions() {
-    let document = openapi();
-    let schemas = &document["components"]["schemas"];
-    let forms: Vec<_> = ["KeyWithRole", "KeyWithPermissions"]
-        .map(|name| json!({"$ref": format!("#/components/schemas/{name}")}))
-        .into();
-    assert_eq!(schemas["CreateKeyRequest"]["oneOf"], json!(forms));
-    assert_eq!(schemas["KeyWithRole"]["required"], json!(["name", "role"]));
-    assert_eq!(schemas["KeyWithPermissions"]["required"], json!(["name", "permissions"]));
+async fn a_start_whose_input_does_not_fit_is_refused_with_one_problem_per_path() {
     let server = Server::start().await;
-    for good in [json!({"role": "viewer"}), json!({"permissions": ["workflow:view"], "rateLimit": null})] {
-        server.post("/v1/keys", &named(&good)).await.is(201);
-    }
-    for wrong in [
-        json!({}),
-        json!({"role": "viewer", "permissions": ["workflow:view"]}),
-        json!({"role": "viewer", "permissions": null}),
-        json!({"role": null, "permissions": ["workflow:view"]}),
-        json!({"permissions": []}),
-    ] {
-        server.post("/v1/keys", &named(&wrong)).await.refuses(400, "VALIDATION_ERROR");
-    }
+    let saved = server.put("/v1/workflows/order", &with_schema()).await.is(201);
+    assert_eq!(saved["inputSchema"], input_schema());
+    assert_eq!(server.get("/v1/workflows/order").await.is(200)["inputSchema"], input_schema());
+
+    let refused = server.post("/v1/workflows/order/runs", &json!({"input": misfit()})).await;
+    let refused = refused.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(refused["problems"], problems());
+    assert!(refused["detail"].as_str().unwrap().contains("inputSchema of workflow \"order\" version 1"), "{refused}");
+    // Without an input the run would get {}.
+    let missing = server.post("/v1/workflows/order/runs", &json!({})).await.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(missing["problems"], json!([{"path": "/amount", "message": "`amount` is missing"}]));
+    let by_definition = json!({"definitionId": "order", "input": misfit()});
+    let refused = server.post("/v1/workflow-runs", &by_definition).await.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(refused["problems"], problems());
+    assert_eq!(server.get("/v1/runs").await.is(200)["runs"], json!([]));
+
+    // In a batch each start is checked by itself.
+    let batch = json!({"runs": [{"input": {"amount": 2}}, {"input": misfit()}, {"input": {"amount": 3}}]});
+    let started = server.post("/v1/workflows/order/runs/batch", &batch).await.is(207);
+    assert_eq!(started["runs"][1]["error"]["code"], "VALIDATION_ERROR");
+    assert_eq!(started["runs"][1]["error"]["problems"], problems());
+    assert!(started["runs"][0]["id"].is_string() && started["runs"][2]["id"].is_string(), "{started}");
+    assert_eq!(server.get("/v1/runs").await.is(200)["runs"].as_array().unwrap().len(), 2);
+
+    let test = json!({"definition": with_schema(), "input": misfit()});
+    let refused = server.post("/v1/test-runs", &test).await.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(refused["problems"], problems());
+    let test = json!({"definition": with_schema(), "input": {"amount": 1}});
+    server.post("/v1/test-runs", &test).await.is(201);
+
+    // A workflow without a schema says so.
+    server.put("/v1/workflows/free", &chain(&[])).await.is(201);
+    assert_eq!(server.get("/v1/workflows/free").await.is(200)["inputSchema"], Value::Null);
 }
 
-fn named(key: &Value) -> Value {
-    let mut key = key.clone();
-    key["name"] = json!("a key");
-    key
-}
-
-/// JSON Schema calls `3.0` an integer, and clients of some languages write integers so.
 #[tokio::test]
-async fn an_integer_may_be_written_as_a_float() {
+async fn an_input_schema_that_is_not_checked_is_refused_at_save_with_its_path() {
     let server = Server::start().await;
-    let run = server.start_chain("waits", &[wait_for_go()]).await;
-    server.wait_for(&run, "waiting").await;
-    let body = json!({"version": 1.0, "retentionDays": 3.0, "input": {"amount": 3.0}});
-    let started = server.post("/v1/workflows/waits/runs", &body).await.is(201);
-    assert_eq!((&started["run"]["workflowVersion"], &started["run"]["retentionDays"]), (&json!(1), &json!(3)));
-    assert_eq!(started["run"]["input"].to_string(), r#"{"amount":3.0}"#, "the input of a run stays as it was sent");
-    server.post("/v1/workflows/waits/activate", &json!({"version": 1.0})).await.is(200);
-    server.post("/v1/keys", &json!({"name": "slow", "role": "viewer", "rateLimit": 5.0})).await.is(201);
-    let bulk = json!({"action": "pause", "filter": {"workflow": "waits", "version": 1.0}, "limit": 10.0});
-    assert_eq!(server.post("/v1/runs/bulk", &bulk).await.is(200)["accepted"], 2);
-    let version = server.get(&run).await.is(200)["version"].as_f64().unwrap();
-    server.post(&format!("{run}/resume"), &json!({"expectedVersion": version})).await.is(200);
-    server.post(&format!("{run}/fork"), &json!({"at": 1.0})).await.is(201);
-    let source = json!({"type": "postgres", "host": "db.example.com", "database": "shop", "port": 5432.0});
-    server.put("/v1/data-sources/shop", &source).await.is(201);
-    for wrong in [json!(1.5), json!(-1.0), json!("1"), json!(1e300)] {
-        let refused = server.post("/v1/workflows/waits/runs", &json!({"version": wrong})).await;
-        let problem = refused.refuses(400, "VALIDATION_ERROR");
-        assert!(problem["detail"].as_str().unwrap().contains("a whole number from 0 to 4294967295"), "{problem}");
+    let mut definition = chain(&[]);
+    definition["inputSchema"] = json!({"properties": {"a": {"unevaluatedProperties": false, "type": "text"}}});
+    let refused = server.put("/v1/workflows/order", &definition).await.refuses(422, "VALIDATION_ERROR");
+    let found = refused["problems"].as_array().unwrap();
+    let paths: Vec<_> = found.iter().map(|problem| problem["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["/inputSchema/properties/a/type", "/inputSchema/properties/a/unevaluatedProperties"]);
+    assert!(found[1]["message"].as_str().unwrap().contains("`unevaluatedProperties`"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_worker_registers_the_schema_of_an_input() {
+    let server = Server::start().await;
+    let key = server.key_with(&[Permission::Serve]).await;
+    let hello = |schema: Value| {
+        let workflows = json!([{"name": "order", "version": 1, "inputSchema": schema}]);
+        json!({"protocol": 1, "worker": "host:1", "capacity": 1, "workflows": workflows})
+    };
+    let open = async |schema: Value| server.ask_as(&key, Method::POST, "/v1/worker/sessions", &hello(schema)).await;
+    let refused = open(json!({"properties": {"a": {"nullable": true}}})).await.refuses(400, "VALIDATION_ERROR");
+    assert_eq!(refused["path"], "workflows[0].inputSchema/properties/a/nullable");
+    open(json!("object")).await.refuses(400, "VALIDATION_ERROR");
+    server.get("/v1/workflows/order").await.refuses(404, "NOT_FOUND");
+
+    open(input_schema()).await.is(201);
+    let shown = server.get("/v1/workflows/order").await.is(200);
+    assert_eq!((&shown["style"], &shown["inputSchema"]), (&json!("code"), &input_schema()));
+    assert_eq!(shown["definition"], Value::Null);
+    let refused = server.post("/v1/workflows/order/runs", &json!({"input": misfit()})).await;
+    assert_eq!(refused.refuses(422, "VALIDATION_ERROR")["problems"], problems());
+    server.post("/v1/workflows/order/runs", &json!({"input": {"amount": 1}})).await.is(201);
+    // A worker of the same version without a schema removes it.
+    Worker::open(&server, &[("order", 1)]).await;
+    server.post("/v1/workflows/order/runs", &json!({"input": misfit()})).await.is(201);
+    assert_eq!(server.get("/v1/workflows/order").await.is(200)["inputSchema"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_schema_of_a_graph_file_is_there_for_every_key() {
+    let server = Server::start().await;
+    let schema = server.get("/v1/schemas/graph").await.is(200);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/graph.schema.json");
+    let documented: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(schema, documented);
+    let serving = server.key_with(&[Permission::Serve]).await;
+    server.ask_as(&serving, Method::GET, "/v1/schemas/graph", &Value::Null).await.is(200);
+    for unknown in ["code", "Graph", "graph.json"] {
+        let problem = server.get(&format!("/v1/schemas/{unknown}")).await.refuses(404, "NOT_FOUND");
+        assert_eq!(problem["hint"], "the known names are: graph");
     }
+    // A definition that names the schema is saved with it.
+    let mut definition = chain(&[]);
+    definition["$schema"] = json!("http://127.0.0.1:7373/v1/schemas/graph");
+    let saved = server.put("/v1/workflows/order", &definition).await.is(201);
+    assert_eq!(saved["definition"]["$schema"], definition["$schema"]);
+}
+
+#[tokio::test]
+async fn a_definition_that_names_an_unknown_secret_is_saved_with_a_warning() {
+    let server = Server::start().await;
+    let headers = json!({"Authorization": {"$secret": "shop-token"}, "X-Other": {"$secret": "known"}});
+    let config = json!({"url": "https://shop.example/", "headers": headers});
+    let definition = chain(&[json!({"id": "ask", "type": "http", "config": config})]);
+    server.put("/v1/secrets/known", &json!({"value": "x"})).await.is(201);
+    let expected = json!([{
+        "code": "UNKNOWN_SECRET",
+        "node": "ask",
+        "path": "/nodes/1/config/headers/Authorization",
+        "message": "the workspace has no secret \"shop-token\"",
+        "hint": "create it before a run reaches this node: everstep secrets set, or PUT /v1/secrets/{name}",
+    }]);
+    let told = server.post("/v1/workflows/validate", &definition).await.is(200);
+    assert_eq!((&told["valid"], &told["problems"], &told["warnings"]), (&json!(true), &json!([]), &expected));
+    let saved = server.put("/v1/workflows/shop", &definition).await.is(201);
+    assert_eq!(saved["warnings"], expected);
+    let created = server.post("/v1/workflows", &json!({"name": "shop-2", "definition": definition})).await.is(201);
+    assert_eq!(created["warnings"], expected);
+    server.put("/v1/secrets/shop-token", &json!({"value": "y"})).await.is(201);
+    assert_eq!(server.post("/v1/workflows/validate", &definition).await.is(200)["warnings"], json!([]));
+    assert_eq!(server.put("/v1/workflows/shop", &definition).await.is(200)["warnings"], Value::Null);
+}
+
+#[tokio::test]
+async fn one_round_reports_every_problem() {
+    let server = Server::start().await;
+    let definition = chain(&[
+        json!({"id": "odd", "type": "javascrip", "config": {"code": "return 1"}}),
+        json!({"id": "script", "type": "javascript", "config": {"code": "const a = 1;\nreturn a +* 2;"}}),
+        json!({"id": "sum", "type": "transform", "config": {"value": "{{ctx.totl}}"}}),
+    ]);
+    let told = server.post("/v1/workflows/validate", &definition).await.is(200);
+    let found = told["problems"].as_array().unwrap();
+    let places: Vec<_> = found.iter().map(|problem| (&problem["path"], &problem["code"])).collect();
+    assert_eq!(
+        places,
+        [
+            (&json!("/nodes/1/type"), &Value::Null),
+            (&json!("/nodes/2/config/code"), &json!("SYNTAX_ERROR")),
+            (&json!("/nodes/3/config/value"), &json!("UNKNOWN_VARIABLE")),
+        ]
+    );
+    let message = found[1]["message"].as_str().unwrap();
+    assert!(message.starts_with("SyntaxError: ") && message.ends_with(" at line 2, column 11"), "{message}");
+    let refused = server.put("/v1/workflows/odd", &definition).await.refuses(422, "VALIDATION_ERROR");
+    assert_eq!(refused["problems"], told["problems"]);
 }

@@ -62,6 +62,7 @@ impl Ours {
             words[place] = match (words[place - 1], words[place]) {
                 ("workflows" | "secrets" | "data-sources", "{name}") | ("queries", "{id}") => NAME,
                 ("catalog", "{kind}") => "noop",
+                ("schemas", "{style}") => "graph",
                 ("workspaces", "{name}") => "default",
                 ("runs", "{id}") => &self.run,
                 ("test-runs", "{id}") => &self.test_run,
@@ -126,7 +127,7 @@ fn written(route: &Route) -> (Value, Found) {
     match (route.method.as_str(), route.path) {
         ("GET", "/v1/nodes" | "/v1/workspaces" | "/metrics") => (nothing, Denied),
         // What kinds of nodes there are is the same for all.
-        ("GET", "/v1/catalog/{kind}") => (nothing, Theirs),
+        ("GET", "/v1/catalog/{kind}" | "/v1/schemas/{style}") => (nothing, Theirs),
         // This is no WebSocket.
         ("GET", "/v1/worker/socket") => (nothing, Refused(426)),
         ("POST", "/v1/worker/sessions") => (hello(&[("theirs-too", 1)]), Theirs),

@@ -53,7 +53,7 @@ async fn a_wrong_definition_is_refused_with_every_problem() {
     let refused = server.put("/v1/workflows/unknown", &unknown).await.refuses(422, "VALIDATION_ERROR");
     assert_eq!(refused["problems"], told["problems"]);
     let told = server.post("/v1/workflows/validate", &chain(&[])).await.is(200);
-    assert_eq!(told, json!({"valid": true, "problems": []}));
+    assert_eq!(told, json!({"valid": true, "problems": [], "warnings": []}));
     assert_eq!(server.get("/v1/workflows").await.is(200), json!([]));
     server.put("/v1/workflows/Not-A-Name", &chain(&[])).await.refuses(400, "VALIDATION_ERROR");
 }

@@ -1,13 +1,14 @@
 //! Checks a definition and compiles it. Every problem is reported at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::bodies::{self, Link};
 use super::model::{Body, Graph, Join, Node, NodeKind, Out};
 use super::problem::{Problem, nearest};
-use super::read::{self, Definition, NodeText, Ports};
+use super::read::{self, Care, Definition, NodeText, Ports};
 use super::variables;
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
@@ -17,25 +18,19 @@ pub(crate) const HINTED_PROBLEMS_MAX: usize = 20;
 
 /// Reads, checks and compiles a definition that somebody wants to save.
 pub fn compile(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {
-    build(definition, Ports { kinds, evaluate }, Care::Saving)
+    build(definition, Ports { kinds, evaluate, care: Care::Saving })
 }
 
 /// Compiles a definition that was saved before. What may be told only of a new one is left out, so that a run goes on
 /// though a later version of the server would not take its workflow.
 pub fn load(definition: &Value, kinds: &dyn Kinds, evaluate: &dyn Evaluate) -> Result<Graph, Vec<Problem>> {
-    build(definition, Ports { kinds, evaluate }, Care::Loading)
+    build(definition, Ports { kinds, evaluate, care: Care::Loading })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Care {
-    Saving,
-    Loading,
-}
-
-fn build(definition: &Value, ports: Ports<'_>, care: Care) -> Result<Graph, Vec<Problem>> {
+fn build(definition: &Value, ports: Ports<'_>) -> Result<Graph, Vec<Problem>> {
     let mut problems = Vec::new();
     let definition = read::read(definition, ports, &mut problems);
-    let graph = definition.and_then(|definition| connect(definition, care, &mut problems));
+    let graph = definition.and_then(|definition| connect(definition, ports.care, &mut problems));
     match graph {
         Some(graph) if problems.is_empty() => Ok(graph),
         _ => Err(problems),
@@ -43,7 +38,7 @@ fn build(definition: &Value, ports: Ports<'_>, care: Care) -> Result<Graph, Vec<
 }
 
 fn connect(definition: Definition, care: Care, problems: &mut Vec<Problem>) -> Option<Graph> {
-    let Definition { nodes: mut texts, edges, retention_days, is_whole, normal } = definition;
+    let Definition { nodes: mut texts, edges, retention_days, input_schema, is_whole, unread, normal } = definition;
     let before = problems.len();
     let mut index = BTreeMap::new();
     for (i, text) in texts.iter().enumerate() {
@@ -61,15 +56,18 @@ fn connect(definition: Definition, care: Care, problems: &mut Vec<Problem>) -> O
     let owners = check_bodies(&shape, problems);
     check_cycles(&shape, &owners, problems);
     check_reach(&shape, problems);
-    // What comes before what is known only of a graph whose shape is sound.
-    if care == Care::Saving && is_whole && problems.len() == before {
-        variables::check(&texts, &links, &owners, &index, problems);
+    if care == Care::Saving {
+        // Which nodes come before which is known only if the shape of the graph is sound.
+        let is_sound = is_whole && problems.len() == before;
+        let order = is_sound.then_some(variables::Order { links: &links, owners: &owners });
+        variables::check(&texts, order, &index, &unread, problems);
     }
     if !problems.is_empty() {
         return None;
     }
     let kinds = texts.iter_mut().map(|text| text.kind.take()).collect::<Option<Vec<_>>>()?;
-    Some(assemble(texts, kinds, &links, &owners, index, normal, retention_days))
+    let graph = assemble(texts, kinds, &links, &owners, index);
+    Some(Graph { definition: normal, retention_days, input_schema: input_schema.map(Arc::new), ..graph })
 }
 
 struct Shape<'a> {
@@ -324,8 +322,6 @@ fn assemble(
     links: &[Link],
     owners: &[Option<u32>],
     index: BTreeMap<String, u32>,
-    definition: Value,
-    retention_days: Option<u32>,
 ) -> Graph {
     let mut bodies = vec![Body::default()];
     let mut own_body = BTreeMap::new();
@@ -381,5 +377,5 @@ fn assemble(
         }
         body.lasts.sort_unstable();
     }
-    Graph { nodes, bodies, index, definition, retention_days }
+    Graph { nodes, bodies, index, ..Graph::default() }
 }

@@ -8,7 +8,7 @@ use super::condition;
 use super::fields::Fields;
 use super::model::{Branch, Call, Condition, Delay, Loop, NodeKind, OnItemError, Test};
 use super::problem::Problem;
-use super::read::{Ports, is_variable};
+use super::read::{Care, Ports, is_variable};
 use super::secrets::{self, Named};
 use super::variables::Name;
 use crate::kinds::KindInfo;
@@ -16,6 +16,15 @@ use crate::workflow::is_name;
 
 pub(crate) const CORE_KINDS: &[&str] =
     &["start", "end", "condition", "transform", "delay", "wait", "workflow", "loop", "scope"];
+
+/// The variables that receive the outputs of these kinds when a node names none.
+pub(crate) const OUTPUT_VARIABLES: &[(&str, &str)] = &[
+    ("loop", "loopResults"),
+    ("transform", "transformResult"),
+    ("scope", "scopeResult"),
+    ("wait", "waitResult"),
+    ("workflow", "workflowResult"),
+];
 
 /// What may be a variable's name, for the hint of a problem.
 pub(crate) const VARIABLE_HINT: &str = "letters, digits and `_`, not beginning with a digit or `__`; `input` is taken";
@@ -90,6 +99,12 @@ pub(crate) fn read(
     let reads = reader.reads;
     let is_sound = problems.len() == before;
     Some(ControlNode { kind: kind.filter(|_| is_sound), handles, info: None, reads })
+}
+
+/// The item and index names of a loop. A name of a wrong type is reported when the config is read.
+pub(crate) fn loop_locals(config: &Value) -> [&str; 2] {
+    let name = |field: &str| config.get(field).and_then(Value::as_str);
+    [name("itemVariable").unwrap_or("item"), name("indexVariable").unwrap_or("index")]
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -444,10 +459,10 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn repeat(&mut self) -> Option<NodeKind> {
+        let [item, index] = loop_locals(self.config).map(str::to_owned);
         let mut fields = self.fields()?;
         let source = fields.any(&["sourceVariable"]).cloned();
-        let item = fields.text(&["itemVariable"]).unwrap_or("item").to_owned();
-        let index = fields.text(&["indexVariable"]).unwrap_or("index").to_owned();
+        let _ = (fields.text(&["itemVariable"]), fields.text(&["indexVariable"]));
         let max_iterations = fields.number(&["maxIterations"], 1, 100_000).unwrap_or(1_000);
         let concurrency = fields.number(&["concurrency"], 1, 10_000).unwrap_or(1);
         let pace = fields.number(&["delayBetweenItems"], 0, 60_000).unwrap_or(0);
@@ -485,6 +500,16 @@ impl<'a> Reader<'a, '_> {
                     .of_node(self.node)
                     .hint(format!("the catalog describes the config of {:?}", info.name)),
             );
+        }
+        if self.ports.care == Care::Saving {
+            for fault in self.ports.kinds.check_code(&info.name, self.config) {
+                self.problems.push(
+                    Problem::at(format!("{}{}", self.path, fault.pointer), fault.message)
+                        .code("SYNTAX_ERROR")
+                        .of_node(self.node)
+                        .hint("correct the code at that line and column"),
+                );
+            }
         }
         let mut templates = self.config.clone();
         if let Some(object) = templates.as_object_mut() {

@@ -29,7 +29,7 @@ pub(crate) use apply::fold;
 pub use compile::{compile, load};
 pub(crate) use fields::escape;
 pub(crate) use inputs::{check_handle, on_signal, on_timer};
-pub use model::{Condition, Graph, Join, Node, NodeKind, OnError, OnItemError};
+pub use model::{Condition, Graph, Join, NamedSecret, Node, NodeKind, OnError, OnItemError};
 pub(crate) use next::next;
 pub use path::{ScopePath, StepPath};
 pub use problem::{Problem, nearest};

@@ -1,11 +1,15 @@
 //! A graph, checked and compiled.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::problem::Problem;
+use super::secrets;
 use crate::retry::RetryPolicy;
+use crate::schema::Schema;
 
 /// A graph that was found valid. Nodes are known by their index.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +20,7 @@ pub struct Graph {
     pub(crate) index: BTreeMap<String, u32>,
     pub(crate) definition: Value,
     pub(crate) retention_days: Option<u32>,
+    pub(crate) input_schema: Option<Arc<Schema>>,
 }
 
 impl Graph {
@@ -28,8 +33,30 @@ impl Graph {
         self.retention_days
     }
 
+    /// The schema that the input of every new run fits.
+    pub fn input_schema(&self) -> Option<&Arc<Schema>> {
+        self.input_schema.as_ref()
+    }
+
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// The secrets that its nodes name.
+    pub fn named_secrets(&self) -> Vec<NamedSecret> {
+        let mut named = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            let NodeKind::Task { config, secrets, .. } = &node.kind else { continue };
+            for pointer in secrets {
+                let name = config.pointer(pointer).and_then(|value| value.get(secrets::MARK)?.as_str());
+                named.extend(name.map(|name| NamedSecret {
+                    name: name.to_owned(),
+                    node: node.id.clone(),
+                    path: format!("/nodes/{index}/config{pointer}"),
+                }));
+            }
+        }
+        named
     }
 
     pub(crate) fn node(&self, index: u32) -> &Node {
@@ -49,6 +76,26 @@ impl Graph {
 
     pub(crate) fn find(&self, id: &str) -> Option<u32> {
         self.index.get(id).copied()
+    }
+}
+
+/// A secret that a node names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedSecret {
+    pub name: String,
+    pub node: String,
+    /// Where in the definition, as a JSON pointer.
+    pub path: String,
+}
+
+impl NamedSecret {
+    /// The warning about a secret that does not exist when the definition is saved.
+    pub fn unknown(&self) -> Problem {
+        let hint = "create it before a run reaches this node: everstep secrets set, or PUT /v1/secrets/{name}";
+        Problem::at(&self.path, format!("the workspace has no secret {:?}", self.name))
+            .code("UNKNOWN_SECRET")
+            .of_node(&self.node)
+            .hint(hint)
     }
 }
 

@@ -9,11 +9,13 @@ use super::fields::Fields;
 use super::model::{Join, NodeKind, OnError};
 use super::problem::{Problem, nearest};
 use super::secrets;
-use super::variables::Name;
+use super::variables::{Name, Unread};
 use crate::evaluate::Evaluate;
 use crate::kinds::Kinds;
 use crate::limits;
+use crate::payload::json_depth;
 use crate::retry::{Backoff, RetryPolicy};
+use crate::schema::Schema;
 
 /// Characters of a definition's name, which is for people.
 const NAME_CHARS: usize = 200;
@@ -25,8 +27,11 @@ pub(crate) struct Definition {
     pub(crate) nodes: Vec<NodeText>,
     pub(crate) edges: Vec<EdgeText>,
     pub(crate) retention_days: Option<u32>,
+    pub(crate) input_schema: Option<Schema>,
     /// Whether every node and edge that was written could be read.
     pub(crate) is_whole: bool,
+    /// The variables of nodes that could not be read.
+    pub(crate) unread: Unread,
     /// The same definition in our own words.
     pub(crate) normal: Value,
 }
@@ -47,6 +52,8 @@ pub(crate) struct NodeText {
     pub(crate) output_variable: Option<String>,
     /// The names that its expressions read.
     pub(crate) reads: Vec<Name>,
+    /// The item and index names of a loop, or of a node of an unknown type; known even where the config is wrong.
+    pub(crate) locals: Vec<String>,
 }
 
 impl NodeText {
@@ -72,10 +79,18 @@ pub(crate) struct EdgeText {
 pub(crate) struct Ports<'a> {
     pub(crate) kinds: &'a dyn Kinds,
     pub(crate) evaluate: &'a dyn Evaluate,
+    pub(crate) care: Care,
+}
+
+/// Why a definition is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Care {
+    Saving,
+    Loading,
 }
 
 pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>) -> Option<Definition> {
-    if depth(value) > limits::JSON_DEPTH {
+    if json_depth(value) > limits::JSON_DEPTH {
         problems.push(
             Problem::at("", format!("nested deeper than {} levels", limits::JSON_DEPTH))
                 .hint("flatten the config, or compute the value in a javascript node"),
@@ -83,11 +98,14 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
         return None;
     }
     let mut fields = Fields::from_value(value, "", None, problems)?;
+    // For editors: it names the schema of this file.
+    let schema = fields.text(&["$schema"]);
     let name = fields.text(&["name", "title"]);
     let description = fields.text(&["description"]);
     let nodes = fields.list(&["nodes"]);
     let edges = fields.list(&["edges"]).unwrap_or_default();
     let options = fields.any(&["options", "workflowOptions"]);
+    let input_schema = fields.any(&["inputSchema"]);
     if nodes.is_none() {
         let hint = "such as [{\"id\": \"start\", \"type\": \"start\"}, {\"id\": \"end\", \"type\": \"end\"}]";
         fields.missing(&["nodes"], "a graph needs a list of nodes", hint);
@@ -98,6 +116,7 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
             problems.push(Problem::at(format!("/{field}"), format!("more than {most} characters")).hint("shorten it"));
         }
     }
+    let compiled_schema = input_schema.and_then(|schema| read_input_schema(schema, problems));
     let nodes = nodes?;
     if nodes.len() > limits::GRAPH_NODES {
         problems.push(
@@ -111,12 +130,18 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
     let mut normal_edges = Vec::new();
     let mut read_nodes = Vec::new();
     let mut read_edges = Vec::new();
+    let mut unread = Unread::default();
     for (index, node) in nodes.iter().enumerate() {
-        if let Some((text, normal)) = read_node(node, index, ports, problems) {
-            read_nodes.push(text);
-            normal_nodes.push(normal);
+        match read_node(node, index, ports, problems) {
+            Some((text, normal)) => {
+                unread.has_unknown_type |= text.type_name.is_none();
+                read_nodes.push(text);
+                normal_nodes.push(normal);
+            }
+            None => unread.add_node(node),
         }
     }
+    unread.add_defaults(ports.kinds);
     for (index, edge) in edges.iter().enumerate() {
         if let Some((text, normal)) = read_edge(edge, index, problems) {
             read_edges.push(text);
@@ -124,13 +149,36 @@ pub(crate) fn read(value: &Value, ports: Ports<'_>, problems: &mut Vec<Problem>)
         }
     }
     let mut normal = Map::new();
+    insert(&mut normal, "$schema", schema.map(Value::from));
     insert(&mut normal, "name", name.map(Value::from));
     insert(&mut normal, "description", description.map(Value::from));
+    insert(&mut normal, "inputSchema", input_schema.cloned());
     normal.insert("nodes".into(), normal_nodes.into());
     normal.insert("edges".into(), normal_edges.into());
     insert(&mut normal, "options", options.cloned());
     let is_whole = read_nodes.len() == nodes.len() && read_edges.len() == edges.len();
-    Some(Definition { nodes: read_nodes, edges: read_edges, retention_days, is_whole, normal: normal.into() })
+    Some(Definition {
+        nodes: read_nodes,
+        edges: read_edges,
+        retention_days,
+        input_schema: compiled_schema,
+        is_whole,
+        unread,
+        normal: normal.into(),
+    })
+}
+
+/// Compiles the schema of the input. Its faults are problems at their places.
+fn read_input_schema(value: &Value, problems: &mut Vec<Problem>) -> Option<Schema> {
+    let faults = match Schema::for_input(value) {
+        Ok(schema) => return Some(schema),
+        Err(faults) => faults,
+    };
+    problems.extend(faults.into_iter().map(|fault| {
+        let hint = "inputSchema is a JSON Schema (2020-12); the guide to graphs lists the keywords";
+        Problem::at(format!("/inputSchema{}", fault.pointer), fault.message).hint(hint)
+    }));
+    None
 }
 
 fn read_options(value: &Value, problems: &mut Vec<Problem>) -> Option<u32> {
@@ -231,13 +279,15 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
     if !has_id {
         return None;
     }
-    let default_variable = match type_name.unwrap_or_default() {
-        "loop" => Some("loopResults".to_owned()),
-        "transform" => Some("transformResult".to_owned()),
-        "scope" => Some("scopeResult".to_owned()),
-        "wait" => Some("waitResult".to_owned()),
-        "workflow" => Some("workflowResult".to_owned()),
-        _ => info.as_ref().and_then(|info| info.output_variable.clone()),
+    let of_core = control::OUTPUT_VARIABLES.iter().find(|(kind, _)| type_name == Some(*kind));
+    let default_variable = match of_core {
+        Some((_, variable)) => Some((*variable).to_owned()),
+        None => info.as_ref().and_then(|info| info.output_variable.clone()),
+    };
+    let locals = match type_name {
+        // A node of an unknown type may be meant as a loop.
+        Some("loop") | None => control::loop_locals(&config).map(str::to_owned).into(),
+        Some(_) => Vec::new(),
     };
     let mut normal = Map::new();
     normal.insert("id".into(), id.into());
@@ -269,6 +319,7 @@ fn read_node(value: &Value, index: usize, ports: Ports<'_>, problems: &mut Vec<P
         on_error: on_error.unwrap_or(OnError::Continue),
         output_variable: output_variable.or(default_variable),
         reads,
+        locals,
     };
     Some((text, normal.into()))
 }
@@ -369,19 +420,4 @@ pub(crate) fn is_variable(name: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
         && !name.starts_with("__")
         && name != "input"
-}
-
-/// How deep a value is nested, without recursion.
-pub(crate) fn depth(value: &Value) -> usize {
-    let mut deepest = 0;
-    let mut todo = vec![(value, 1)];
-    while let Some((value, depth)) = todo.pop() {
-        deepest = deepest.max(depth);
-        match value {
-            Value::Array(items) => todo.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(fields) => todo.extend(fields.values().map(|field| (field, depth + 1))),
-            _ => {}
-        }
-    }
-    deepest
 }

@@ -10,14 +10,21 @@
 //! 4. A loop's item and index names are known in its body, alone and as variables.
 //! 5. `__node_x` is known if node `x` is before this one and not inside another body.
 //! 6. A variable with a fallback in its expression is forgiven: it may be set from outside while the run goes on.
+//! 7. A node of an unknown type writes the variable that it names. Without one it may write the default variable of
+//!    any type.
+//! 8. If the order of the nodes is not known, because an edge or a body is wrong, every node counts as before every
+//!    other one: then only names that no node can write are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::bodies::Link;
 use super::compile::{HINTED_PROBLEMS_MAX, points_back};
-use super::model::NodeKind;
+use super::control;
 use super::problem::{Problem, nearest};
 use super::read::NodeText;
+use crate::kinds::Kinds;
 
 const PROBLEM_CODE: &str = "UNKNOWN_VARIABLE";
 const ROOTS: &[&str] = &["ctx", "vars", "payload", "meta", "null"];
@@ -36,28 +43,81 @@ pub(crate) struct Name {
     pub(crate) has_fallback: bool,
 }
 
-/// Notes every name that is read and not known. The graph has no cycle, and its bodies lie within each other.
+/// The edges of a graph without a cycle, and the loop or scope around each node. Bodies lie within each other.
+#[derive(Clone, Copy)]
+pub(crate) struct Order<'a> {
+    pub(crate) links: &'a [Link],
+    pub(crate) owners: &'a [Option<u32>],
+}
+
+/// What is known of the nodes that could not be read.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    /// Whether a node was read whose type is unknown.
+    pub(crate) has_unknown_type: bool,
+    /// Whether a node could not be read.
+    has_nodes: bool,
+    /// The variables that these nodes name.
+    variables: BTreeSet<String>,
+    /// The item and index names of these nodes, which may be loops.
+    locals: Vec<String>,
+    /// The default variables of all types, if a node may write one of them.
+    defaults: Vec<String>,
+}
+
+impl Unread {
+    /// Adds a node that could not be read.
+    pub(crate) fn add_node(&mut self, node: &Value) {
+        self.has_nodes = true;
+        let configs = ["config", "nodeConfig"].into_iter().filter_map(|field| node.get(field));
+        self.locals.extend(configs.clone().flat_map(control::loop_locals).map(str::to_owned));
+        let places = std::iter::once(node).chain(configs);
+        let variables = places.filter_map(|place| place.get("outputVariable")?.as_str());
+        self.variables.extend(variables.map(str::to_owned));
+    }
+
+    /// Adds the default variables of all types, if they are needed.
+    pub(crate) fn add_defaults(&mut self, kinds: &dyn Kinds) {
+        if self.has_nodes || self.has_unknown_type {
+            let of_core = control::OUTPUT_VARIABLES.iter().map(|(_, variable)| (*variable).to_owned());
+            let names = kinds.names();
+            let of_kinds = names.iter().filter_map(|name| kinds.find(name)?.output_variable.clone());
+            self.defaults = of_core.chain(of_kinds).collect();
+        }
+    }
+
+    fn may_write(&self, name: &str) -> bool {
+        self.variables.contains(name) || self.has_nodes && self.defaults.iter().any(|default| default == name)
+    }
+}
+
+/// Notes every name that is read and not known.
 pub(crate) fn check(
     texts: &[NodeText],
-    links: &[Link],
-    owners: &[Option<u32>],
+    order: Option<Order<'_>>,
     index: &BTreeMap<String, u32>,
+    unread: &Unread,
     problems: &mut Vec<Problem>,
 ) {
     if texts.iter().all(|text| text.reads.is_empty()) {
         return;
     }
     let mut writers: BTreeMap<&str, Bits> = BTreeMap::new();
-    let mut unsure = Bits::new(texts.len());
     for (node, text) in texts.iter().enumerate() {
-        match &text.output_variable {
-            Some(variable) => writers.entry(variable).or_insert_with(|| Bits::new(texts.len())).insert(node),
-            // What a node of an unknown type would write is not known, and its type is told already.
-            None if text.type_name.is_none() => unsure.insert(node),
-            None => {}
+        let written: &[String] = match &text.output_variable {
+            Some(variable) => std::slice::from_ref(variable),
+            None if text.type_name.is_none() => &unread.defaults,
+            None => &[],
+        };
+        for variable in written {
+            writers.entry(variable).or_insert_with(|| Bits::new(texts.len())).insert(node);
         }
     }
-    let graph = Graph { texts, owners, index, before: find_before(texts, links, owners), writers, unsure };
+    let before = order.map(|order| find_before(texts, order.links, order.owners));
+    let all = Bits::all(texts.len());
+    let unknown = (0..texts.len()).filter(|node| texts[*node].type_name.is_none()).collect();
+    let owners = order.map(|order| order.owners);
+    let graph = Graph { texts, owners, index, before, all, unknown, writers, unread };
     for node in 0..texts.len() {
         graph.check_node(node, problems);
     }
@@ -65,22 +125,25 @@ pub(crate) fn check(
 
 struct Graph<'a> {
     texts: &'a [NodeText],
-    owners: &'a [Option<u32>],
+    /// The loop or scope around each node, if the order of the nodes is known.
+    owners: Option<&'a [Option<u32>]>,
     index: &'a BTreeMap<String, u32>,
-    /// The nodes before each node.
-    before: Vec<Bits>,
-    /// The nodes that write each variable.
+    /// The nodes before each node, if their order is known.
+    before: Option<Vec<Bits>>,
+    all: Bits,
+    /// The nodes of an unknown type. One may be meant as a loop, so that its names are known in the nodes after it.
+    unknown: Vec<usize>,
+    /// The nodes that may write each variable.
     writers: BTreeMap<&'a str, Bits>,
-    /// Nodes that may write any variable.
-    unsure: Bits,
+    unread: &'a Unread,
 }
 
 impl<'a> Graph<'a> {
     fn check_node(&self, node: usize, problems: &mut Vec<Problem>) {
-        let Some(locals) = self.locals(node) else { return };
-        if self.before[node].meets(&self.unsure) {
+        if self.texts[node].reads.is_empty() {
             return;
         }
+        let locals = self.locals(node);
         let mut told = BTreeSet::new();
         for read in &self.texts[node].reads {
             let is_context = matches!(read.root.as_str(), "ctx" | "vars");
@@ -102,23 +165,31 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The item and index names of the loops around a node; `None` if one of them could not be read.
-    fn locals(&self, node: usize) -> Option<Vec<&'a str>> {
+    /// The nodes that may have run before a node.
+    fn before(&self, node: usize) -> &Bits {
+        self.before.as_ref().map_or(&self.all, |before| &before[node])
+    }
+
+    /// The item and index names of the loops around a node; of all loops if the order of the nodes is not known.
+    fn locals(&self, node: usize) -> Vec<&'a str> {
+        let Some(owners) = self.owners else {
+            let locals = self.texts.iter().flat_map(|text| &text.locals);
+            return locals.chain(&self.unread.locals).map(String::as_str).collect();
+        };
         let mut locals = Vec::new();
-        let mut owner = self.owners[node];
+        let mut owner = owners[node];
         while let Some(around) = owner {
-            match &self.texts[around as usize].kind {
-                Some(NodeKind::Loop(config)) => locals.extend([config.item.as_str(), config.index.as_str()]),
-                Some(_) => {}
-                None => return None,
-            }
-            owner = self.owners[around as usize];
+            locals.extend(self.texts[around as usize].locals.iter().map(String::as_str));
+            owner = owners[around as usize];
         }
-        Some(locals)
+        for unknown in self.unknown.iter().filter(|unknown| self.before(node).contains(**unknown)) {
+            locals.extend(self.texts[*unknown].locals.iter().map(String::as_str));
+        }
+        locals
     }
 
     fn knows(&self, node: usize, locals: &[&str], name: &str) -> bool {
-        let before = &self.before[node];
+        let before = self.before(node);
         let is_node = || {
             let other = name.strip_prefix(NODE_PREFIX).and_then(|id| self.index.get(id));
             other.is_some_and(|other| before.contains(*other as usize))
@@ -127,11 +198,12 @@ impl<'a> Graph<'a> {
             || locals.contains(&name)
             || self.writers.get(name).is_some_and(|writers| writers.meets(before))
             || is_node()
+            || self.unread.may_write(name)
     }
 
     fn problem(&self, node: usize, locals: &[&str], path: &str, unknown: Unknown<'_>, is_hinted: bool) -> Problem {
         let known = || {
-            let written = self.writers.iter().filter(|(_, writers)| writers.meets(&self.before[node]));
+            let written = self.writers.iter().filter(|(_, writers)| writers.meets(self.before(node)));
             std::iter::once("input").chain(written.map(|(name, _)| *name)).chain(locals.iter().copied())
         };
         let listed = || {
@@ -226,6 +298,10 @@ struct Bits(Vec<u64>);
 impl Bits {
     fn new(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
+    }
+
+    fn all(count: usize) -> Self {
+        Self(vec![u64::MAX; count.div_ceil(64)])
     }
 
     fn insert(&mut self, node: usize) {

@@ -63,6 +63,13 @@ impl Kinds for TestKinds {
         Vec::new()
     }
 
+    /// Code with `!!` in it does not compile.
+    fn check_code(&self, _: &str, config: &Value) -> Vec<Fault> {
+        let is_broken = config.get("code").and_then(Value::as_str).is_some_and(|code| code.contains("!!"));
+        let message = "SyntaxError: unexpected !! at line 2, column 3".to_owned();
+        is_broken.then(|| Fault { pointer: "/code".into(), message }).into_iter().collect()
+    }
+
     fn names(&self) -> Vec<String> {
         self.0.iter().map(|kind| kind.name.clone()).collect()
     }

@@ -192,6 +192,62 @@ fn other_problems_are_told_beside_it() {
 }
 
 #[test]
+fn unknown_variables_are_reported_beside_a_node_of_an_unknown_type() {
+    let unknown_type = ("a", "/nodes/0/type", "unknown node type", "javascript");
+    let head = |source: &str| definition(&("start -> a -> b -> end\na: javascrip {}".to_owned() + &makes("b", source)));
+    assert_problems(
+        &head("{{ctx.x}}"),
+        &[unknown_type, ("b", "/nodes/1/config/value", "`ctx.x` is written by no node", "known here")],
+    );
+    // It may write the default variable of any type, and it may be meant as a loop.
+    for source in ["{{ctx.jsResult}}", "{{ctx.loopResults}}", "{{item}} {{ctx.index}}", "{{ctx.input.x}}"] {
+        assert_problems(&head(source), &[unknown_type]);
+    }
+    // It writes the variable that it names, and no default.
+    let named = "start -> a -> b -> end\na: javascrip {\"outputVariable\": \"y\"}".to_owned();
+    assert_problems(&definition(&(named.clone() + &makes("b", "{{ctx.y}}"))), &[unknown_type]);
+    assert_problems(
+        &definition(&(named + &makes("b", "{{ctx.jsResult}}"))),
+        &[unknown_type, ("b", "/nodes/1/config/value", "`ctx.jsResult`", "known here")],
+    );
+}
+
+#[test]
+fn unknown_variables_are_reported_beside_problems_of_the_shape() {
+    // An edge leads nowhere, a node has no id, and two names are unknown: one round reports all of it.
+    let broken = json!({
+        "nodes": [
+            {"id": "start", "type": "start"},
+            {"id": "a", "type": "transform", "config": {"value": "{{ctx.nowhere}} {{ctx.later}} {{ctx.unread}}"}},
+            {"id": "b", "type": "transform", "outputVariable": "later", "config": {"value": "{{foo}} {{row}}"}},
+            {"id": "each", "type": "loop", "config": {"sourceVariable": [1], "itemVariable": "row"}},
+            {"type": "transform", "outputVariable": "unread", "config": {"value": 1}},
+            {"id": "end", "type": "end"},
+        ],
+        "edges": [
+            {"source": "start", "target": "a"}, {"source": "a", "target": "b"}, {"source": "b", "target": "each"},
+            {"source": "each", "sourceHandle": "done", "target": "nobody-at-all"}, {"source": "b", "target": "end"},
+        ],
+    });
+    let found = problems(&broken);
+    let unknown: Vec<_> = found
+        .iter()
+        .filter(|problem| problem.code == Some("UNKNOWN_VARIABLE"))
+        .map(|problem| (problem.path.as_str(), problem.message.as_str()))
+        .collect();
+    assert_eq!(
+        unknown,
+        [
+            ("/nodes/1/config/value", "`ctx.nowhere` is written by no node before this one"),
+            ("/nodes/2/config/value", "there is no `foo` here"),
+        ]
+    );
+    for part in ["there is no node \"nobody-at-all\"", "a node needs an id", "has no body"] {
+        assert!(found.iter().any(|problem| problem.message.contains(part)), "{part}: {found:#?}");
+    }
+}
+
+#[test]
 fn what_was_saved_before_still_loads() {
     let head = definition(&("start -> b -> end".to_owned() + &makes("b", "{{ctx.nobody}} {{foo}}")));
     assert_eq!(problems(&head).len(), 2);

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
-use everstep_core::graph::{self, Graph, Problem};
+use everstep_core::graph::{self, Graph, NamedSecret, Problem};
 use everstep_core::ids::WorkspaceId;
 use everstep_core::journal::Event;
 use everstep_core::payload::Payload;
+use everstep_core::schema::Schema;
 use everstep_core::style::StyleName;
 use everstep_core::workflow::{Style, Workflow, is_name};
 use everstep_store::{NewWorkflow, Precondition, RegistrationOutcome, RunRow, SaveOutcome, WorkflowRow};
@@ -31,13 +32,29 @@ const SIMILAR_NAMES_MAX: usize = 1_000;
 /// The greatest version that a worker may serve.
 const VERSION_MAX: u32 = i32::MAX as u32;
 
+/// The member of the definition of a code workflow that holds the schema of its input.
+const INPUT_SCHEMA: &str = "inputSchema";
+
+/// What a registration brings.
+#[derive(Clone, Copy, Debug)]
+enum Registration {
+    /// What a worker knows of the version.
+    Definition,
+    /// Only the name and the number: a start asks for a version that no worker has registered.
+    Name,
+}
+
 /// Versions that were compiled, with their digests.
 type Compiled = BTreeMap<(WorkspaceId, String, u32), (String, Arc<Version>)>;
+
+/// The schemas of the inputs of code workflows that were compiled, with the digests of their registrations.
+type InputSchemas = BTreeMap<(WorkspaceId, String, u32), (String, Arc<Schema>)>;
 
 pub struct Library {
     world: World,
     active: Arc<ActiveVersions>,
     compiled: RwLock<Compiled>,
+    input_schemas: RwLock<InputSchemas>,
 }
 
 /// How a definition is saved.
@@ -56,6 +73,8 @@ pub enum DefinitionOutcome {
         version: u32,
         /// Whether there was no version of that name before.
         is_first: bool,
+        /// The secrets that it names.
+        secrets: Vec<NamedSecret>,
     },
     /// It cannot be run; nothing was written.
     Invalid(Vec<Problem>),
@@ -68,11 +87,27 @@ pub enum DefinitionOutcome {
 pub struct Version {
     pub workflow: Arc<Workflow>,
     pub retention_days: u32,
+    /// The schema that the input of a new run fits.
+    pub input_schema: Option<Arc<Schema>>,
+}
+
+impl Version {
+    /// Checks the input of a new run. Forks and retries keep the input of their run, which is not checked again.
+    pub(crate) fn check_input(&self, input: &Payload) -> Result<(), Error> {
+        let Some(schema) = &self.input_schema else { return Ok(()) };
+        let faults = schema.check_input(input.value());
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let Workflow { name, version, .. } = &*self.workflow;
+        Err(Error::InputRejected { workflow: name.clone(), version: *version, faults })
+    }
 }
 
 impl Library {
     pub(crate) fn new(world: World) -> Self {
-        Self { active: ActiveVersions::new(world.clone()), world, compiled: RwLock::default() }
+        let active = ActiveVersions::new(world.clone());
+        Self { active, world, compiled: RwLock::default(), input_schemas: RwLock::default() }
     }
 
     /// Checks a definition and saves it as the active version. The same definition again is the same version.
@@ -90,9 +125,9 @@ impl Library {
         }
     }
 
-    /// What is wrong with a definition; nothing when it can be saved.
-    pub fn validate(&self, definition: &Value) -> Vec<Problem> {
-        graph::compile(definition, &*self.world.handlers, &*self.world.evaluate).err().unwrap_or_default()
+    /// Compiles a definition as it would be saved, or returns everything that is wrong with it.
+    pub fn validate(&self, definition: &Value) -> Result<Graph, Vec<Problem>> {
+        graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)
     }
 
     /// Checks a definition and saves it as a version. The same definition as the newest version's is that version.
@@ -104,7 +139,7 @@ impl Library {
         options: SaveOptions,
     ) -> Result<DefinitionOutcome, Error> {
         check_name(name)?;
-        let graph = match graph::compile(definition, &*self.world.handlers, &*self.world.evaluate) {
+        let graph = match self.validate(definition) {
             Ok(graph) => graph,
             Err(problems) => return Ok(DefinitionOutcome::Invalid(problems)),
         };
@@ -120,7 +155,9 @@ impl Library {
             created_at: self.world.clock.now(),
         };
         match self.world.workflows.save_workflow(row, options.activate, options.precondition).await? {
-            SaveOutcome::Saved { version, is_first, .. } => Ok(DefinitionOutcome::Saved { version, is_first }),
+            SaveOutcome::Saved { version, is_first, .. } => {
+                Ok(DefinitionOutcome::Saved { version, is_first, secrets: graph.named_secrets() })
+            }
             SaveOutcome::Unexpected { active } => Ok(DefinitionOutcome::Unexpected { active }),
             SaveOutcome::OtherStyle(style) => Err(Error::StyleConflict { name: name.to_owned(), style }),
         }
@@ -149,12 +186,37 @@ impl Library {
     fn version_from_row(&self, workspace: WorkspaceId, row: WorkflowRow) -> Result<Arc<Version>, Error> {
         match read_style(&row)? {
             StyleName::Graph => self.find_compiled(workspace, row),
-            // Its retention is what a worker said last.
+            // Its retention and the schema of its input are those of the last registration.
             StyleName::Code => {
                 let workflow = Arc::new(code(&row.name, row.version));
-                Ok(Arc::new(Version { workflow, retention_days: row.retention_days }))
+                let input_schema = self.registered_schema(workspace, &row)?;
+                Ok(Arc::new(Version { workflow, retention_days: row.retention_days, input_schema }))
             }
         }
+    }
+
+    /// The schema of the input that a worker registered with a version, compiled once.
+    fn registered_schema(&self, workspace: WorkspaceId, row: &WorkflowRow) -> Result<Option<Arc<Schema>>, Error> {
+        if row.definition.json() == "{}" {
+            return Ok(None);
+        }
+        let key = (workspace, row.name.clone(), row.version);
+        let known = self.input_schemas.read().expect("no holder of the lock panics").get(&key).cloned();
+        if let Some((_, schema)) = known.filter(|(digest, _)| *digest == row.digest) {
+            return Ok(Some(schema));
+        }
+        let Some(source) = row.definition.value().get(INPUT_SCHEMA) else { return Ok(None) };
+        let schema = Schema::for_input(source).map_err(|faults| {
+            // A later build may check more keywords. Another node may know them, or this one after its upgrade.
+            let (name, version) = (&row.name, row.version);
+            let fault = faults.first().map(|fault| format!("{}: {}", fault.pointer, fault.message));
+            let fault = fault.unwrap_or_default();
+            Error::Busy(format!("this node cannot check the inputSchema of {name} version {version}: {fault}"))
+        })?;
+        let schema = Arc::new(schema);
+        let entry = (row.digest.clone(), Arc::clone(&schema));
+        self.input_schemas.write().expect("no holder of the lock panics").insert(key, entry);
+        Ok(Some(schema))
     }
 
     /// The compiled form of a version that has a definition.
@@ -216,7 +278,9 @@ impl Library {
             }
             Some(_) | None => return Err(missing()),
         };
-        Ok(Arc::new(Version { workflow: Arc::new(code(name, version.unwrap_or(active))), retention_days }))
+        // No worker has registered this version, so that it has no schema.
+        let workflow = Arc::new(code(name, version.unwrap_or(active)));
+        Ok(Arc::new(Version { workflow, retention_days, input_schema: None }))
     }
 
     /// Saves the name of a version of code that no worker has registered.
@@ -227,8 +291,8 @@ impl Library {
         {
             return Err(Error::StyleConflict { name: name.to_owned(), style: row.style });
         }
-        let served = ServedWorkflow { name: name.to_owned(), version, retention_days: None };
-        self.register_as(workspace, &[served], "").await
+        let served = ServedWorkflow { name: name.to_owned(), version, retention_days: None, input_schema: None };
+        self.register_as(workspace, &[served], Registration::Name).await
     }
 
     /// Whether a worker has registered a version of a workflow at any time, or a definition was saved.
@@ -253,17 +317,16 @@ impl Library {
 
     /// Saves the versions of code workflows that a worker serves.
     pub(crate) async fn register(&self, workspace: WorkspaceId, workflows: &[ServedWorkflow]) -> Result<(), Error> {
-        self.register_as(workspace, workflows, &digest(&Payload::from(json!({})))).await
+        self.register_as(workspace, workflows, Registration::Definition).await
     }
 
-    /// Saves versions of code workflows; without a digest they are only named.
+    /// Saves versions of code workflows.
     async fn register_as(
         &self,
         workspace: WorkspaceId,
         workflows: &[ServedWorkflow],
-        digest: &str,
+        registration: Registration,
     ) -> Result<(), Error> {
-        let definition = Payload::from(json!({}));
         let now = self.world.clock.now();
         let mut rows = Vec::with_capacity(workflows.len());
         for served in workflows {
@@ -271,12 +334,21 @@ impl Library {
             if !(1..=VERSION_MAX).contains(&served.version) {
                 return Err(Error::Invalid(format!("{}: a version is from 1 to {VERSION_MAX}", served.name)));
             }
+            let definition = match &served.input_schema {
+                Some(schema) => json!({INPUT_SCHEMA: schema.source()}),
+                None => json!({}),
+            };
+            let definition = Payload::from(definition);
+            let digest = match registration {
+                Registration::Definition => digest(&definition),
+                Registration::Name => String::new(),
+            };
             let row = NewWorkflow {
                 workspace,
                 name: served.name.clone(),
                 style: StyleName::Code.as_str().to_owned(),
-                definition: definition.clone(),
-                digest: digest.to_owned(),
+                definition,
+                digest,
                 retention_days: served.retention_days.unwrap_or(RETENTION_DAYS_DEFAULT),
                 created_at: now,
             };
@@ -341,8 +413,9 @@ impl Library {
     /// deleted an hour after their end.
     pub fn compile_test(&self, definition: &Value) -> Result<Arc<Version>, Vec<Problem>> {
         let graph = graph::compile(definition, &*self.world.handlers, &*self.world.evaluate)?;
+        let input_schema = graph.input_schema().cloned();
         let workflow = Arc::new(unsaved(TEST, graph));
-        Ok(Arc::new(Version { workflow, retention_days: TEST_RETENTION_DAYS }))
+        Ok(Arc::new(Version { workflow, retention_days: TEST_RETENTION_DAYS, input_schema }))
     }
 
     /// A version that was compiled, with its digest.
@@ -354,8 +427,9 @@ impl Library {
     fn compile(&self, row: WorkflowRow) -> Result<Version, Error> {
         let graph = graph::load(row.definition.value(), &*self.world.handlers, &*self.world.evaluate);
         let graph = graph.map_err(|problems| cannot_run(&row.name, row.version, &problems))?;
+        let input_schema = graph.input_schema().cloned();
         let workflow = Workflow { name: row.name, version: row.version, style: Style::Graph(graph), is_unsaved: false };
-        Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days })
+        Ok(Version { workflow: Arc::new(workflow), retention_days: row.retention_days, input_schema })
     }
 }
 

@@ -95,6 +95,9 @@ impl Call {
         if let Err(error) = check_input(&self.child.input) {
             return Ok(self.ended(Err(Failure::fatal(code::INVALID_CONFIG, error.to_string()))));
         }
+        if let Err(error) = version.check_input(&self.child.input) {
+            return Ok(self.ended(Err(Failure::transient(error.code(), error.to_string()))));
+        }
         let start = Start { workspace: self.workspace, ..Start::new(workflow.clone(), self.child.input.clone()) };
         let (mut request, answer) = StartRequest::new(child, start, &version, &self.options, self.world.clock.now());
         request.new.parent = Some(self.parent.run);

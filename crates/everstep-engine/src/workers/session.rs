@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use everstep_core::ids::{RunId, WorkspaceId};
+use everstep_core::schema::Schema;
 use everstep_core::time::Timestamp;
 use tokio::sync::Notify;
 
@@ -20,6 +21,8 @@ pub struct ServedWorkflow {
     pub name: String,
     pub version: u32,
     pub retention_days: Option<u32>,
+    /// The schema of the input of its runs. A session that is open does not hold it.
+    pub input_schema: Option<Arc<Schema>>,
 }
 
 /// What a worker says of itself when it connects.

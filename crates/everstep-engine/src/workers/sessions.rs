@@ -19,13 +19,17 @@ const WORKFLOWS_PER_WORKER_MAX: usize = 1_000;
 
 impl Engine {
     /// Opens a session for a worker, and registers the workflows that it serves.
-    pub async fn open_session(&self, hello: Hello) -> Result<Arc<Session>, Error> {
+    pub async fn open_session(&self, mut hello: Hello) -> Result<Arc<Session>, Error> {
         if hello.workflows.is_empty() || hello.workflows.len() > WORKFLOWS_PER_WORKER_MAX {
             return Err(Error::Invalid(format!("a worker serves 1 to {WORKFLOWS_PER_WORKER_MAX} workflows")));
         }
         // A worker that is refused registers no workflows.
         self.member().workers.check_room(hello.workspace)?;
         self.library().register(hello.workspace, &hello.workflows).await?;
+        for served in &mut hello.workflows {
+            // The library has it now.
+            served.input_schema = None;
+        }
         self.member().workers.open(hello)
     }
 

@@ -97,8 +97,8 @@ impl CatalogueEntry {
             output_variable: info.output_variable.clone(),
             can_retry: true,
             timeout: Some(Timeout { default_seconds: Some(info.timeout_seconds), longest_seconds }),
-            defaults: defaults(schema),
-            schema: schema.clone(),
+            defaults: defaults(schema.source()),
+            schema: schema.source().clone(),
             examples: examples.clone(),
             is_internal: *is_internal,
         }

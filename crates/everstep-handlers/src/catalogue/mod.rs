@@ -2,9 +2,11 @@
 
 mod control;
 mod entry;
+mod graph_schema;
 mod page;
 
 pub use entry::{CatalogueEntry, Handle, Timeout};
+pub use graph_schema::graph_schema;
 pub use page::page;
 
 use crate::registry::Registry;

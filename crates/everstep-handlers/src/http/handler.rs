@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use super::config::Config;
 use super::request;
 use super::response::{self, ResponseReader};
+use crate::config;
 use crate::handler::{Description, Example, Handler, Task, TaskResult};
 use crate::ports::Secrets;
 use crate::secrets::RevealedSecrets;
-use crate::{config, schema};
 
 const TIMEOUT_SECONDS_DEFAULT: u32 = 30;
 
@@ -33,7 +33,7 @@ impl HttpHandler {
         let info = KindInfo {
             name: "http".to_owned(),
             output_variable: Some("httpResponse".to_owned()),
-            secret_places: schema::secret_pointers(&schema),
+            secret_places: schema.secret_places(),
             timeout_seconds: TIMEOUT_SECONDS_DEFAULT,
             longest_timeout_seconds: 3_600,
             ..KindInfo::default()

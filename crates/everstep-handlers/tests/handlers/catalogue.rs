@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use everstep_core::graph::{self, Problem};
 use everstep_core::kinds::Kinds;
+use everstep_core::schema::{CheckMode, Schema};
 use everstep_expressions::Expressions;
-use everstep_handlers::schema::{self, CheckMode};
 use everstep_handlers::{CatalogueEntry, catalogue, page};
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ fn find(name: &str) -> CatalogueEntry {
 }
 
 /// A small graph with one node of a kind: `it`, between start and end.
-fn around(kind: &str, config: &Value) -> Value {
+pub(crate) fn around(kind: &str, config: &Value) -> Value {
     let noop = |id: &str| json!({"id": id, "type": "noop"});
     let (start, end) = (json!({"id": "start", "type": "start"}), json!({"id": "end", "type": "end"}));
     let it = json!({"id": "it", "type": kind, "config": config});
@@ -96,7 +96,8 @@ fn every_example_compiles_and_fits_its_schema() {
             let definition = around(&entry.name, &example.config);
             let compiled = compile(&definition);
             assert!(compiled.is_ok(), "{}: {}: {compiled:#?}", entry.name, example.title);
-            let faults = schema::check(&entry.schema, &example.config, CheckMode::Saved { raw_fields: &[] });
+            let schema = Schema::built_in(&entry.schema);
+            let faults = schema.check(&example.config, CheckMode::Saved { raw_fields: &[] });
             assert!(faults.is_empty(), "{}: {}: {faults:?}", entry.name, example.title);
         }
         // What holds by default may be written out.
@@ -182,7 +183,7 @@ fn retries_and_timeouts_are_refused_where_the_catalogue_says() {
 }
 
 /// Every config that differs from this one in one place.
-fn mutations(config: &Value) -> Vec<Value> {
+pub(crate) fn mutations(config: &Value) -> Vec<Value> {
     let pool = [
         json!(true),
         json!(false),
@@ -295,12 +296,13 @@ fn schemas_and_the_compiler_agree() {
         let examples = entry.examples.iter().map(|example| example.config.clone());
         let more = more.iter().filter(|(kind, _)| *kind == entry.name).map(|(_, config)| config.clone());
         let configs: Vec<Value> = examples.chain(more).collect();
+        let schema = Schema::built_in(&entry.schema);
         let mut verdicts = [0, 0];
         for config in configs.iter().flat_map(|config| mutations(config).into_iter().chain([config.clone()])) {
             if !config.is_object() {
                 continue;
             }
-            let faults = schema::check(&entry.schema, &config, CheckMode::Resolved);
+            let faults = schema.check(&config, CheckMode::Resolved);
             let is_sound = shape_is_sound(&entry.name, &config);
             assert_eq!(faults.is_empty(), is_sound, "{}: {config}: {faults:?}", entry.name);
             verdicts[usize::from(is_sound)] += 1;

@@ -99,3 +99,16 @@ fn code_with_a_nul_character_is_refused_at_save() {
     let found = faults("javascript", &json!({"code": "return 1\0"}));
     assert_eq!(found, ["/code: the code holds a NUL character"]);
 }
+
+#[test]
+fn the_syntax_of_code_is_checked_with_line_and_column() {
+    let handler = registry().find_handler("javascript").unwrap().clone();
+    let found = handler.check_code(&json!({"code": "const a = 1;\nreturn a +* 2;"}));
+    let found: Vec<_> = found.iter().map(|fault| (fault.pointer.as_str(), fault.message.as_str())).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, "/code");
+    assert!(found[0].1.starts_with("SyntaxError: ") && found[0].1.ends_with(" at line 2, column 11"), "{found:?}");
+    for config in [json!({"code": "return 1"}), json!({}), json!({"code": 5}), json!({"code": "return 1\0"})] {
+        assert_eq!(handler.check_code(&config), [], "{config}");
+    }
+}

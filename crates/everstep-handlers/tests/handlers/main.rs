@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod fetch;
+mod graph_schema;
 mod http;
 mod javascript;
 mod noop;

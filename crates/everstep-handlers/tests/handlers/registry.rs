@@ -26,9 +26,9 @@ fn every_kind_is_described_with_a_schema() {
     for description in registry().descriptions() {
         let name = &description.info.name;
         assert!(!description.title.is_empty() && description.summary.ends_with('.'), "{name}");
-        assert_eq!(description.schema["type"], "object", "{name}");
-        assert_eq!(description.schema["additionalProperties"], false, "{name}");
-        for (field, property) in description.schema["properties"].as_object().unwrap() {
+        assert_eq!(description.schema.source()["type"], "object", "{name}");
+        assert_eq!(description.schema.source()["additionalProperties"], false, "{name}");
+        for (field, property) in description.schema.source()["properties"].as_object().unwrap() {
             assert!(property["description"].is_string(), "{name}.{field} has no description");
         }
         assert!(description.concurrency > 0, "{name}");
@@ -38,7 +38,7 @@ fn every_kind_is_described_with_a_schema() {
 #[test]
 fn schemas_say_what_is_checked() {
     let registry = registry();
-    let schema = &registry.find_handler("javascript").unwrap().describe().schema;
+    let schema = registry.find_handler("javascript").unwrap().describe().schema.source();
     assert_eq!(schema["required"], json!(["code"]));
     assert_eq!(schema["properties"]["code"]["minLength"], 1);
     assert_eq!(schema["properties"]["timeoutSeconds"]["maximum"], 3600);

@@ -4,6 +4,7 @@ mod attacks;
 mod fetch;
 mod pool;
 mod results;
+mod syntax;
 mod tampering;
 
 use std::time::Duration;

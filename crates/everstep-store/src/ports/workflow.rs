@@ -27,7 +27,8 @@ pub trait WorkflowStore: Send + Sync {
     /// Saves versions under numbers that their author has chosen. Each answer has its version's index.
     ///
     /// * A version becomes the active one when its definition is brought for the first time, if it is the newest one.
-    /// * A version that exists does not change, except for its retention: the last registration decides.
+    /// * The last registration of a version decides its retention and its definition; its style and the time of its
+    ///   first registration stay.
     /// * A version without a digest is only named: it exists, and nothing else changes until a definition is brought.
     /// * A workflow of that name and another style does not change, and then nothing of the list is written.
     /// * A workflow that was deleted is new, also under numbers that it had; unless runs refer to versions

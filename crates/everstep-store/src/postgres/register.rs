@@ -145,7 +145,7 @@ fn version_state_from_row(row: &Row) -> Result<VersionState> {
         newest: columns::integer(row, 0)?,
         style: columns::get(row, 1)?,
         retention_days: is_there.then(|| columns::bigint(row, 2)).transpose()?,
-        is_brought: columns::get(row, 3)?,
+        digest: columns::get(row, 3)?,
         deleted: columns::integer(row, 4)?,
     })
 }

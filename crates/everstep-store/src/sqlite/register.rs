@@ -88,7 +88,7 @@ fn version_state_from_row(row: &Row<'_>) -> rusqlite::Result<VersionState> {
         newest: row.get(0)?,
         style: row.get(1)?,
         retention_days: row.get(2)?,
-        is_brought: row.get(3)?,
+        digest: row.get(3)?,
         deleted: row.get(4)?,
     })
 }

@@ -179,6 +179,7 @@ macro_rules! contract_tests {
                     a_version_that_was_only_named_is_not_active_until_it_is_brought,
                     a_drawing_replaces_a_name_that_starts_alone_have_created,
                     the_last_word_on_a_version_s_retention_counts,
+                    the_last_registration_decides_the_definition,
                     many_versions_are_registered_in_one_call,
                     code_has_versions_of_no_other_style,
                     a_deleted_workflow_is_registered_again_under_any_number,

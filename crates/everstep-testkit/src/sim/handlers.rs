@@ -8,6 +8,7 @@ use everstep_core::failure::Failure;
 use everstep_core::journal::{Kind, Outcome};
 use everstep_core::kinds::KindInfo;
 use everstep_core::run::Input;
+use everstep_core::schema::Schema;
 use everstep_handlers::{Description, Handler, Task, TaskResult};
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ impl Act {
             icon: "zap",
             summary: "Does something that takes time and may fail.",
             output: "Whatever the step was told to give.",
-            schema: json!({}),
+            schema: Schema::built_in(&json!({})),
             examples: Vec::new(),
             is_internal: true,
             concurrency: 3,

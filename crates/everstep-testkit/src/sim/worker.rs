@@ -131,6 +131,7 @@ impl Worker {
             name: name.clone(),
             version: *version,
             retention_days: None,
+            input_schema: None,
         };
         let inner = self.inner();
         Hello {

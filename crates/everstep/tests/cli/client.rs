@@ -191,3 +191,31 @@ fn the_key_of_a_folder_goes_to_the_server_of_this_machine_alone() {
     ask(&format!("http://127.0.0.2:{port}"), &["runs"]).exits(2).says("EVERSTEP_API_KEY");
     ask("http://everstep.example", &["runs"]).exits(2).says("EVERSTEP_API_KEY");
 }
+
+#[test]
+fn a_workflow_that_names_an_unknown_secret_is_imported_with_a_warning() {
+    let session = Session::new();
+    let config = json!({"url": "https://shop.example/", "headers": {"Authorization": {"$secret": "shop-token"}}});
+    let definition = chain(&[json!({"id": "ask", "type": "http", "config": config})]);
+    let file = session.folder.write("shop.json", definition.to_string());
+    session
+        .call(&["import", &file])
+        .exits(0)
+        .says("saved shop version 1")
+        .says("warning: /nodes/1/config/headers/Authorization: the workspace has no secret \"shop-token\"")
+        .says("hint: create it");
+}
+
+#[test]
+fn a_start_whose_input_does_not_fit_names_the_places() {
+    let session = Session::new();
+    let mut definition = chain(&[]);
+    definition["inputSchema"] = json!({"properties": {"amount": {"type": "number"}}, "required": ["amount"]});
+    session.import("order", &definition);
+    session
+        .call(&["start", "order", "--input", r#"{"amount": "many"}"#])
+        .exits(2)
+        .says("VALIDATION_ERROR")
+        .says("/amount: expected a number, found a string");
+    session.call(&["start", "order", "--input", r#"{"amount": 5}"#]).exits(0);
+}

@@ -6,6 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use everstep::definition;
+use everstep_core::schema::{CheckMode, Schema};
 use serde_json::{Value, json};
 
 use crate::support::{Client, CommandOutput, Folder, Server, everstep, example, root};
@@ -54,6 +56,16 @@ fn every_example_is_run_on_a_server() {
         eprintln!("{file}");
         play.import(file, name);
         story(&play, name);
+    }
+}
+
+#[test]
+fn every_example_fits_the_schema_of_a_graph_file() {
+    let text = std::fs::read_to_string(root().join("docs/reference/graph.schema.json")).unwrap();
+    let schema = Schema::built_in(&serde_json::from_str(&text).unwrap());
+    for (file, _) in STORIES {
+        let definition = definition::read(&root().join("examples").join(file)).unwrap().unwrap();
+        assert_eq!(schema.check(&definition, CheckMode::Json), [], "{file}");
     }
 }
 

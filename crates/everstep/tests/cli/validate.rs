@@ -47,6 +47,27 @@ fn every_problem_is_told_with_its_place_and_a_hint() {
 }
 
 #[test]
+fn scripts_and_input_schemas_are_checked_with_everything_else() {
+    let folder = Folder::new();
+    let mut definition = chain(&[
+        json!({"id": "odd", "type": "javascrip"}),
+        json!({"id": "script", "type": "javascript", "config": {"code": "const a = 1;\nreturn a +* 2;"}}),
+        json!({"id": "sum", "type": "transform", "config": {"value": "{{ctx.totl}}"}}),
+    ]);
+    definition["$schema"] = json!("./graph.schema.json");
+    definition["inputSchema"] = json!({"properties": {"amount": {"type": "nubmer"}}});
+    let file = folder.write("flow.json", definition.to_string());
+    call(&["validate", &file])
+        .exits(2)
+        .says("4 problems")
+        .says("/inputSchema/properties/amount/type: a type is one of")
+        .says("/nodes/1/type (node \"odd\"): unknown node type \"javascrip\"")
+        .says("/nodes/2/config/code (node \"script\"): SyntaxError: ")
+        .says("at line 2, column 11")
+        .says("/nodes/3/config/value (node \"sum\"): `ctx.totl` is written by no node before this one");
+}
+
+#[test]
 fn what_is_no_file_is_told_so() {
     call(&["validate", "no-such-file.json"]).exits(2).says("no-such-file.json cannot be read: No such file");
     let folder = Folder::new();

@@ -88,6 +88,7 @@ scenarios! {
         a_worker_killed_in_full_flight_loses_nothing,
         a_worker_killed_with_a_hundred_runs_loses_nothing,
         an_error_outside_a_step_fails_the_run,
+        an_input_that_does_not_fit_is_refused,
         code_outside_steps_runs_again_on_replay,
         exhausted_retries_fail_the_run,
         five_hundred_parallel_steps_run_once_each,

@@ -1,15 +1,19 @@
 //! Writes workflows.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
+use everstep_core::graph::NamedSecret;
 use everstep_core::ids::WorkspaceId;
 use everstep_core::strict::StrictValue;
 use everstep_engine::{DefinitionOutcome, SaveOptions};
 use everstep_store::Precondition;
 use serde_json::Value;
 
-use super::wire::{NewWorkflow, Validation, Workflow};
+use super::wire::{Fault, NewWorkflow, Validation, Workflow};
 use super::{DEFINITION_BYTES_MAX, etag, find, place, refuse};
 use crate::auth::Caller;
 use crate::http::body::Body;
@@ -57,11 +61,26 @@ pub(crate) async fn create(
 /// What is wrong with a definition, without saving it.
 pub(crate) async fn validate(
     State(app): State<AppState>,
-    _: Caller,
+    caller: Caller,
     body: Body<DEFINITION_BYTES_MAX>,
 ) -> Result<Json<Validation>, Problem> {
     let StrictValue(definition): StrictValue = body.any()?;
-    Ok(Json(Validation::from_problems(app.engine.library().validate(&definition))))
+    Ok(Json(match app.engine.library().validate(&definition) {
+        Ok(graph) => Validation::with_warnings(warn(&app, caller.workspace, &graph.named_secrets()).await?),
+        Err(problems) => Validation::from_problems(problems),
+    }))
+}
+
+/// A warning for each place that names a secret which does not exist.
+async fn warn(app: &AppState, workspace: WorkspaceId, named: &[NamedSecret]) -> Result<Vec<Fault>, Problem> {
+    let mut exists = BTreeMap::new();
+    for NamedSecret { name, .. } in named {
+        if let Entry::Vacant(vacant) = exists.entry(name.as_str()) {
+            vacant.insert(app.vault.has(workspace, name).await?);
+        }
+    }
+    let missing = named.iter().filter(|secret| !exists[secret.name.as_str()]);
+    Ok(missing.map(|secret| Fault::from_problem(secret.unknown())).collect())
 }
 
 /// Makes a workflow that must not be there yet. With a key, one whose newest version has the very same definition is
@@ -89,13 +108,14 @@ pub(super) async fn save(
     definition: &Value,
     options: SaveOptions,
 ) -> Answer {
-    let (version, is_first) =
+    let (version, is_first, secrets) =
         match within_deadline(app.engine.library().save(workspace, name, definition, options)).await? {
-            DefinitionOutcome::Saved { version, is_first } => (version, is_first),
+            DefinitionOutcome::Saved { version, is_first, secrets } => (version, is_first, secrets),
             DefinitionOutcome::Invalid(problems) => return Err(refuse(problems)),
             DefinitionOutcome::Unexpected { active } => return Err(unexpected(name, options.precondition, active)),
         };
-    let (workflow, active) = find(app, workspace, name, Some(version)).await?;
+    let (mut workflow, active) = find(app, workspace, name, Some(version)).await?;
+    workflow.warnings = warn(app, workspace, &secrets).await?;
     let status = if is_first { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, [place(name), etag(active)], Json(workflow)))
 }

@@ -1,12 +1,12 @@
 -- What the database knows about versions before they are registered, in their order: the newest version of the
--- workflow that has a definition, the style of its newest version, the retention of this version and whether it has
--- a definition, if it exists, and the newest version that was deleted. Deleted versions do not exist here.
+-- workflow that has a definition, the style of its newest version, the retention and the digest of this version,
+-- if it exists, and the newest version that was deleted. Deleted versions do not exist here.
 -- Served by the primary keys of workflows (workspace, name, version) and deleted_workflows.
 select
     coalesce(brought.version, 0),
     newest.style,
     this.retention_days,
-    coalesce(this.digest <> '', false),
+    this.digest,
     coalesce(deleted_workflows.version, 0)
 from unnest(:workspaces::uuid[], :names::text[], :versions::integer[]) with ordinality
     as wanted (workspace, name, version, place)

@@ -1,5 +1,5 @@
--- Saves a version under its own number, or changes for how long its runs are kept, and makes it the active one when
--- :activate, unless a later one is. One that was only named is brought with its digest.
+-- Saves a version under its own number, or changes its retention and its definition, and makes it the active one when
+-- :activate, unless a later one is. A version that is only named has no digest and changes no definition.
 -- Served by the primary keys of workflows (workspace, name, version) and workflow_heads (workspace, name).
 with
 saved as (
@@ -7,7 +7,8 @@ saved as (
     values (:workspace, :name, :version, :style, :definition, :digest, :retention_days, :created_at)
     on conflict (workspace, name, version) do update
     set retention_days = excluded.retention_days,
-        digest = case workflows.digest when '' then excluded.digest else workflows.digest end
+        definition = case excluded.digest when '' then workflows.definition else excluded.definition end,
+        digest = case excluded.digest when '' then workflows.digest else excluded.digest end
 )
 insert into workflow_heads (workspace, name, version)
 select :workspace, :name, :version

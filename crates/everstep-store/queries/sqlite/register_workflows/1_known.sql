@@ -1,6 +1,6 @@
 -- What the database knows about a version before it is registered: the newest version of the workflow that has a
--- definition, the style of its newest version, the retention of this version and whether it has a definition, if it
--- exists, and the newest version that was deleted. Deleted versions do not exist here.
+-- definition, the style of its newest version, the retention and the digest of this version, if it exists, and the
+-- newest version that was deleted. Deleted versions do not exist here.
 -- Served by the primary keys of workflows (workspace, name, version) and deleted_workflows.
 select
     coalesce(
@@ -26,7 +26,7 @@ select
         limit 1
     ),
     this.retention_days,
-    coalesce(this.digest <> '', 0),
+    this.digest,
     deleted.version
 from (
     select coalesce(max(version), 0) as version

@@ -40,7 +40,7 @@ pub async fn a_version_is_registered_under_its_own_number(store: Arc<dyn Workflo
     };
     assert_eq!(store.workflow(HERE, "orders", None).await.unwrap(), Some(expected.clone()));
     // Again: nothing changes, whenever that is.
-    let again = NewWorkflow { created_at: at(9), digest: "another".to_owned(), ..code("orders") };
+    let again = NewWorkflow { created_at: at(9), ..code("orders") };
     assert_eq!(store.register_workflows(vec![(again, 4)]).await.unwrap(), [RegistrationOutcome::Registered]);
     assert_eq!(store.workflow(HERE, "orders", Some(4)).await.unwrap(), Some(expected));
     assert_eq!(versions(&*store, "orders").await, [4]);
@@ -134,13 +134,44 @@ pub async fn a_drawing_replaces_a_name_that_starts_alone_have_created(stores: St
 pub async fn the_last_word_on_a_version_s_retention_counts(store: Arc<dyn WorkflowStore>) {
     register(&*store, "orders", 1).await;
     register(&*store, "orders", 2).await;
-    let longer = NewWorkflow { retention_days: 90, digest: "another".to_owned(), ..code("orders") };
+    let longer = NewWorkflow { retention_days: 90, ..code("orders") };
     store.register_workflows(vec![(longer, 1)]).await.unwrap();
     let rows = store.list_versions(HERE, "orders", None, 10).await.unwrap();
     let rows: Vec<_> = rows.into_iter().map(|row| (row.version, row.retention_days, row.digest)).collect();
     let digest = code("orders").digest;
     assert_eq!(rows, [(2, 7, digest.clone()), (1, 90, digest)]);
     assert_eq!(active(&*store, "orders").await, Some(2));
+}
+
+pub async fn the_last_registration_decides_the_definition(store: Arc<dyn WorkflowStore>) {
+    register(&*store, "orders", 1).await;
+    register(&*store, "orders", 2).await;
+    assert!(activate_workflow(&*store, HERE, "orders", 1).await.unwrap());
+    let definition = Payload::from(json!({"inputSchema": {"type": "object"}}));
+    let changed = NewWorkflow {
+        definition: definition.clone(),
+        digest: "another".to_owned(),
+        created_at: at(9),
+        ..code("orders")
+    };
+    let find = async |version| {
+        let row = store.workflow(HERE, "orders", Some(version)).await.unwrap().unwrap();
+        (row.definition, row.digest, row.created_at)
+    };
+    for _ in 0..2 {
+        let answers = store.register_workflows(vec![(changed.clone(), 2)]).await.unwrap();
+        assert_eq!(answers, [RegistrationOutcome::Registered]);
+        // The version is the same one: it does not become active again, and keeps the time of its first registration.
+        assert_eq!(find(2).await, (definition.clone(), "another".to_owned(), at(0)));
+        assert_eq!(active(&*store, "orders").await, Some(1));
+    }
+    // To name a version changes nothing of it.
+    let named = NewWorkflow { digest: String::new(), ..code("orders") };
+    store.register_workflows(vec![(named, 2)]).await.unwrap();
+    assert_eq!(find(2).await, (definition, "another".to_owned(), at(0)));
+    assert_eq!(find(1).await, (Payload::from(json!({})), code("orders").digest, at(0)));
+    register(&*store, "orders", 2).await;
+    assert_eq!(find(2).await, (Payload::from(json!({})), code("orders").digest, at(0)));
 }
 
 pub async fn many_versions_are_registered_in_one_call(store: Arc<dyn WorkflowStore>) {

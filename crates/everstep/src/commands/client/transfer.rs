@@ -19,6 +19,10 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         remote.ask(Method::PUT, &Remote::path(&["v1", "workflows", &name], NO_QUERY), Some(&document)).await?
     };
     eprintln!("saved {} version {}", text::safe(saved["name"].as_str().unwrap_or_default()), saved["version"]);
+    for warning in saved["warnings"].as_array().into_iter().flatten() {
+        let part = |field: &str| text::safe(warning[field].as_str().unwrap_or_default());
+        eprintln!("warning: {}: {}\n    hint: {}", part("path"), part("message"), part("hint"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

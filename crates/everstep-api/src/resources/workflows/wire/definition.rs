@@ -18,8 +18,13 @@ impl JsonSchema for Definition {
             "description": "A graph: nodes, and edges between them. \
                 `POST /v1/workflows/validate` tells all that is wrong with one.",
             "properties": {
+                "$schema": {"type": ["string", "null"], "description": "For editors: `GET /v1/schemas/graph`."},
                 "name": {"type": ["string", "null"], "description": "For people.", "maxLength": 200},
                 "description": {"type": ["string", "null"], "description": "What it is for.", "maxLength": 1000},
+                "inputSchema": {
+                    "type": ["object", "null"],
+                    "description": "The JSON Schema (2020-12) that the input of every new run fits, at most 64 KiB.",
+                },
                 "nodes": {
                     "type": "array",
                     "description": "A start, an end, and what is between them.",

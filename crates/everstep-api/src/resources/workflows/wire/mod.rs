@@ -5,5 +5,5 @@ mod workflow;
 
 pub(crate) use definition::Definition;
 pub(crate) use workflow::{
-    Activate, Clone, Exported, NewWorkflow, Portable, Validation, Version, Versions, Workflow, WorkflowSummary,
+    Activate, Clone, Exported, Fault, NewWorkflow, Portable, Validation, Version, Versions, Workflow, WorkflowSummary,
 };

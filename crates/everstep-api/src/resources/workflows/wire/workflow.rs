@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Definition;
+use crate::http::schema::Object;
 use crate::http::time::Time;
 
 /// One version of a workflow.
@@ -32,11 +33,17 @@ pub(crate) struct Workflow {
     /// As it was understood: older names of fields are replaced by ours. Null for code.
     #[schemars(with = "Option<Definition>")]
     pub(crate) definition: Option<Payload>,
+    /// The JSON Schema that the input of every new run fits; null if there is none.
+    #[schemars(with = "Option<Object>")]
+    input_schema: Option<Value>,
     /// SHA-256 of the definition.
     digest: String,
     /// How long runs are kept after their end, unless their start says otherwise.
     retention_days: u32,
     created_at: Time,
+    /// What to correct before a run is started, such as a secret that does not exist. Only in answers to a save.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<Fault>,
 }
 
 impl Workflow {
@@ -48,10 +55,12 @@ impl Workflow {
             active_version,
             style: row.style,
             description: row.definition.value()["description"].as_str().map(str::to_owned),
+            input_schema: row.definition.value().get("inputSchema").cloned(),
             definition: Some(row.definition).filter(|_| has_definition),
             digest: row.digest,
             retention_days: row.retention_days,
             created_at: Time::from_timestamp(row.created_at),
+            warnings: Vec::new(),
         }
     }
 }
@@ -184,12 +193,15 @@ pub(crate) struct Validation {
     valid: bool,
     /// Everything that is wrong, at once.
     problems: Vec<Fault>,
+    /// What to correct before a run is started, such as a secret that does not exist. A definition with warnings is
+    /// valid.
+    warnings: Vec<Fault>,
 }
 
 /// One thing that is wrong with a definition.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Fault {
-    /// A word for programs, where it has one of its own: `UNKNOWN_VARIABLE`.
+pub(crate) struct Fault {
+    /// A word for programs, where it has one of its own: `UNKNOWN_VARIABLE`, `SYNTAX_ERROR`, `UNKNOWN_SECRET`.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     /// The node it is about, where it is about one.
@@ -205,14 +217,20 @@ struct Fault {
 
 impl Validation {
     pub(crate) fn from_problems(problems: Vec<graph::Problem>) -> Self {
-        let fault = |problem: graph::Problem| Fault {
-            code: problem.code,
-            node: problem.node,
-            path: problem.path,
-            message: problem.message,
-            hint: problem.hint,
-        };
-        Self { valid: problems.is_empty(), problems: problems.into_iter().map(fault).collect() }
+        let problems: Vec<_> = problems.into_iter().map(Fault::from_problem).collect();
+        Self { valid: problems.is_empty(), problems, warnings: Vec::new() }
+    }
+
+    /// A definition that can be saved.
+    pub(crate) fn with_warnings(warnings: Vec<Fault>) -> Self {
+        Self { valid: true, problems: Vec::new(), warnings }
+    }
+}
+
+impl Fault {
+    pub(crate) fn from_problem(problem: graph::Problem) -> Self {
+        let graph::Problem { code, node, path, message, hint } = problem;
+        Self { code, node, path, message, hint }
     }
 }
 

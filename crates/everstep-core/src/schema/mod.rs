@@ -1,0 +1,91 @@
+//! JSON Schema (2020-12), compiled once and then used to check many values. Pure: no clock, no I/O.
+//!
+//! The validator checks every keyword that it accepts. A schema with any other keyword does not compile: a keyword
+//! that is accepted and not checked would promise what nothing enforces.
+//!
+//! * [`compile`] turns a schema into numbered [`rule`]s without recursion: a schema may refer to itself.
+//! * [`check`] walks a value and the rules together. Its work is bounded, so that no schema can occupy a server.
+
+mod check;
+mod compile;
+mod format;
+mod number;
+mod pattern;
+mod rule;
+mod secrets;
+mod words;
+
+use serde_json::Value;
+
+pub use check::CheckMode;
+
+use crate::evaluate::Fault;
+use crate::limits;
+use crate::payload::json_depth;
+use compile::Dialect;
+use rule::{Rule, RuleId};
+
+/// A compiled schema.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    source: Value,
+    rules: Vec<Rule>,
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Schema {}
+
+impl Schema {
+    /// Compiles a schema that a user wrote for the input of a workflow. Pointers are relative to the schema.
+    pub fn for_input(source: &Value) -> Result<Self, Vec<Fault>> {
+        let fault = |message: String| Err(vec![Fault { pointer: String::new(), message }]);
+        if !source.is_object() {
+            return fault(format!("expected a JSON Schema as an object, found {}", words::found(source)));
+        }
+        let size = source.to_string().len();
+        if size > limits::INPUT_SCHEMA_BYTES {
+            return fault(format!("the schema has {size} bytes; the limit is {}", limits::INPUT_SCHEMA_BYTES));
+        }
+        if json_depth(source) > limits::JSON_DEPTH {
+            return fault(format!("the schema is nested deeper than {} levels", limits::JSON_DEPTH));
+        }
+        compile::compile(source, Dialect::User)
+    }
+
+    /// Compiles a schema that this build contains.
+    pub fn built_in(source: &Value) -> Self {
+        compile::compile(source, Dialect::BuiltIn)
+            .unwrap_or_else(|faults| panic!("a schema of this build uses what the validator checks: {faults:?}"))
+    }
+
+    /// The schema as it was written.
+    pub fn source(&self) -> &Value {
+        &self.source
+    }
+
+    /// What is wrong with a value. Pointers are relative to the value.
+    pub fn check(&self, value: &Value, mode: CheckMode<'_>) -> Vec<Fault> {
+        check::check(&self.rules, value, mode)
+    }
+
+    /// What is wrong with the input of a run: the first fault of each path.
+    pub fn check_input(&self, input: &Value) -> Vec<Fault> {
+        let mut faults = self.check(input, CheckMode::Json);
+        let mut seen = std::collections::BTreeSet::new();
+        faults.retain(|fault| seen.insert(fault.pointer.clone()));
+        faults
+    }
+
+    /// The places that may name a secret, as JSON pointers: `*` is any one part, `**` any number of them.
+    pub fn secret_places(&self) -> Vec<String> {
+        secrets::places(&self.rules)
+    }
+
+    /// The rule of the schema itself.
+    const ROOT: RuleId = RuleId(0);
+}
