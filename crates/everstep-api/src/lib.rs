@@ -28,5 +28,5 @@ pub use metrics::{Meters, serve_metrics};
 pub use resources::documents::openapi;
 pub use resources::workspaces::{check_workspace_name, first_key};
 pub use routes::routes;
-pub use server::{AppState, router, serve};
+pub use server::{AppServices, AppState, router, serve};
 pub use stream::{StreamHub, Streams};

@@ -1,6 +1,7 @@
 //! Serving the routes until it is time to stop.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
@@ -18,9 +19,26 @@ use crate::metrics::Meters;
 use crate::routes;
 use crate::stream::StreamHub;
 
-/// The state that all routes share.
+/// The state that all routes share. Every request clones it several times: only one reference count changes.
 #[derive(Clone)]
-pub struct AppState {
+pub struct AppState(Arc<AppServices>);
+
+impl AppState {
+    pub fn new(services: AppServices) -> Self {
+        Self(Arc::new(services))
+    }
+}
+
+impl Deref for AppState {
+    type Target = AppServices;
+
+    fn deref(&self) -> &AppServices {
+        &self.0
+    }
+}
+
+/// The services that the handlers of routes use.
+pub struct AppServices {
     pub engine: Engine,
     pub workflows: Arc<dyn WorkflowStore>,
     pub access: Arc<dyn AccessStore>,

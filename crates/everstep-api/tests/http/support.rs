@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
 use everstep_api::auth::{ApiKey, Keys, Permission};
-use everstep_api::{AppState, Audit, Meters, StreamHub, Streams, serve};
+use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub, Streams, serve};
 use everstep_core::ids::WorkspaceId;
 use everstep_engine::{Engine, NoObserver, NoPeers, NodeClock, Options, Peers, SystemRng, TokioSpawner, World};
 use everstep_expressions::Expressions;
@@ -97,7 +97,7 @@ impl Server {
         let meters: Arc<Meters> = Arc::default();
         let audit = Audit::start(Arc::clone(&access), &meters);
         let hub = Arc::new(StreamHub::new(streams));
-        let app = AppState {
+        let app = AppState::new(AppServices {
             engine: engine.clone(),
             workflows: stores.workflows,
             access: Arc::clone(&access),
@@ -109,7 +109,7 @@ impl Server {
             meters,
             store: "sqlite",
             hub,
-        };
+        });
         let (running, stopped) = oneshot::channel();
         tokio::spawn(serve(listener, app, async {
             // A closed channel means the same.

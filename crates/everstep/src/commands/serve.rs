@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use everstep_api::auth::{ApiKey, Keys};
-use everstep_api::{AppState, Audit, Meters, StreamHub};
+use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub};
 use everstep_engine::NodeClock;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -59,7 +59,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let hub = Arc::new(StreamHub::new(server.streams));
     let wire::DataServices { sources, drivers } = node.data.clone();
     let store = config.database.kind();
-    let app = AppState {
+    let app = AppState::new(AppServices {
         engine,
         workflows: stores.workflows,
         access: stores.access,
@@ -71,7 +71,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         meters,
         store,
         hub,
-    };
+    });
     tokio::spawn(Arc::clone(&app.meters).keep());
     if let Some(address) = config.telemetry.metrics_listen {
         let listener = TcpListener::bind(address).await.with_context(|| format!("listening on {address}"))?;

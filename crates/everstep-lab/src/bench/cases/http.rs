@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use everstep_api::auth::{ApiKey, Keys, Permission};
-use everstep_api::{AppState, Audit, Meters, StreamHub, Streams};
+use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub, Streams};
 use everstep_core::ids::WorkspaceId;
 use everstep_handlers::Ports;
 use everstep_vault::{DataSources, Vault};
@@ -62,7 +62,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("listening")?;
         let address = listener.local_addr().context("reading the address")?.to_string();
         let meters: Arc<Meters> = Arc::default();
-        let app = AppState {
+        let app = AppState::new(AppServices {
             engine: engine.clone(),
             workflows: stores.workflows,
             access: Arc::clone(&stores.access),
@@ -74,7 +74,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
             meters,
             hub: Arc::new(StreamHub::new(Streams::default())),
             store: "bench",
-        };
+        });
         let server = tokio::spawn(everstep_api::serve(listener, app, std::future::pending()));
         let ended = Arc::new(AtomicU64::new(0));
         let mut clients = JoinSet::new();
