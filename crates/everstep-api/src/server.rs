@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::audit::Audit;
 use crate::auth::Keys;
+use crate::auth::identity::IdentityProvider;
 use crate::http::listen;
 use crate::metrics::Meters;
 use crate::routes;
@@ -43,6 +44,8 @@ pub struct AppServices {
     pub workflows: Arc<dyn WorkflowStore>,
     pub access: Arc<dyn AccessStore>,
     pub keys: Arc<Keys>,
+    /// Verifies the tokens of people, if the server has an identity provider.
+    pub identity: Option<Arc<IdentityProvider>>,
     pub audit: Audit,
     pub vault: Arc<Vault>,
     pub sources: Arc<DataSources>,

@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("everstep-handlers", &["core", "sandbox", "net"]),
     ("everstep-vault", &["core", "store", "handlers"]),
     ("everstep-engine", &["core", "store", "handlers"]),
-    ("everstep-api", &["core", "store", "handlers", "vault", "engine"]),
+    ("everstep-api", &["core", "net", "store", "handlers", "vault", "engine"]),
     ("everstep-testkit", &["core", "expressions", "store", "sandbox", "handlers", "vault", "engine"]),
     ("everstep", &["core", "expressions", "store", "sandbox", "net", "handlers", "vault", "engine", "api"]),
     (

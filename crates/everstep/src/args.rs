@@ -10,6 +10,7 @@ use crate::client_args::{
     LogsArgs, RunsArgs, ShowArgs, SignalArgs, StartArgs, WorkersArgs, WorkflowsArgs,
 };
 use crate::config::HumanDuration;
+use crate::identity::IdentitySettings;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, RemoteSettings, SecretsSettings, ServerSettings,
     StorageSettings, TelemetrySettings,
@@ -190,6 +191,8 @@ pub(crate) struct ServeArgs {
     pub(crate) engine: EngineSettings,
     #[command(flatten)]
     pub(crate) secrets: SecretsSettings,
+    #[command(flatten)]
+    pub(crate) identity: IdentitySettings,
 
     #[command(flatten)]
     pub(crate) telemetry: TelemetrySettings,
@@ -215,8 +218,9 @@ pub(crate) enum KeysCommand {
 
 /// Make a key and print it; it is shown only now, and the database keeps its SHA-256 alone.
 ///
-/// Permissions: workflow:read (see definitions), workflow:view (see runs with their data), workflow:manage (start and
-/// steer runs), workflow:publish (save definitions), workflow:admin (everything), worker:serve (perform steps).
+/// Permissions: workflow:read (see definitions), workflow:view (see runs with their data), workflow:act (act in runs of
+/// state machines), workflow:manage (start and steer runs, and act), workflow:publish (save definitions),
+/// workflow:admin (everything), worker:serve (perform steps).
 ///
 /// Roles: viewer (read, view), operator (viewer, and manage), publisher (operator, and publish), admin (everything),
 /// worker (serve).

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::args::{Cli, Command, ConfigArgs, KeysCommand, SecretsCommand, WorkspacesCommand};
+use crate::identity::IdentitySettings;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, SecretsSettings, ServerSettings, StorageSettings,
     TelemetrySettings,
@@ -22,9 +23,12 @@ pub struct CommandSettings {
     pub cluster: ClusterSettings,
     pub engine: EngineSettings,
     pub secrets: SecretsSettings,
+    pub identity: IdentitySettings,
     pub telemetry: TelemetrySettings,
     /// Whether the database of the settings file applies. Otherwise the command uses SQLite in its folder.
     pub uses_database: bool,
+    /// Whether the command serves people, so that the identity provider of the settings file applies.
+    pub serves_people: bool,
     /// Whether the command runs a file of the person who typed it, which may reach every address that the machine
     /// reaches.
     pub runs_own_file: bool,
@@ -45,8 +49,10 @@ impl From<&Cli> for CommandSettings {
                 cluster: args.cluster.clone(),
                 engine: args.engine.clone(),
                 secrets: args.secrets.clone(),
+                identity: args.identity.clone(),
                 telemetry: args.telemetry.clone(),
                 uses_database: true,
+                serves_people: true,
                 ..Self::default()
             },
             Command::Keys(args) => at(match &args.command {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use everstep_api::Streams;
 use everstep_api::auth::RATE_LIMIT_DEFAULT;
+use everstep_api::auth::identity::IdentityOptions;
 use everstep_engine::Options;
 use everstep_net::Guard;
 use everstep_vault::SealKey;
@@ -19,6 +20,7 @@ use crate::command_settings::CommandSettings;
 use crate::database::{DatabaseConfig, refuse_alone};
 use crate::environment;
 use crate::exit::invalid;
+use crate::identity::IdentitySettings;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogFormat, LogSettings, SecretsSettings, ServerSettings,
     TelemetrySettings,
@@ -38,6 +40,8 @@ pub struct Config {
     pub(crate) engine: EngineConfig,
     pub(crate) telemetry: Telemetry,
     pub(crate) secrets: SecretsConfig,
+    /// The identity provider, if people may show tokens.
+    pub(crate) identity: Option<IdentityOptions>,
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +88,11 @@ struct File {
     cluster: ClusterSettings,
     engine: EngineSettings,
     secrets: SecretsSettings,
+    identity: IdentitySettings,
+    /// From roles of people to permissions.
+    roles: BTreeMap<String, String>,
+    /// From permissions of other systems to those of this server.
+    permissions: BTreeMap<String, String>,
     telemetry: TelemetrySettings,
 }
 
@@ -121,6 +130,11 @@ impl Config {
             rate_limit: command.server.rate_limit.or(file.server.rate_limit).unwrap_or(RATE_LIMIT_DEFAULT),
         };
         let secrets = SecretsConfig::new(&command.secrets, &file.secrets)?;
+        let identity = if command.serves_people {
+            command.identity.clone().or(file.identity).options(file.roles, &file.permissions)?
+        } else {
+            None
+        };
         let mut database = DatabaseConfig::new(&command.database, &file.database)?;
         let cluster = Cluster::new(&command.cluster, &file.cluster, server.listen, database.is_shared())?;
         let mut engine = EngineConfig::new(&command.engine, &file.engine, command.runs_own_file)?;
@@ -135,7 +149,7 @@ impl Config {
             options.heartbeat_timeout = engine.options.node_lease / 2;
         }
         let telemetry = Telemetry::new(&command.telemetry, &file.telemetry)?;
-        Ok(Self { log, server, database, cluster, engine, secrets, telemetry })
+        Ok(Self { log, server, database, cluster, engine, secrets, identity, telemetry })
     }
 }
 
@@ -223,7 +237,9 @@ fn read_file(path: &Path) -> anyhow::Result<File> {
 pub(crate) fn read_values(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     // What is in it was found valid before.
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(&text)?;
+    let mut tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(&text)?;
+    // The names in these tables are those of an identity provider, not of settings.
+    tables.retain(|table, _| !["roles", "permissions"].contains(&&**table));
     let values = tables.into_values().flatten();
     Ok(values.map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect())
 }

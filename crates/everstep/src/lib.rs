@@ -16,6 +16,7 @@ mod environment;
 pub mod exit;
 mod fetch_policy;
 mod first_key;
+pub mod identity;
 pub mod input;
 mod live;
 pub mod logging;

@@ -10,6 +10,7 @@ use clap::{Arg, Args, Command};
 use crate::commands::config::default_of;
 use crate::config::is_key;
 use crate::environment::known_variables;
+use crate::identity::IdentitySettings;
 use crate::settings::{
     ClusterSettings, DatabaseSettings, EngineSettings, LogSettings, RemoteSettings, SecretsSettings, ServerSettings,
     TelemetrySettings,
@@ -40,6 +41,19 @@ const TAIL: &str = "
 `EVERSTEP_SERVER`, the former name of `EVERSTEP_URL`, is accepted too.
 If both are set and name different servers, a command that would use them fails; with `--server` it uses neither.
 
+## Roles and permissions of people
+
+Two tables of the file map the words of an identity provider; see [people and tokens](../guides/people.md#roles-and-permissions).
+They have no flags and no variables.
+
+```toml
+[roles]
+Clerk = \"workflow:act\"
+
+[permissions]
+\"contracts.read\" = \"workflow:view\"
+```
+
 ## Variables of others
 
 | variable | meaning |
@@ -68,6 +82,7 @@ fn groups() -> Vec<Group> {
         group::<ClusterSettings>("Several nodes", Some("cluster")),
         group::<EngineSettings>("The engine", Some("engine")),
         group::<SecretsSettings>("Secrets", Some("secrets")),
+        group::<IdentitySettings>("People", Some("identity")),
         group::<TelemetrySettings>("Metrics and traces", Some("telemetry")),
         group::<LogSettings>("The log", Some("log")),
         group::<RemoteSettings>("Commands that ask a server", None),

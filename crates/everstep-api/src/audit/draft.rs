@@ -49,7 +49,7 @@ impl RequestFacts {
 
     /// The row of a route's path, with details.
     pub(super) fn row(&self, path: &str, mut details: Value, now: Timestamp) -> AuditRow {
-        details["keyName"] = (*self.caller.name).into();
+        self.caller.describe(&mut details);
         if let Some(key) = &self.idempotency_key {
             details["idempotencyKey"] = key.as_str().into();
         }
@@ -60,7 +60,7 @@ impl RequestFacts {
             id: id::new_id(now),
             workspace: self.caller.workspace,
             at: now,
-            actor: format!("key:{}", self.caller.key),
+            actor: self.caller.actor(),
             action: format!("{} {path}", self.method),
             target: self.target.clone(),
             details: Payload::from(details),

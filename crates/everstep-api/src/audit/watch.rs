@@ -45,7 +45,7 @@ async fn answer(app: AppState, request: Request, next: Next) -> Response {
         // Whoever may look alone has changed nothing, whatever the method.
         Access::Permission(Permission::Read | Permission::View) => {}
         Access::Permission(Permission::Publish | Permission::Admin) => app.audit.write(row).await,
-        Access::Permission(Permission::Manage | Permission::Serve) | Access::Key | Access::Public => {
+        Access::Permission(Permission::Act | Permission::Manage | Permission::Serve) | Access::Key | Access::Public => {
             app.audit.enqueue(row).await;
         }
     }
@@ -54,13 +54,13 @@ async fn answer(app: AppState, request: Request, next: Next) -> Response {
 
 /// Writes down what was done otherwise than by a request of its own.
 pub(crate) async fn write_action(app: &AppState, caller: &Caller, action: &str, target: &str, mut details: Value) {
-    details["keyName"] = (*caller.name).into();
+    caller.describe(&mut details);
     let now = app.engine.world().clock.now();
     let row = AuditRow {
         id: id::new_id(now),
         workspace: caller.workspace,
         at: now,
-        actor: format!("key:{}", caller.key),
+        actor: caller.actor(),
         action: action.to_owned(),
         target: target.to_owned(),
         details: Payload::from(details),

@@ -7,8 +7,9 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::auth::identity::{TokenError, TokenFault, is_token};
 use crate::auth::ticket::Ticket;
-use crate::auth::{ApiKey, Caller, Permission};
+use crate::auth::{ApiKey, Caller, Permission, Principal};
 use crate::http::problem::Problem;
 use crate::server::AppState;
 use crate::workers;
@@ -16,6 +17,8 @@ use crate::workers;
 const SEND_KEY_HINT: &str = "send the header `Authorization: Bearer es_…` or `x-api-key: es_…`; \
                    keys are made with `everstep keys create`, and the first one stands in the file admin.key of the \
                    data folder";
+const SEND_TOKEN_HINT: &str = "send a token of the identity provider in the header `Authorization: Bearer …`; \
+                   it states an issuer, an audience, an end and a workspace that this server accepts";
 const NEW_TICKET_HINT: &str = "a ticket is good for a minute; make another: POST /v1/tickets, with a key";
 /// The query parameter that holds a ticket. A route that knows it is a live one.
 pub(crate) const TICKET: &str = "ticket";
@@ -94,8 +97,9 @@ pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Resp
     if let Access::Permission(permission) = gate.access
         && !caller.may(permission)
     {
-        tracing::info!(key = %caller.key, %permission, path = %workers::redact(request.uri().path()), "a key was refused");
-        return lacks_permission(permission).into_response();
+        let path = workers::redact(request.uri().path());
+        tracing::info!(actor = %caller.actor(), %permission, %path, "a caller lacks a permission");
+        return lacks_permission(caller, permission).into_response();
     }
     request.extensions_mut().insert(gate);
     let mut response = next.run(request).await;
@@ -103,10 +107,16 @@ pub(crate) async fn permit(gate: Gate, mut request: Request, next: Next) -> Resp
     response
 }
 
-/// The answer to a key that may not do what it asks for.
-pub(crate) fn lacks_permission(permission: Permission) -> Problem {
-    let detail = format!("this key lacks the permission {permission}");
-    let hint = format!("make one that has it: everstep keys create --permissions {permission}");
+/// The answer to a caller who may not do what they ask for.
+pub(crate) fn lacks_permission(caller: &Caller, permission: Permission) -> Problem {
+    let detail = format!("this {} lacks the permission {permission}", caller.credential());
+    let hint = match caller.principal {
+        Principal::Key(_) => format!("make one that has it: everstep keys create --permissions {permission}"),
+        Principal::Person(_) => format!(
+            "the identity provider grants it: by the word {permission} in the permissions of the token, or by a role \
+             that the role map maps to it"
+        ),
+    };
     Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", detail).hint(hint)
 }
 
@@ -121,7 +131,38 @@ async fn authenticate_worker(app: &AppState, text: &str) -> Result<Caller, Probl
     if caller.may(Permission::Serve) { Ok(caller) } else { count_and_admit(app, caller) }
 }
 
+/// The person who has sent a token.
+async fn find_person(app: &AppState, token: &str) -> Result<Caller, Problem> {
+    let Some(identity) = &app.identity else {
+        return Err(reject("this server has no identity provider, so it accepts no tokens"));
+    };
+    let error = match identity.verify(token, app.engine.world().clock.now()).await {
+        Ok(verified) => return Ok(Caller::from_person(verified)),
+        Err(error) => error,
+    };
+    match error {
+        TokenError::Fault(fault) => {
+            app.meters.count_refused_token(fault.reason());
+            // Nothing of the token is logged: a part of it may be a secret of its holder.
+            tracing::info!(reason = fault.reason(), "a token was refused");
+            Err(reject_token(fault))
+        }
+        TokenError::NoKeys => {
+            let detail = "the keys of the identity provider cannot be read, so no token can be verified";
+            Err(Problem::unavailable(detail).hint("retry; the log of the server states the reason").retry_after(5))
+        }
+        TokenError::Store(error) => Err(error.into()),
+    }
+}
+
+fn reject_token(fault: TokenFault) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "AUTH_ERROR", fault.detail()).hint(SEND_TOKEN_HINT)
+}
+
 async fn find_holder(app: &AppState, text: &str) -> Result<Caller, Problem> {
+    if is_token(text) {
+        return find_person(app, text).await;
+    }
     let Ok(secret) = text.parse::<ApiKey>() else { return Err(reject("what was sent has not the form of a key")) };
     let found = app.keys.find(&secret, app.engine.world().clock.now()).await?;
     found.ok_or_else(|| reject("the key is unknown, has expired or was revoked"))
@@ -144,7 +185,7 @@ fn count_and_admit(app: &AppState, caller: Caller) -> Result<Caller, Problem> {
 pub(crate) fn count_request(app: &AppState, caller: &Caller) -> Result<(), Problem> {
     let Err(wait) = app.keys.count(caller) else { return Ok(()) };
     let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-    let detail = "this key has sent more requests than it may";
+    let detail = format!("this {} has sent more requests than it may", caller.credential());
     let hint = "send fewer at once, give the key a limit of its own, or raise EVERSTEP_RATE_LIMIT on the server";
     let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", detail);
     Err(problem.hint(hint).retry_after(seconds))
@@ -200,10 +241,13 @@ pub(crate) fn sent_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let bearer = once(header::AUTHORIZATION)?
         .map(|text| match text.split_once(' ') {
             Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Ok(key.trim()),
-            _ => Err(reject("the header Authorization is not `Bearer es_…`")),
+            _ => Err(reject("the header Authorization is not `Bearer es_…` or `Bearer <token>`")),
         })
         .transpose()?;
     let plain = once(header::HeaderName::from_static("x-api-key"))?.map(str::trim);
+    if plain.is_some_and(is_token) {
+        return Err(reject("a token stands in the header Authorization, not in x-api-key"));
+    }
     match (bearer, plain) {
         (Some(bearer), Some(plain)) if bearer != plain => Err(reject("two headers hold two different keys")),
         (bearer, plain) => Ok(bearer.or(plain)),
@@ -216,6 +260,7 @@ fn has_key(query: &str) -> bool {
         KEY_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())
             || value.parse::<ApiKey>().is_ok()
             || (name != TICKET && value.parse::<Ticket>().is_ok())
+            || (value.starts_with("eyJ") && is_token(&value))
     })
 }
 
@@ -226,10 +271,16 @@ mod tests {
     #[test]
     fn keys_in_a_query_string_are_seen() {
         let key = ApiKey::generate();
-        for query in ["api_key=x", "limit=5&Token=x", "x-api-key=", &format!("anything={}", key.reveal())] {
+        for query in [
+            "api_key=x",
+            "limit=5&Token=x",
+            "x-api-key=",
+            &format!("anything={}", key.reveal()),
+            "q=eyJhbGciOi.eyJz.c2ln",
+        ] {
             assert!(has_key(query), "{query}");
         }
-        for query in ["", "limit=5&after=12", "status=running&cursor=es_1"] {
+        for query in ["", "limit=5&after=12", "status=running&cursor=es_1", "name=a.b.c"] {
             assert!(!has_key(query), "{query}");
         }
     }

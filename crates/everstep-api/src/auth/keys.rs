@@ -4,18 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
-use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
-use everstep_store::{AccessStore, KeyRow};
+use everstep_store::AccessStore;
 use tokio::sync::OnceCell;
-use uuid::Uuid;
 
+use crate::auth::ApiKey;
+use crate::auth::caller::{Caller, Principal};
 use crate::auth::rate::RateLimiter;
-use crate::auth::ticket::{self, Ticket, TicketKey};
-use crate::auth::{ApiKey, Permission};
-use crate::http::problem::Problem;
+use crate::auth::ticket::{self, Ticket, TicketHolder, TicketKey};
 
 /// A cached caller is reread after this time, so that a revoked key stops working.
 const CACHE_TTL: Duration = Duration::from_secs(3);
@@ -23,58 +19,6 @@ const CACHE_TTL: Duration = Duration::from_secs(3);
 const CACHED_CALLERS_MAX: usize = 10_000;
 /// Requests per second of a key without a limit of its own, unless the server is configured otherwise.
 pub const RATE_LIMIT_DEFAULT: u32 = 1_000;
-
-/// Who asks.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub(crate) key: Uuid,
-    /// The key's name, for people.
-    pub(crate) name: Arc<str>,
-    pub(crate) workspace: WorkspaceId,
-    pub(crate) role: Option<Arc<str>>,
-    /// Requests per second, where the key has a limit of its own.
-    pub(crate) rate_limit: Option<u32>,
-    pub(crate) expires_at: Option<Timestamp>,
-    /// Whether a ticket was shown in place of the key.
-    pub(crate) is_ticket: bool,
-    hash: [u8; 32],
-    permissions: Arc<[Permission]>,
-}
-
-impl Caller {
-    fn from_row(row: KeyRow) -> Self {
-        // A word that this build does not know allows nothing here.
-        let permissions = row.permissions.iter().filter_map(|word| word.parse().ok()).collect();
-        Self {
-            key: row.id,
-            name: row.name.into(),
-            workspace: row.workspace,
-            role: row.role.map(Into::into),
-            rate_limit: row.rate_limit,
-            expires_at: row.expires_at,
-            is_ticket: false,
-            hash: row.hash,
-            permissions,
-        }
-    }
-
-    pub(crate) fn may(&self, permission: Permission) -> bool {
-        self.permissions.iter().any(|held| [permission, Permission::Admin].contains(held))
-    }
-
-    fn has_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|end| end <= now)
-    }
-}
-
-/// Handlers of guarded routes ask for the caller; the guard has put it there.
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        Ok(parts.extensions.get::<Self>().expect("a guarded route has a caller").clone())
-    }
-}
 
 /// The keys of a database, as far as they were asked for lately.
 pub struct Keys {
@@ -103,9 +47,12 @@ impl Keys {
         self.find_holder(secret.hash(), now).await
     }
 
-    /// The holder of the same key as it is now; none when it was revoked or has expired since.
+    /// The same caller as they are now; none when the key was revoked, or the key or the token has expired since.
     pub(crate) async fn find_again(&self, caller: &Caller, now: Timestamp) -> everstep_store::Result<Option<Caller>> {
-        self.find_holder(caller.hash, now).await
+        match &caller.principal {
+            Principal::Key(holder) => self.find_holder(holder.hash, now).await,
+            Principal::Person(_) => Ok((!caller.has_expired(now)).then(|| caller.clone())),
+        }
     }
 
     /// Whoever had a ticket made, as long as it lasts and the key is good.
@@ -113,15 +60,19 @@ impl Keys {
         if ticket.ends_at <= now || !self.ticket_key().await?.has_signed(ticket) {
             return Ok(None);
         }
-        let caller = self.find_holder(ticket.key, now).await?;
+        let caller = match &ticket.holder {
+            TicketHolder::Key(hash) => self.find_holder(*hash, now).await?,
+            TicketHolder::Person(ticket) => ticket.caller().filter(|caller| !caller.has_expired(now)),
+        };
         Ok(caller.map(|caller| Caller { is_ticket: true, ..caller }))
     }
 
-    /// Makes a ticket for a key's holder. It ends with the key, if that comes first.
+    /// Makes a ticket for a caller. It ends with the key or the token, if that comes first.
     pub(crate) async fn make_ticket(&self, caller: &Caller, now: Timestamp) -> everstep_store::Result<Ticket> {
         let end = now.plus(ticket::TICKET_LIFETIME);
         let end = caller.expires_at.map_or(end, |expiry| expiry.min(end));
-        Ok(self.ticket_key().await?.sign(caller.hash, end))
+        let holder = TicketHolder::from_caller(caller);
+        Ok(self.ticket_key().await?.sign(holder, end))
     }
 
     /// Whether a key with this limit sends no more than the server's usual one lets through.
@@ -131,7 +82,7 @@ impl Keys {
 
     /// Takes one request into account, or says how long it has to wait.
     pub(crate) fn count(&self, caller: &Caller) -> Result<(), Duration> {
-        self.limiter.count_request(caller.key, caller.rate_limit, Instant::now())
+        self.limiter.count_request(caller.number(), caller.rate_limit(), Instant::now())
     }
 
     /// What is remembered of a key that was revoked here is forgotten at once.
@@ -173,9 +124,11 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use everstep_store::sqlite;
+    use everstep_core::ids::WorkspaceId;
+    use everstep_store::{KeyRow, sqlite};
 
     use super::*;
+    use crate::auth::Permission;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -200,7 +153,7 @@ mod tests {
         let ticket = one.make_ticket(&caller, NOW).await.unwrap().reveal().parse().unwrap();
         for keys in [&one, &two] {
             let found = keys.find_ticket(&ticket, later(59)).await.unwrap().unwrap();
-            assert_eq!((found.key, found.is_ticket, found.may(Permission::View)), (row.id, true, true));
+            assert_eq!((found.number(), found.is_ticket, found.may(Permission::View)), (row.id, true, true));
             assert!(!found.may(Permission::Manage));
             assert!(keys.find_ticket(&ticket, later(60)).await.unwrap().is_none());
         }

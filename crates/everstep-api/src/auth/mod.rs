@@ -1,5 +1,7 @@
 //! Who asks, and what they may do. Every route but the health checks needs a key.
 //!
+//! * `caller` is the holder of an API key, or a person.
+//! * `identity` verifies the tokens of people.
 //! * `api_key` makes keys; the database holds their SHA-256 alone.
 //! * `permission` names what a key may be allowed to do.
 //! * `new_key` is a key that is to be made.
@@ -10,7 +12,9 @@
 //! * `guard` stands before the routes.
 
 mod api_key;
+mod caller;
 mod guard;
+pub mod identity;
 mod keys;
 mod new_key;
 mod permission;
@@ -19,12 +23,12 @@ mod role;
 mod ticket;
 
 pub use api_key::ApiKey;
+pub(crate) use caller::{Caller, KeyHolder, Principal};
 pub use guard::Access;
 pub(crate) use guard::{
     Gate, TICKET, TicketPolicy, authenticate, authenticate_api_key, authenticate_header, authenticate_ticket,
     count_request, lacks_permission, permit, reject, reject_keys_in_query, sent_key,
 };
-pub(crate) use keys::Caller;
 pub use keys::{Keys, RATE_LIMIT_DEFAULT};
 pub use new_key::{Grant, NewKey};
 pub use permission::Permission;

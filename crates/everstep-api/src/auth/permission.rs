@@ -14,6 +14,9 @@ pub enum Permission {
     /// See runs, with their data and journals.
     #[serde(rename = "workflow:view")]
     View,
+    /// Act in runs of state machines that concern the caller. [`Self::Manage`] implies it.
+    #[serde(rename = "workflow:act")]
+    Act,
     /// Start, signal, pause, resume, retry and cancel runs.
     #[serde(rename = "workflow:manage")]
     Manage,
@@ -29,12 +32,19 @@ pub enum Permission {
 }
 
 impl Permission {
-    pub const ALL: &[Self] = &[Self::Read, Self::View, Self::Manage, Self::Publish, Self::Admin, Self::Serve];
+    pub const ALL: &[Self] =
+        &[Self::Read, Self::View, Self::Act, Self::Manage, Self::Publish, Self::Admin, Self::Serve];
+
+    /// Whether a holder of this permission has `other`, too.
+    pub fn implies(self, other: Self) -> bool {
+        self == other || self == Self::Admin || (self == Self::Manage && other == Self::Act)
+    }
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "workflow:read",
             Self::View => "workflow:view",
+            Self::Act => "workflow:act",
             Self::Manage => "workflow:manage",
             Self::Publish => "workflow:publish",
             Self::Admin => "workflow:admin",
@@ -69,6 +79,13 @@ mod tests {
         for permission in Permission::ALL {
             assert_eq!(permission.to_string().parse(), Ok(*permission));
             assert_eq!(serde_json::to_value(permission).unwrap(), permission.as_str());
+        }
+        for permission in Permission::ALL {
+            assert!(Permission::Admin.implies(*permission) && permission.implies(*permission));
+            assert_eq!(
+                permission.implies(Permission::Act),
+                [Permission::Act, Permission::Manage, Permission::Admin].contains(permission)
+            );
         }
         let error = "workflow:write".parse::<Permission>().unwrap_err();
         assert!(error.contains("workflow:write") && error.contains("workflow:manage"), "{error}");

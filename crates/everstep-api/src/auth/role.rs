@@ -39,11 +39,11 @@ impl Role {
 
     /// What a key with this role may do.
     pub fn permissions(self) -> &'static [Permission] {
-        use Permission::{Manage, Publish, Read, Serve, View};
+        use Permission::{Act, Manage, Publish, Read, Serve, View};
         match self {
             Self::Viewer => &[Read, View],
-            Self::Operator => &[Read, View, Manage],
-            Self::Publisher => &[Read, View, Manage, Publish],
+            Self::Operator => &[Read, View, Act, Manage],
+            Self::Publisher => &[Read, View, Act, Manage, Publish],
             Self::Admin => Permission::ALL,
             Self::Worker => &[Serve],
         }

@@ -1,26 +1,41 @@
-//! What a browser shows in place of a key, where it cannot send headers: it opens live routes, for a minute.
+//! What a browser shows in place of a key or a token, where it cannot send headers: it opens live routes, for a minute.
 //!
-//! 1. A ticket names the key that it was made with, by the key's hash, and when it ends.
+//! 1. A ticket names the key that it was made with, by the key's hash, or contains the person; and when it ends.
 //! 2. It is signed with a secret that all nodes of a database share, so each of them takes it, and none keeps it.
-//! 3. It allows what its key allows at that moment: with a key that was revoked its tickets have ended too.
+//! 3. The ticket of a key allows what its key allows at that moment: with a key that was revoked its tickets have ended
+//!    too. The ticket of a person allows what the token allowed, and ends with the token.
 
 use std::fmt;
 use std::fmt::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use everstep_core::ids::WorkspaceId;
 use everstep_core::time::Timestamp;
 use everstep_store::AccessStore;
 use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use uuid::Uuid;
+
+use crate::auth::Permission;
+use crate::auth::caller::{Caller, Principal};
+use crate::auth::identity::{Person, VerifiedPerson};
 
 const PREFIX: &str = "est_";
+/// The ticket of a person begins with this.
+const PERSON_PREFIX: &str = "est_p_";
+/// Characters of a ticket: a token has at most 8 KiB, and the person in a ticket is a part of it.
+const TICKET_CHARS_MAX: usize = 16 * 1024;
 /// How long a ticket is valid.
 pub(crate) const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 /// The name of the setting that holds the secret.
 const KEY_SETTING: &str = "ticket_key";
 /// What is signed begins with this, so that no other signature is taken for a ticket.
 const SIGNED_PREFIX: &[u8] = b"everstep ticket 1\0";
+const SIGNED_PERSON_PREFIX: &[u8] = b"everstep ticket of a person 1\0";
 const HASH_BYTES: usize = 32;
 const EXPIRY_BYTES: usize = 8;
 const SIGNATURE_BYTES: usize = 32;
@@ -36,30 +51,82 @@ impl TicketKey {
         Ok(Self(store.setting(KEY_SETTING, &random).await?))
     }
 
-    /// Makes a ticket for the key with a hash.
-    pub(crate) fn sign(&self, key: [u8; HASH_BYTES], ends_at: Timestamp) -> Ticket {
-        let signature = self.mac(&key, ends_at).finalize().into_bytes().into();
-        Ticket { key, ends_at, signature }
+    /// Makes a ticket.
+    pub(crate) fn sign(&self, holder: TicketHolder, ends_at: Timestamp) -> Ticket {
+        let signature = self.mac(&holder, ends_at).finalize().into_bytes().into();
+        Ticket { holder, ends_at, signature }
     }
 
     /// Whether a ticket was made with this secret.
     pub(crate) fn has_signed(&self, ticket: &Ticket) -> bool {
-        self.mac(&ticket.key, ticket.ends_at).verify_slice(&ticket.signature).is_ok()
+        self.mac(&ticket.holder, ticket.ends_at).verify_slice(&ticket.signature).is_ok()
     }
 
-    fn mac(&self, key: &[u8; HASH_BYTES], ends_at: Timestamp) -> Hmac<Sha256> {
+    fn mac(&self, holder: &TicketHolder, ends_at: Timestamp) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key may have any length");
-        mac.update(SIGNED_PREFIX);
-        mac.update(key);
+        let (prefix, content): (_, &[u8]) = match holder {
+            TicketHolder::Key(hash) => (SIGNED_PREFIX, hash),
+            TicketHolder::Person(person) => (SIGNED_PERSON_PREFIX, &person.0),
+        };
+        mac.update(prefix);
+        mac.update(content);
         mac.update(&ends_at.micros().to_be_bytes());
         mac
     }
 }
 
+/// Whom a ticket was made for.
+pub(crate) enum TicketHolder {
+    /// The hash of the key that it was made with.
+    Key([u8; HASH_BYTES]),
+    Person(PersonTicket),
+}
+
+/// A person as JSON, as it is signed.
+pub(crate) struct PersonTicket(Vec<u8>);
+
+#[derive(Serialize, Deserialize)]
+struct TicketContent {
+    person: Person,
+    workspace: Uuid,
+    permissions: Vec<Permission>,
+    expires_at: Timestamp,
+}
+
+impl TicketHolder {
+    pub(crate) fn from_caller(caller: &Caller) -> Self {
+        match &caller.principal {
+            Principal::Key(holder) => Self::Key(holder.hash),
+            Principal::Person(person) => {
+                let content = TicketContent {
+                    person: (**person).clone(),
+                    workspace: caller.workspace.uuid(),
+                    permissions: caller.permissions.to_vec(),
+                    expires_at: caller.expires_at.unwrap_or(Timestamp::EPOCH),
+                };
+                Self::Person(PersonTicket(serde_json::to_vec(&content).expect("a person can be written as JSON")))
+            }
+        }
+    }
+}
+
+impl PersonTicket {
+    /// The person. Call it only after the signature was checked.
+    pub(crate) fn caller(&self) -> Option<Caller> {
+        // Another release may have written other fields; the client makes another ticket.
+        let content: TicketContent = serde_json::from_slice(&self.0).ok()?;
+        Some(Caller::from_person(VerifiedPerson {
+            person: content.person.into(),
+            workspace: WorkspaceId::from_uuid(content.workspace),
+            permissions: content.permissions.into(),
+            expires_at: content.expires_at,
+        }))
+    }
+}
+
 /// A ticket, as it was shown. Nothing in it is believed before [`TicketKey::has_signed`].
 pub(crate) struct Ticket {
-    /// The hash of the key that it was made with.
-    pub(crate) key: [u8; HASH_BYTES],
+    pub(crate) holder: TicketHolder,
     pub(crate) ends_at: Timestamp,
     signature: [u8; SIGNATURE_BYTES],
 }
@@ -72,11 +139,20 @@ impl Ticket {
 
     /// The ticket itself, for its holder.
     pub(crate) fn reveal(&self) -> String {
-        let mut text = PREFIX.to_owned();
-        for byte in self.key.iter().chain(&self.ends_at.micros().to_be_bytes()).chain(&self.signature) {
-            let _ = write!(text, "{byte:02x}");
+        let ends_at = self.ends_at.micros().to_be_bytes();
+        match &self.holder {
+            TicketHolder::Key(hash) => {
+                let mut text = PREFIX.to_owned();
+                for byte in hash.iter().chain(&ends_at).chain(&self.signature) {
+                    let _ = write!(text, "{byte:02x}");
+                }
+                text
+            }
+            TicketHolder::Person(person) => {
+                let bytes: Vec<u8> = ends_at.iter().chain(&self.signature).chain(&person.0).copied().collect();
+                format!("{PERSON_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))
+            }
         }
-        text
     }
 }
 
@@ -84,6 +160,19 @@ impl FromStr for Ticket {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
+        if text.len() > TICKET_CHARS_MAX {
+            return Err(());
+        }
+        if let Some(text) = text.strip_prefix(PERSON_PREFIX) {
+            let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ())?;
+            let (end, rest) = bytes.split_first_chunk().ok_or(())?;
+            let (signature, content) = rest.split_first_chunk().ok_or(())?;
+            return Ok(Self {
+                holder: TicketHolder::Person(PersonTicket(content.to_vec())),
+                ends_at: Timestamp::from_micros(i64::from_be_bytes(*end)),
+                signature: *signature,
+            });
+        }
         let digits = text.strip_prefix(PREFIX).ok_or(())?.as_bytes();
         if digits.len() != 2 * (HASH_BYTES + EXPIRY_BYTES + SIGNATURE_BYTES) {
             return Err(());
@@ -96,7 +185,8 @@ impl FromStr for Ticket {
         let (key, rest) = bytes.split_first_chunk().ok_or(())?;
         let (end, rest) = rest.split_first_chunk().ok_or(())?;
         let (signature, _) = rest.split_first_chunk().ok_or(())?;
-        Ok(Self { key: *key, ends_at: Timestamp::from_micros(i64::from_be_bytes(*end)), signature: *signature })
+        let ends_at = Timestamp::from_micros(i64::from_be_bytes(*end));
+        Ok(Self { holder: TicketHolder::Key(*key), ends_at, signature: *signature })
     }
 }
 
@@ -113,9 +203,10 @@ mod tests {
     #[test]
     fn a_ticket_is_read_back_and_known_by_its_signature() {
         let secret = TicketKey(b"one secret of thirty-two letters".to_vec());
-        let text = secret.sign([7; 32], Timestamp::from_millis(5_000)).reveal();
+        let text = secret.sign(TicketHolder::Key([7; 32]), Timestamp::from_millis(5_000)).reveal();
         let ticket = text.parse::<Ticket>().unwrap();
-        assert_eq!((ticket.key, ticket.ends_at), ([7; 32], Timestamp::from_millis(5_000)));
+        assert!(matches!(ticket.holder, TicketHolder::Key(hash) if hash == [7; 32]));
+        assert_eq!(ticket.ends_at, Timestamp::from_millis(5_000));
         assert!(secret.has_signed(&ticket) && Ticket::has_prefix(&text));
         assert!(!TicketKey(b"another".to_vec()).has_signed(&ticket));
         assert_eq!(format!("{ticket:?}"), "est_…");
@@ -124,11 +215,45 @@ mod tests {
     #[test]
     fn no_letter_of_a_ticket_can_be_changed() {
         let secret = TicketKey(b"one secret of thirty-two letters".to_vec());
-        let text = secret.sign([7; 32], Timestamp::from_millis(5_000)).reveal();
+        let text = secret.sign(TicketHolder::Key([7; 32]), Timestamp::from_millis(5_000)).reveal();
         for index in PREFIX.len()..text.len() {
             let other = if text.as_bytes()[index] == b'0' { "1" } else { "0" };
             let forged = format!("{}{other}{}", &text[..index], &text[index + 1..]);
             assert!(!secret.has_signed(&forged.parse().unwrap()), "{index}");
+        }
+    }
+
+    fn ann() -> Caller {
+        Caller::from_person(VerifiedPerson {
+            person: Person {
+                issuer: "https://issuer.example".to_owned(),
+                id: "ann".to_owned(),
+                name: Some("Ann".to_owned()),
+                email: None,
+                roles: vec!["Clerk".to_owned()],
+                words: ["workflow:view".to_owned()].into(),
+            }
+            .into(),
+            workspace: WorkspaceId::DEFAULT,
+            permissions: [Permission::View].into(),
+            expires_at: Timestamp::from_millis(9_000),
+        })
+    }
+
+    #[test]
+    fn a_ticket_of_a_person_contains_the_person() {
+        let secret = TicketKey(b"one secret of thirty-two letters".to_vec());
+        let text = secret.sign(TicketHolder::from_caller(&ann()), Timestamp::from_millis(5_000)).reveal();
+        let ticket = text.parse::<Ticket>().unwrap();
+        assert!(secret.has_signed(&ticket) && Ticket::has_prefix(&text));
+        let TicketHolder::Person(person) = &ticket.holder else { panic!("it is a person's") };
+        let caller = person.caller().unwrap();
+        assert_eq!((caller.actor(), caller.expires_at), (ann().actor(), ann().expires_at));
+        assert!(caller.may(Permission::View) && !caller.may(Permission::Act));
+        for index in PERSON_PREFIX.len()..text.len() {
+            let other = if text.as_bytes()[index] == b'A' { "B" } else { "A" };
+            let forged = format!("{}{other}{}", &text[..index], &text[index + 1..]);
+            assert!(!forged.parse().is_ok_and(|forged| secret.has_signed(&forged)), "{index}");
         }
     }
 

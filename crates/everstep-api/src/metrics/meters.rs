@@ -89,6 +89,12 @@ impl Meters {
         self.audit_lost.clone()
     }
 
+    /// Counts a token that was refused, by the rule that it breaks.
+    pub(crate) fn count_refused_token(&self, reason: &'static str) {
+        let labels = vec![Label::from_static_parts("reason", reason)];
+        counter(&self.recorder, "everstep_tokens_refused_total", labels).increment(1);
+    }
+
     /// A figure that is read when the page is scraped.
     pub(crate) fn gauge(&self, name: &'static str) -> Gauge {
         self.recorder.register_gauge(&Key::from_static_name(name), &METADATA)
@@ -235,6 +241,7 @@ fn describe(recorder: &PrometheusRecorder) {
         ("workflow_signals_total", "Signals that a run has taken."),
         ("workflow_retention_swept_total", "Ended runs deleted because their retention is over."),
         ("everstep_audit_lost_total", "Rows of the audit that the database refused for good."),
+        ("everstep_tokens_refused_total", "Tokens of people that were refused, by reason."),
         ("everstep_conflicts_total", "Items refused because another node had written their run."),
         ("everstep_store_calls_total", "Calls to the database."),
     ];

@@ -54,7 +54,7 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let id = runs::read_id(&id)?;
     let after = after(&query, &headers)?;
-    let slot = app.hub.slots.take_slot(Some(caller.key))?;
+    let slot = app.hub.slots.take_slot(Some(caller.number()))?;
     let joined = JoinedRun::load(&app, caller.workspace, id).await?;
     if let Some(after) = after {
         joined.check(after)?;

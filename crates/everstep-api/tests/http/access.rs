@@ -140,7 +140,8 @@ async fn a_key_knows_what_it_is() {
                 "rateLimit": 50,
                 "expiresAt": "2126-01-01T00:00:00.000000Z",
             },
-            "permissions": ["workflow:read", "workflow:view", "workflow:manage"],
+            "person": null,
+            "permissions": ["workflow:read", "workflow:view", "workflow:act", "workflow:manage"],
         })
     );
     let worker = server.key_with(&[Permission::Serve]).await;
@@ -192,7 +193,10 @@ async fn no_workspace_but_the_default_lifts_the_servers_limit() {
 async fn a_workspace_is_made_with_an_admin() {
     let server = Server::start().await;
     let made = server.post("/v1/workspaces", &json!({"name": "shop", "options": {"fetch": true}})).await.is(201);
-    assert_eq!((&made["workspace"]["name"], &made["workspace"]["options"]), (&json!("shop"), &json!({"fetch": true})));
+    assert_eq!(
+        (&made["workspace"]["name"], &made["workspace"]["options"]),
+        (&json!("shop"), &json!({"fetch": true, "roles": {}}))
+    );
     let admin = made["secret"].as_str().unwrap();
     let me = look(&server, admin).await.is(200);
     assert_eq!(me["workspace"], json!({"id": made["workspace"]["id"], "name": "shop"}));
@@ -219,18 +223,21 @@ async fn options_of_a_workspace_are_changed_by_its_admins() {
     let server = Server::start().await;
     let made = server.post("/v1/workspaces", &json!({"name": "shop"})).await.is(201);
     let admin = made["secret"].as_str().unwrap();
-    assert_eq!(made["workspace"]["options"], json!({"fetch": false}));
+    assert_eq!(made["workspace"]["options"], json!({"fetch": false, "roles": {}}));
     let patch = async |key: &str, name: &str, change: &Value| {
         server.ask_as(key, Method::PATCH, &format!("/v1/workspaces/{name}"), change).await
     };
     let allow = json!({"options": {"fetch": true}});
-    assert_eq!(patch(admin, "shop", &allow).await.is(200)["options"], json!({"fetch": true}));
-    assert_eq!(patch(admin, "shop", &json!({"options": {}})).await.is(200)["options"], json!({"fetch": true}));
+    assert_eq!(patch(admin, "shop", &allow).await.is(200)["options"], json!({"fetch": true, "roles": {}}));
+    assert_eq!(
+        patch(admin, "shop", &json!({"options": {}})).await.is(200)["options"],
+        json!({"fetch": true, "roles": {}})
+    );
     patch(admin, "default", &allow).await.refuses(404, "NOT_FOUND");
     let first = server.key_with(&[Permission::Admin]).await;
     assert_eq!(
         patch(&first, "shop", &json!({"options": {"fetch": false}})).await.is(200)["options"],
-        json!({"fetch": false})
+        json!({"fetch": false, "roles": {}})
     );
     patch(&first, "missing", &allow).await.refuses(404, "NOT_FOUND");
     patch(&first, "shop", &json!({"options": {"fetch": 1}})).await.refuses(400, "VALIDATION_ERROR");

@@ -16,6 +16,7 @@ mod forks;
 mod generators;
 mod health;
 mod many;
+mod people;
 mod runs;
 mod schemas;
 mod secrets;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response};
+use everstep_api::auth::identity::{IdentityOptions, IdentityProvider};
 use everstep_api::auth::{ApiKey, Keys, Permission};
 use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub, Streams, serve};
 use everstep_core::ids::WorkspaceId;
@@ -38,6 +39,28 @@ pub(crate) struct Server {
     pub(crate) folder: TempDir,
 }
 
+/// What a server is started with.
+pub(crate) struct Setup {
+    pub(crate) streams: Streams,
+    pub(crate) keyring: Option<Keyring>,
+    pub(crate) clock: NodeClock,
+    pub(crate) identity: Option<IdentityOptions>,
+    /// Requests per second of a caller.
+    pub(crate) rate_limit: u32,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            streams: Streams::default(),
+            keyring: None,
+            clock: NodeClock::system(),
+            identity: None,
+            rate_limit: everstep_api::auth::RATE_LIMIT_DEFAULT,
+        }
+    }
+}
+
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -68,19 +91,21 @@ impl Server {
     }
 
     pub(crate) async fn start_with(streams: Streams) -> Self {
-        Self::launch(streams, Some(Keyring::new(SealKey::generate(), Vec::new())), NodeClock::system()).await
+        let keyring = Some(Keyring::new(SealKey::generate(), Vec::new()));
+        Self::launch(Setup { streams, keyring, ..Setup::default() }).await
     }
 
     pub(crate) async fn start_on(clock: NodeClock) -> Self {
-        Self::launch(Streams::default(), None, clock).await
+        Self::launch(Setup { clock, ..Setup::default() }).await
     }
 
     /// A server with nothing to seal secrets with.
     pub(crate) async fn without_secrets_key() -> Self {
-        Self::launch(Streams::default(), None, NodeClock::system()).await
+        Self::launch(Setup::default()).await
     }
 
-    async fn launch(streams: Streams, keyring: Option<Keyring>, clock: NodeClock) -> Self {
+    pub(crate) async fn launch(setup: Setup) -> Self {
+        let Setup { streams, keyring, clock, identity, rate_limit } = setup;
         let folder = tempfile::tempdir().unwrap();
         let stores = open(&folder);
         let vault = Arc::new(Vault::new(Arc::clone(&stores.resources), keyring));
@@ -93,7 +118,13 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let access = Arc::clone(&stores.access);
-        let keys = Arc::new(Keys::new(Arc::clone(&access), everstep_api::auth::RATE_LIMIT_DEFAULT));
+        let keys = Arc::new(Keys::new(Arc::clone(&access), rate_limit));
+        // The identity provider of a test is on this machine.
+        let client = everstep_net::Client::new(Guard::open());
+        let identity = identity.map(|options| {
+            options.check().unwrap();
+            Arc::new(IdentityProvider::new(options, client, Arc::clone(&access)))
+        });
         let meters: Arc<Meters> = Arc::default();
         let audit = Audit::start(Arc::clone(&access), &meters);
         let hub = Arc::new(StreamHub::new(streams));
@@ -102,6 +133,7 @@ impl Server {
             workflows: stores.workflows,
             access: Arc::clone(&access),
             keys,
+            identity,
             audit,
             vault: Arc::clone(&vault),
             sources,

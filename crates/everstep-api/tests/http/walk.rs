@@ -11,6 +11,7 @@ use everstep_core::time::Timestamp;
 use everstep_store::KeyRow;
 use serde_json::{Value, json};
 
+use crate::people;
 use crate::support::{Server, chain, wait_for_go};
 use crate::workers::hello;
 
@@ -259,7 +260,7 @@ async fn every_route_asks_for_its_permission() {
         for permission in Permission::ALL {
             let key = server.key_with(&[*permission]).await;
             let headers = [("x-api-key", &*key)];
-            if *permission == needed || *permission == Permission::Admin {
+            if permission.implies(needed) {
                 let body = text(&other.body(&route));
                 let [path, body] = [&other.path(&route), &body].map(|text| text.replace(NAME, "nobodys"));
                 let status = server.knock(route.method.clone(), &path, &headers, &body).await;
@@ -269,6 +270,33 @@ async fn every_route_asks_for_its_permission() {
                 let problem = answer.refuses(403, "PERMISSION_DENIED");
                 assert!(problem["detail"].as_str().unwrap().contains(needed.as_str()), "{problem}");
                 assert!(problem["hint"].as_str().unwrap().contains("everstep keys create"), "{problem}");
+                assert!(!problem.to_string().contains(HIDDEN), "{problem}");
+            }
+        }
+    }
+    ours.are_untouched(&server).await;
+}
+
+#[tokio::test]
+async fn people_need_the_permissions_that_keys_need() {
+    let server = people::start().await;
+    let ours = Ours::make(&server).await;
+    let other = Ours { run: uuid_of(1), test_run: uuid_of(2), key: uuid_of(3), session: "none".to_owned() };
+    for route in guarded() {
+        let Some(needed) = route.access.permission() else { continue };
+        for permission in Permission::ALL {
+            let bearer = format!("Bearer {}", people::token(&server, permission.as_str(), &[permission.as_str()]));
+            let headers = [("authorization", &*bearer)];
+            if permission.implies(needed) {
+                let body = text(&other.body(&route));
+                let [path, body] = [&other.path(&route), &body].map(|text| text.replace(NAME, "nobodys"));
+                let status = server.knock(route.method.clone(), &path, &headers, &body).await;
+                assert!(![401, 403].contains(&status), "{} {path} with {permission}: {status}", route.method);
+            } else {
+                let body = text(&ours.body(&route));
+                let answer = server.ask(route.method.clone(), &ours.path(&route), &headers, &body).await;
+                let problem = answer.refuses(403, "PERMISSION_DENIED");
+                assert!(problem["detail"].as_str().unwrap().contains(needed.as_str()), "{problem}");
                 assert!(!problem.to_string().contains(HIDDEN), "{problem}");
             }
         }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use everstep_api::auth::identity::IdentityProvider;
 use everstep_api::auth::{ApiKey, Keys};
 use everstep_api::{AppServices, AppState, Audit, Meters, StreamHub};
 use everstep_engine::NodeClock;
+use everstep_net::Client;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -38,6 +40,10 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let stores = wire::open_stores(&server.data, &config.database).await?;
     let key = first_key::ensure(&*stores.access, &server.data, NodeClock::system().now()).await?;
     let keys = Arc::new(Keys::new(Arc::clone(&stores.access), server.rate_limit));
+    let identity = config.identity.clone().map(|options| {
+        let client = Client::new(config.engine.guard.clone());
+        Arc::new(IdentityProvider::new(options, client, Arc::clone(&stores.access)))
+    });
     let vault = wire::open_vault(&stores.resources, &server.data, config)?;
     let meters = Arc::new(Meters::default());
     let audit = Audit::start(Arc::clone(&stores.access), &meters);
@@ -64,6 +70,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         workflows: stores.workflows,
         access: stores.access,
         keys,
+        identity,
         audit: audit.clone(),
         vault,
         sources,

@@ -11,6 +11,7 @@ mod guides;
 mod http;
 mod keys;
 mod outside;
+mod people;
 mod reports;
 mod retention;
 mod run;

@@ -13,7 +13,10 @@ use crate::http::query::Query;
 use crate::server::AppState;
 
 pub(crate) const FILTERS: &[Parameter] = &[
-    Parameter::text("actor", "Who did it, such as `key:` and a key's id."),
+    Parameter::text(
+        "actor",
+        "Who did it: `key:` and a key's id, or `person:`, the issuer and a person's id, such as `person:https://login.example.com/ann`.",
+    ),
     Parameter::text("action", "What was done, such as `POST /v1/runs/{id}/cancel`."),
     Parameter::time("since", "From this time on."),
     Parameter::time("until", "Before this time."),

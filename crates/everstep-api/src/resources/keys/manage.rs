@@ -42,7 +42,7 @@ pub(crate) async fn make(
     let now = app.engine.world().clock.now();
     let new = read(body.json()?, now)?;
     if let Some(more) = new.allows.permissions().iter().find(|permission| !caller.may(**permission)) {
-        return Err(auth::lacks_permission(*more));
+        return Err(auth::lacks_permission(&caller, *more));
     }
     // The limit protects this server, and so those of other workspaces.
     if !app.keys.is_within_default(new.rate_limit) {

@@ -1,10 +1,10 @@
-//! `/v1/me`: whom a key belongs to, and what it may do.
+//! `/v1/me`: the key or the person that asks, and their permissions.
 
 use axum::Json;
 use axum::extract::State;
 
-use super::wire::{Me, MyKey, MyWorkspace};
-use crate::auth::{Caller, Permission};
+use super::wire::{Me, MyKey, MyPerson, MyWorkspace};
+use crate::auth::{Caller, KeyHolder, Permission, Principal};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::time::Time;
@@ -14,15 +14,14 @@ pub(crate) async fn show(State(app): State<AppState>, caller: Caller, _: Query) 
     let workspaces = app.access.workspaces().await?;
     let name = workspaces.into_iter().find(|row| row.id == caller.workspace).map(|row| row.name);
     let permissions = Permission::ALL.iter().copied().filter(|permission| caller.may(*permission)).collect();
-    Ok(Json(Me {
-        workspace: MyWorkspace { id: caller.workspace.uuid(), name },
-        key: MyKey {
-            id: caller.key,
-            name: caller.name.to_string(),
-            role: caller.role.map(|role| role.to_string()),
-            rate_limit: caller.rate_limit,
-            expires_at: caller.expires_at.map(Time::from_timestamp),
-        },
-        permissions,
-    }))
+    let workspace = MyWorkspace { id: caller.workspace.uuid(), name };
+    let expires_at = caller.expires_at.map(Time::from_timestamp);
+    let (key, person) = match caller.principal {
+        Principal::Key(KeyHolder { id, name, role, rate_limit, .. }) => {
+            let (name, role) = (name.to_string(), role.map(|role| role.to_string()));
+            (Some(MyKey { id, name, role, rate_limit, expires_at }), None)
+        }
+        Principal::Person(person) => (None, Some(MyPerson::from_person(&person, expires_at))),
+    };
+    Ok(Json(Me { workspace, key, person, permissions }))
 }

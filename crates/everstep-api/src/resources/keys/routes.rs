@@ -19,7 +19,7 @@ pub(crate) fn add(table: Table) -> Table {
             Method::GET,
             "/v1/me",
             doc("access", "Get the caller")
-                .about("The workspace and the name of the key that asks, and what it may do.")
+                .about("The workspace, the key or the person that asks, and their permissions.")
                 .answers::<Me>(200),
             me::show,
         )

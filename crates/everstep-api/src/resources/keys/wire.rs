@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
 
+use crate::auth::identity::Person;
 use crate::auth::{Permission, Role};
 use crate::http::schema::{Id, Moment};
 use crate::http::time::Time;
@@ -131,8 +132,11 @@ pub(crate) struct MadeKey {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Me {
     pub(crate) workspace: MyWorkspace,
-    pub(crate) key: MyKey,
-    /// All that the key may do.
+    /// Null if a person asks.
+    pub(crate) key: Option<MyKey>,
+    /// Null if the holder of a key asks.
+    pub(crate) person: Option<MyPerson>,
+    /// All that the key or the person may do.
     pub(crate) permissions: Vec<Permission>,
 }
 
@@ -152,4 +156,25 @@ pub(crate) struct MyKey {
     pub(crate) role: Option<String>,
     pub(crate) rate_limit: Option<u32>,
     pub(crate) expires_at: Option<Time>,
+}
+
+/// A person, as the identity provider describes them.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MyPerson {
+    pub(crate) issuer: String,
+    /// Unique at the issuer.
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) email: Option<String>,
+    pub(crate) roles: Vec<String>,
+    /// When the token ends.
+    pub(crate) expires_at: Option<Time>,
+}
+
+impl MyPerson {
+    pub(crate) fn from_person(person: &Person, expires_at: Option<Time>) -> Self {
+        let Person { issuer, id, name, email, roles, words: _ } = person.clone();
+        Self { issuer, id, name, email, roles, expires_at }
+    }
 }

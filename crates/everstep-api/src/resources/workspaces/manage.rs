@@ -1,5 +1,7 @@
 //! `/v1/workspaces`: what is in one is not there for the keys of another.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -21,6 +23,10 @@ use crate::server::AppState;
 const BODY_BYTES_MAX: usize = 16 * 1024;
 /// Characters of a name.
 const NAME_CHARS_MAX: usize = 64;
+/// Entries of a workspace's role map.
+const ROLES_MAX: usize = 200;
+/// Characters of a role, and of the permission that it stands for.
+const ROLE_CHARS_MAX: usize = 128;
 
 pub(crate) async fn list(
     State(app): State<AppState>,
@@ -45,6 +51,7 @@ pub(crate) async fn make(
     only_for_the_default(&caller, "workspaces are made")?;
     let NewWorkspace { name, options } = body.json()?;
     check_workspace_name(&name).map_err(Problem::invalid)?;
+    check_roles(options.roles.as_ref())?;
     let (store, now) = (&app.access, app.engine.world().clock.now());
     let taken = || {
         let detail = format!("there is a workspace {name:?} already");
@@ -78,6 +85,7 @@ pub(crate) async fn change_options(
     body: Body<BODY_BYTES_MAX>,
 ) -> Result<Json<Workspace>, Problem> {
     let ChangedWorkspace { options } = body.json()?;
+    check_roles(options.roles.as_ref())?;
     let store = &app.access;
     let is_seen = |row: &WorkspaceRow| row.name == name && [row.id, WorkspaceId::DEFAULT].contains(&caller.workspace);
     let missing = || Problem::not_found(format!("workspace {name:?} was not found"));
@@ -109,6 +117,19 @@ pub fn check_workspace_name(name: &str) -> Result<(), String> {
     Err(format!("{name:?} is no name of a workspace: it has {rule}"))
 }
 
+/// Refuses a role map that is too long, or has an entry without a word.
+fn check_roles(roles: Option<&BTreeMap<String, String>>) -> Result<(), Problem> {
+    let Some(roles) = roles else { return Ok(()) };
+    let is_word = |word: &String| !word.trim().is_empty() && word.chars().count() <= ROLE_CHARS_MAX;
+    if roles.len() > ROLES_MAX || !roles.iter().all(|(role, permission)| is_word(role) && is_word(permission)) {
+        let detail = format!(
+            "options.roles has at most {ROLES_MAX} entries, and each role and permission 1 to {ROLE_CHARS_MAX} characters"
+        );
+        return Err(Problem::invalid(detail).hint("such as {\"roles\": {\"Clerk\": \"workflow:act\"}}"));
+    }
+    Ok(())
+}
+
 fn change(before: Option<&Payload>, change: ChangedOptions) -> Payload {
     let mut options = before.map_or_else(|| json!({}), |before| before.value().clone());
     if !options.is_object() {
@@ -116,6 +137,9 @@ fn change(before: Option<&Payload>, change: ChangedOptions) -> Payload {
     }
     if let Some(fetch) = change.fetch {
         options["fetch"] = fetch.into();
+    }
+    if let Some(roles) = change.roles {
+        options["roles"] = json!(roles);
     }
     Payload::from(options)
 }

@@ -1,8 +1,11 @@
 //! Workspaces as clients see them.
 
+use std::collections::BTreeMap;
+
 use everstep_store::WorkspaceRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::http::schema::Id;
@@ -25,16 +28,26 @@ impl Workspace {
         Self {
             id: row.id.uuid(),
             name: row.name,
-            options: WorkspaceOptions { fetch: row.options.value()["fetch"] == true },
+            options: WorkspaceOptions::from_json(row.options.value()),
             created_at: Time::from_timestamp(row.created_at),
         }
     }
 }
 
-#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[derive(Clone, Serialize, JsonSchema)]
 pub(crate) struct WorkspaceOptions {
     /// Whether javascript nodes may use `fetch`.
     pub(crate) fetch: bool,
+    /// The permissions for which roles of people stand, beside the role map of the server.
+    pub(crate) roles: BTreeMap<String, String>,
+}
+
+impl WorkspaceOptions {
+    fn from_json(options: &Value) -> Self {
+        let roles = options["roles"].as_object().into_iter().flatten();
+        let roles = roles.filter_map(|(role, permission)| Some((role.clone(), permission.as_str()?.to_owned())));
+        Self { fetch: options["fetch"] == true, roles: roles.collect() }
+    }
 }
 
 /// A page of workspaces, by name.
@@ -47,11 +60,14 @@ pub(crate) struct Workspaces {
 }
 
 /// Options that are to be set; those that are not named stay as they are.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangedOptions {
     /// Whether javascript nodes may use `fetch`.
     pub(crate) fetch: Option<bool>,
+    /// The permissions for which roles of people stand. The map replaces that of the workspace; roles that it does not
+    /// name have the meaning that the role map of the server gives them.
+    pub(crate) roles: Option<BTreeMap<String, String>>,
 }
 
 /// `POST /v1/workspaces`.

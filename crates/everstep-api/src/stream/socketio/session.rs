@@ -236,7 +236,7 @@ impl Session {
             }
             _ => return Err(auth::reject("send one key, or one ticket, in one place")),
         };
-        self.slot.name(caller.key)?;
+        self.slot.name(caller.number())?;
         Ok(caller)
     }
 
@@ -268,14 +268,14 @@ impl Session {
         let Join { run_id, after } = read(arguments)?;
         let caller = self.member.clone().expect("whoever asks is a member");
         if !caller.may(Permission::View) {
-            return Err(auth::lacks_permission(Permission::View));
+            return Err(auth::lacks_permission(&caller, Permission::View));
         }
         let run = runs::read_id(&run_id)?;
         self.rooms.retain(|_, room| !room.is_finished());
         if self.rooms.contains_key(&run) {
             return Ok(Some(json!({"ok": true, "repeated": true})));
         }
-        let slot = self.app.hub.slots.take_slot(Some(caller.key))?;
+        let slot = self.app.hub.slots.take_slot(Some(caller.number()))?;
         let joined = JoinedRun::load(&self.app, caller.workspace, run).await?;
         joined.check(after)?;
         let (status, seq) = (joined.status().as_str().to_uppercase(), joined.seq);

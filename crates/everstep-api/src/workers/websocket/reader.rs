@@ -136,7 +136,7 @@ impl Reader {
         match self.app.keys.find_again(&self.caller, now).await {
             Ok(Some(caller)) if caller.may(Permission::Serve) => Ok(()),
             Err(_) => Ok(()),
-            Ok(Some(_)) => Err(SocketEnd::key(&auth::lacks_permission(Permission::Serve))),
+            Ok(Some(caller)) => Err(SocketEnd::key(&auth::lacks_permission(&caller, Permission::Serve))),
             Ok(None) => Err(SocketEnd::key(&auth::reject("the key has expired or was revoked"))),
         }
     }

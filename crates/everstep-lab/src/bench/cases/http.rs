@@ -67,6 +67,7 @@ async fn measure_remote(site: &Site, length: Duration) -> anyhow::Result<Pace> {
             workflows: stores.workflows,
             access: Arc::clone(&stores.access),
             keys: Arc::new(Keys::new(Arc::clone(&stores.access), 0)),
+            identity: None,
             audit: Audit::start(Arc::clone(&stores.access), &meters),
             vault: Arc::new(Vault::new(Arc::clone(&stores.resources), None)),
             sources: Arc::new(DataSources::new(stores.resources)),

@@ -1,0 +1,26 @@
+//! People, whom an identity provider names: `Authorization: Bearer <JWT>`.
+//!
+//! * `options` is what a server is told of its one identity provider.
+//! * `crypto` verifies signatures with `ring`.
+//! * `key_set` holds the keys of a provider, each with the algorithms that it may be used with.
+//! * `key_source` reads them, and reads them again when the provider rotates its keys.
+//! * `token` verifies a token, and states which rule it breaks.
+//! * `role_map` maps roles and foreign words to permissions.
+//! * `person` is the holder of a verified token.
+//! * `provider` puts these together, and remembers verified tokens for a short time.
+
+mod crypto;
+mod key_set;
+mod key_source;
+mod options;
+mod person;
+mod provider;
+mod role_map;
+mod token;
+
+pub use options::{ClaimNames, IdentityOptions, JwtAlgorithm, KeySource, WorkspaceSource};
+pub(crate) use person::Person;
+pub use provider::IdentityProvider;
+pub(crate) use provider::{TokenError, VerifiedPerson};
+pub use role_map::RoleMap;
+pub(crate) use token::{TokenFault, is_token};

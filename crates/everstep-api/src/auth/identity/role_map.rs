@@ -1,0 +1,102 @@
+//! Maps the words of an identity provider to permissions.
+//!
+//! 1. A role of a token stands for one permission, by the map of the workspace, or else of the server. A role that the
+//!    map does not have grants nothing.
+//! 2. A permission is one of this server, or a word of another system. A word of another system may stand for a
+//!    permission of this server, by the second map.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::auth::Permission;
+
+/// The roles of the reference system.
+const DEFAULT_ROLES: &[(&str, &str)] = &[
+    ("Superadmin", "system.manage_all"),
+    ("OrgAdmin", "organization.manage_users"),
+    ("ContractMember", "contract.view"),
+    ("AssignedHandler", "__assigned__"),
+];
+const DEFAULT_PERMISSIONS: &[(&str, Permission)] = &[("system.manage_all", Permission::Admin)];
+
+/// From roles to permissions, and from words of other systems to permissions of this server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleMap {
+    roles: BTreeMap<String, String>,
+    permissions: BTreeMap<String, Permission>,
+}
+
+impl Default for RoleMap {
+    fn default() -> Self {
+        let roles = DEFAULT_ROLES.iter().map(|(role, word)| ((*role).to_owned(), (*word).to_owned()));
+        let permissions = DEFAULT_PERMISSIONS.iter().map(|(word, permission)| ((*word).to_owned(), *permission));
+        Self { roles: roles.collect(), permissions: permissions.collect() }
+    }
+}
+
+impl RoleMap {
+    /// The map of a server: these entries are added to the default ones, or replace them.
+    pub fn with(mut self, roles: BTreeMap<String, String>, permissions: BTreeMap<String, Permission>) -> Self {
+        self.roles.extend(roles);
+        self.permissions.extend(permissions);
+        self
+    }
+
+    /// The map of a workspace: the option `roles` of the workspace is added, or replaces entries.
+    pub(crate) fn for_workspace(&self, options: &Value) -> Self {
+        let own = options.get("roles").and_then(Value::as_object);
+        let own = own.into_iter().flatten().filter_map(|(role, word)| Some((role.clone(), word.as_str()?.to_owned())));
+        self.clone().with(own.collect(), BTreeMap::new())
+    }
+
+    /// All words that a person has: those of the token, and those that the roles stand for.
+    pub(crate) fn words(&self, roles: &[String], claimed: Vec<String>) -> BTreeSet<String> {
+        let granted = roles.iter().filter_map(|role| self.roles.get(role).cloned());
+        claimed.into_iter().chain(granted).collect()
+    }
+
+    /// The permissions of this server among the words.
+    pub(crate) fn permissions(&self, words: &BTreeSet<String>) -> Vec<Permission> {
+        let found = words.iter().filter_map(|word| word.parse().ok().or_else(|| self.permissions.get(word).copied()));
+        found.collect::<BTreeSet<Permission>>().into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn texts(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_role_stands_for_its_permission_and_an_unknown_one_for_nothing() {
+        let map = RoleMap::default();
+        let words = map.words(&texts(&["Superadmin", "Stranger"]), texts(&["workflow:view", "contract.view"]));
+        assert_eq!(
+            words.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["contract.view", "system.manage_all", "workflow:view"]
+        );
+        assert_eq!(map.permissions(&words), [Permission::View, Permission::Admin]);
+        let words = map.words(&texts(&["OrgAdmin", "ContractMember", "AssignedHandler"]), vec![]);
+        assert_eq!((words.len(), map.permissions(&words)), (3, vec![]));
+    }
+
+    #[test]
+    fn maps_of_the_server_and_the_workspace_come_before_the_default() {
+        let roles = BTreeMap::from([("Clerk".to_owned(), "workflow:act".to_owned())]);
+        let map = RoleMap::default().with(roles, BTreeMap::from([("contract.view".to_owned(), Permission::View)]));
+        let permissions = |map: &RoleMap, role: &str| map.permissions(&map.words(&texts(&[role]), vec![]));
+        assert_eq!(permissions(&map, "Clerk"), [Permission::Act]);
+        assert_eq!(permissions(&map, "ContractMember"), [Permission::View]);
+        let own = map.for_workspace(&json!({"roles": {"Clerk": "workflow:read", "Superadmin": "nothing", "Odd": 5}}));
+        assert_eq!(permissions(&own, "Clerk"), [Permission::Read]);
+        assert_eq!(permissions(&own, "Superadmin"), []);
+        assert_eq!(permissions(&own, "ContractMember"), [Permission::View]);
+        assert_eq!(map.for_workspace(&json!({"fetch": true})), map);
+    }
+}
