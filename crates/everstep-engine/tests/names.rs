@@ -195,10 +195,10 @@ async fn a_similar_name_is_found() {
 
 /// Opens a session of a worker whose workflow `order` has a schema of its input.
 async fn serve(engine: &Engine, schema: Option<Value>) {
-    let input_schema = schema.map(|schema| Arc::new(Schema::for_input(&schema).unwrap()));
+    let input_schema = schema.map(|schema| Arc::new(Schema::for_input(&schema).expect("it compiles")));
     let workflows = vec![ServedWorkflow { name: "order".into(), version: 1, retention_days: None, input_schema }];
     let hello = Hello { workspace: WORKSPACE, worker: "ann".into(), sdk: None, workflows, capacity: 1, holds: vec![] };
-    let session = engine.open_session(hello).await.unwrap();
+    let session = engine.open_session(hello).await.expect("the worker is accepted");
     assert_eq!(session.workflows[0].input_schema, None, "the library has it");
 }
 

@@ -325,7 +325,7 @@ impl Compiler<'_> {
 
     fn texts(&mut self, at: &str, value: &Value) -> Vec<String> {
         let texts = value.as_array().map(|items| items.iter().map(|item| item.as_str().map(str::to_owned)));
-        match texts.and_then(|texts| texts.collect::<Option<Vec<_>>>()) {
+        match texts.and_then(Iterator::collect::<Option<Vec<_>>>) {
             Some(texts) => texts,
             None => {
                 self.fault(at, "expected a list of names");

@@ -19,6 +19,8 @@ fn problems(definition: &Value) -> Vec<Problem> {
     graph::compile(definition, &registry(), &Expressions::default()).err().unwrap_or_default()
 }
 
+const SAVED: CheckMode<'_> = CheckMode::Saved { raw_fields: &[] };
+
 /// A definition that uses every field of the format.
 fn whole() -> Value {
     json!({
@@ -91,6 +93,8 @@ fn every_example_of_the_catalogue_fits_the_graph_schema() {
 #[test]
 fn the_graph_schema_and_the_reader_agree() {
     let schema = schema();
+    let http = catalogue(&registry()).into_iter().find(|entry| entry.name == "http").unwrap();
+    let http = Schema::built_in(&http.schema);
     let mut verdicts = [0, 0];
     for definition in mutations(&whole()) {
         let faults = schema.check(&definition, CheckMode::Json);
@@ -98,7 +102,13 @@ fn the_graph_schema_and_the_reader_agree() {
         if !faults.is_empty() {
             assert!(!problems.is_empty(), "the schema alone refuses {definition}: {faults:?}");
         } else {
-            let missed: Vec<_> = problems.iter().filter(|problem| !is_beyond_schemas(problem)).collect();
+            // What the handler refuses beyond its schema, such as a host that is no host, no schema can express.
+            let is_of_handler = |problem: &Problem| {
+                problem.path.starts_with("/nodes/1/config")
+                    && http.check(&definition["nodes"][1]["config"], SAVED).is_empty()
+            };
+            let is_missed = |problem: &&Problem| !is_beyond_schemas(problem) && !is_of_handler(problem);
+            let missed: Vec<_> = problems.iter().filter(is_missed).collect();
             assert!(missed.is_empty(), "the schema accepts {definition}: {missed:#?}");
         }
         verdicts[usize::from(faults.is_empty())] += 1;
@@ -117,9 +127,12 @@ fn configs_in_the_graph_schema_are_those_of_the_catalogue() {
         let mut verdicts = [0, 0];
         for example in &entry.examples {
             for config in mutations(&example.config).into_iter().filter(Value::is_object) {
-                let fits = schema.check(&around(&entry.name, &config), CheckMode::Json).is_empty();
+                let definition = around(&entry.name, &config);
+                let fits = schema.check(&definition, CheckMode::Json).is_empty();
                 let expected = own.check(&config, mode);
-                assert_eq!(fits, expected.is_empty(), "{}: {config}: {expected:?}", entry.name);
+                // The name of a secret is checked by the reader, whatever the kind.
+                let is_agreed = fits == expected.is_empty() || !fits && !problems(&definition).is_empty();
+                assert!(is_agreed, "{}: {config}: {expected:?}", entry.name);
                 verdicts[usize::from(fits)] += 1;
             }
         }
