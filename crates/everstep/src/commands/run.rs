@@ -1,5 +1,7 @@
 //! `everstep run`: one run of a file, until it has ended or is paused.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,9 +22,9 @@ use crate::signals::StopSignals;
 use crate::wire::LocalNode;
 use crate::{definition, exit, input, output, text, wire};
 
-/// How often the durations on a terminal are updated.
+/// The period in which the durations on a terminal are updated.
 const TICK_INTERVAL: Duration = Duration::from_millis(100);
-/// How long tasks of the run may continue after an interrupt, so that their results are kept.
+/// The time for which tasks of the run may continue after an interrupt, so that their results are stored.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCode> {
@@ -40,7 +42,7 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
     let started = engine.start_run(Start { key, ..Start::new(name, input) }).await;
     let started = started.map_err(wire::describe_error).context("starting the run")?;
     if !started.created && !args.quiet {
-        eprintln!("run {} has that key; going on with it", started.run);
+        eprintln!("run {} has that idempotency key; continuing it", started.run);
     }
     let ended = tokio::select! {
         ended = follow(&engine, started.run, Live::new(args.quiet)) => ended,
@@ -52,7 +54,7 @@ pub(crate) async fn run(args: RunArgs, config: &Config) -> anyhow::Result<ExitCo
         }
     };
     let row = ended?;
-    // Other runs of the folder may be under way; the next process that opens it continues them.
+    // Other runs of the folder may be in progress; the next process that opens it continues them.
     engine.stop(STOP_GRACE).await.context("stopping the engine")?;
     conclude(&row, args.data.as_deref())
 }
@@ -70,9 +72,10 @@ impl Folder {
             Some(path) => Ok(Self::Kept(path)),
             None => tempfile::Builder::new()
                 .prefix("everstep-")
+                .permissions(Permissions::from_mode(0o700))
                 .tempdir()
                 .map(Self::Temporary)
-                .context("making a temporary folder; set TMPDIR, or name a folder with --data"),
+                .context("creating a temporary folder; set TMPDIR, or choose a folder with --data"),
         }
     }
 
@@ -118,10 +121,10 @@ async fn follow(engine: &Engine, run: RunId, mut live: Live) -> anyhow::Result<R
     }
 }
 
-/// Stops in order and says how to continue.
+/// Stops in order and prints how to continue.
 async fn interrupt(engine: &Engine, args: &RunArgs, run: RunId) -> anyhow::Result<ExitCode> {
     let Some(data) = &args.data else {
-        eprintln!("stopped; run {run} was temporary and is gone (keep runs with --data DIR)");
+        eprintln!("stopped; run {run} was temporary and is deleted (store runs with --data DIR)");
         return Ok(ExitCode::from(exit::INTERRUPTED));
     };
     eprintln!("stopping …");
@@ -134,7 +137,7 @@ async fn interrupt(engine: &Engine, args: &RunArgs, run: RunId) -> anyhow::Resul
         }
         None => format!("everstep serve --data {data}"),
     };
-    eprintln!("stopped; run {run} is kept and goes on with: {how}");
+    eprintln!("stopped; run {run} is stored; continue it with: {how}");
     Ok(ExitCode::from(exit::INTERRUPTED))
 }
 
