@@ -25,7 +25,7 @@ export interface StartOptions {
   retentionDays?: number;
   /** Labels to find the run by. */
   tags?: Record<string, string>;
-  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: an unknown name is an error. */
+  /** Starts the run although no worker has ever registered the workflow: the run waits for a worker. Default: true if the workflow is given as a value, false for a name. */
   allowUnserved?: boolean;
 }
 
@@ -163,8 +163,11 @@ export function createWorkflowClient(connection: Connection = {}): WorkflowClien
   return {
     async start(workflow, input, options = {}) {
       checkOptions(options, START_OPTIONS, "a start");
-      const { idempotencyKey, retentionDays, tags, allowUnserved } = options;
-      const version = options.version ?? (typeof workflow === "string" ? undefined : workflow.version);
+      const { idempotencyKey, retentionDays, tags } = options;
+      // A workflow that the program has as a value cannot be a misspelt name: its worker may connect after the start.
+      const isValue = typeof workflow !== "string";
+      const version = options.version ?? (isValue ? workflow.version : undefined);
+      const allowUnserved = options.allowUnserved ?? (isValue ? true : undefined);
       const body = encodeJson({ input: input === undefined ? null : input, version, idempotencyKey, retentionDays, tags, allowUnserved });
       const started = await ask<{ run: Run; created: boolean; warning?: string }>("POST", `${path(workflow)}/runs`, {
         body,

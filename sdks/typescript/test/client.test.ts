@@ -46,7 +46,7 @@ test("a start sends its options, and returns the response of the server", () =>
   withServer(
     () => [201, { run: { id: "r1", status: "pending" }, created: true, warning: "no worker serves it" }],
     async (client, asked) => {
-      const started = await client.start({ name: "ship it", version: 3 }, { a: 1 }, { idempotencyKey: "k", tags: { t: "x" }, retentionDays: 9, allowUnserved: true });
+      const started = await client.start({ name: "ship it", version: 3 }, { a: 1 }, { idempotencyKey: "k", tags: { t: "x" }, retentionDays: 9 });
       assert.deepEqual(started, { runId: "r1", created: true, status: "pending", warning: "no worker serves it" });
       assert.equal(asked[0]?.url, "/v1/workflows/ship%20it/runs");
       assert.deepEqual(JSON.parse(asked[0]?.body ?? ""), { input: { a: 1 }, version: 3, idempotencyKey: "k", retentionDays: 9, tags: { t: "x" }, allowUnserved: true });
