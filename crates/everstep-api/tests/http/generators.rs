@@ -140,7 +140,8 @@ async fn an_integer_may_be_written_as_a_float() {
     let version = server.get(&run).await.is(200)["version"].as_f64().unwrap();
     server.post(&format!("{run}/resume"), &json!({"expectedVersion": version})).await.is(200);
     server.post(&format!("{run}/fork"), &json!({"at": 1.0})).await.is(201);
-    let source = json!({"type": "postgres", "host": "db.example.com", "database": "shop", "port": 5432.0});
+    let source =
+        json!({"type": "postgres", "host": "db.example.com", "database": "shop", "user": "reader", "port": 5432.0});
     server.put("/v1/data-sources/shop", &source).await.is(201);
     for wrong in [json!(1.5), json!(-1.0), json!("1"), json!(1e300)] {
         let refused = server.post("/v1/workflows/waits/runs", &json!({"version": wrong})).await;

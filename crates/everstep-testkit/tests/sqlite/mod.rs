@@ -1,4 +1,4 @@
-//! What only SQLite promises: a data folder, a lock, a disk that fills up.
+//! The additional promises of SQLite: a data folder, a lock, a full disk.
 
 use std::path::Path;
 
@@ -64,11 +64,13 @@ fn a_folder_in_use_is_refused_with_the_process_that_uses_it() {
 
 #[test]
 fn a_folder_is_unlocked_by_the_death_of_its_process() {
-    // The lock belongs to the process; what a dead one wrote into the file holds nobody up.
+    // The lock belongs to the process; the content of the file of a dead one blocks no other process.
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("lock"), "99999999999\n").unwrap();
-    open(folder.path());
-    let pid = std::fs::read_to_string(folder.path().join("lock")).unwrap();
+    let path = folder.path().join("data");
+    open(&path);
+    std::fs::write(path.join("lock"), "99999999999\n").unwrap();
+    open(&path);
+    let pid = std::fs::read_to_string(path.join("lock")).unwrap();
     assert_eq!(pid.trim(), std::process::id().to_string());
 }
 
@@ -164,17 +166,17 @@ fn a_run_is_gone_before_its_long_journal_is() {
     let swept = database.sweep(Timestamp::NEVER, 10).unwrap();
     assert!(swept.runs == 1 && swept.is_cut);
     assert_eq!(database.load_run(run).unwrap(), None);
-    // Somebody who had read it before cannot retry it.
+    // A caller that had read it before cannot retry it.
     let retry = Item {
         entries: vec![entry(30_002, Kind::RunRetried, None)],
         projection: Some(projection(Status::Running, Some(node), at(0))),
         ..item(run, Gate::Unowned)
     };
     assert_eq!(database.commit(node, &[retry]).unwrap(), [CommitOutcome::Lost]);
-    // Nor may another with its id begin among what is left.
+    // A new run with its id cannot start while entries are left.
     assert_eq!(database.commit(node, &[start(run, Some(node))]).unwrap(), [CommitOutcome::Conflict]);
 
-    // As after a restart: the rest goes with the next sweep, whatever else is due.
+    // As after a restart: the next sweep deletes the rest, before other due rows.
     let swept = database.sweep(at(0), 10).unwrap();
     assert!(swept.runs == 0 && !swept.is_cut);
     assert_eq!(database.journal(run, 0, 10).unwrap(), []);
@@ -196,7 +198,7 @@ fn a_fork_that_has_the_id_of_one_before_has_nothing_of_its_journal() {
     assert_eq!(seqs, [1]);
 }
 
-/// The simulator must catch this one; here we see that it is really there.
+/// The simulator must catch this bug; this test shows that it exists.
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn the_planted_bug_writes_the_rest_of_a_refused_item() {

@@ -9,7 +9,7 @@ fn waits() -> Value {
 }
 
 #[test]
-fn a_workflow_is_saved_run_signalled_and_told() {
+fn a_workflow_is_saved_run_signalled_and_shown() {
     let folder = Folder::new();
     let server = Server::start(&folder.at("data"));
     let client = server.client();
@@ -62,13 +62,13 @@ fn what_was_answered_outlives_a_kill() {
 }
 
 #[test]
-fn a_request_that_makes_no_sense_is_told_why() {
+fn an_invalid_request_is_rejected_with_the_reason() {
     let folder = Folder::new();
     let server = Server::start(&folder.at("data"));
     let client = server.client();
     let problem = client.put("/v1/workflows/bad", &json!({"nodes": [], "edges": []})).refuses(422, "VALIDATION_ERROR");
     assert!(problem["problems"][0]["message"].is_string(), "{problem}");
-    client.post("/v1/workflow-runs", &json!({"definitionId": "missing"})).refuses(404, "NOT_FOUND");
+    client.post("/v1/workflow-runs", &json!({"definitionId": "missing"})).refuses(404, "WORKFLOW_NOT_FOUND");
     client.get("/v1/runs?page=2").refuses(400, "VALIDATION_ERROR");
     client.get("/v1/nothing").refuses(404, "NOT_FOUND");
     server.stranger().get("/v1/runs").refuses(401, "AUTH_ERROR");
